@@ -1,0 +1,102 @@
+"""Records to JSON values and back, with the standard library alone (the worker has nothing else).
+
+Non-finite floats become the strings "nan", "inf" and "-inf": JSON has no other way to say them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from functools import cache
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Record = TypeVar("Record")
+
+
+def encode(value: Any) -> Any:
+    """JSON value of a record, or of a container of records."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {name: encode(getattr(value, name)) for name in _hints(type(value))}
+    if isinstance(value, dict):
+        return {str(key): encode(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [encode(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
+    return value
+
+
+def decode(kind: type[Record], value: Any) -> Record:
+    """The record of class `kind` that `encode` turned into `value`.
+
+    Raises:
+        ValueError: `value` does not have that shape; the message says where.
+    """
+    decoded: Record = _decode(kind, value, kind.__name__)
+    return decoded
+
+
+@cache
+def _hints(record: type[Any]) -> dict[str, Any]:
+    return get_type_hints(record)
+
+
+def _decode(kind: Any, value: Any, place: str) -> Any:
+    origin, arguments = get_origin(kind), get_args(kind)
+    if kind is Any or kind is object:
+        return value
+    if dataclasses.is_dataclass(kind):
+        return _decode_record(kind, value, place)
+    if origin in (Union, types.UnionType):
+        return _decode_union(arguments, value, place)
+    if origin is Literal:
+        return _require(value in arguments, value, value, place, f"one of {arguments}")
+    if origin is tuple:
+        items = _require(isinstance(value, list), value, value, place, "a list")
+        kinds = [arguments[0]] * len(items) if arguments[1:] == (...,) else list(arguments)
+        _require(len(kinds) == len(items), value, value, place, f"{len(kinds)} items")
+        return tuple(_decode(k, item, f"{place}[{i}]") for i, (k, item) in enumerate(zip(kinds, items, strict=True)))
+    if origin is dict:
+        pairs = _require(isinstance(value, dict), value, value, place, "an object")
+        return {key: _decode(arguments[1], item, f"{place}.{key}") for key, item in pairs.items()}
+    return _decode_scalar(kind, value, place)
+
+
+def _decode_record(kind: type[Any], value: Any, place: str) -> Any:
+    _require(isinstance(value, dict), value, value, place, "an object")
+    hints = _hints(kind)
+    unknown = sorted(set(value) - set(hints))
+    _require(not unknown, value, unknown, place, f"only {sorted(hints)}")
+    fields = {name: _decode(hints[name], item, f"{place}.{name}") for name, item in value.items()}
+    try:
+        return kind(**fields)
+    except TypeError as error:
+        raise ValueError(f"{place}: {error}") from error
+
+
+def _decode_union(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
+    problems: list[str] = []
+    for kind in sorted(kinds, key=lambda kind: kind is not type(value)):
+        try:
+            return _decode(kind, value, place)
+        except ValueError as error:
+            problems.append(str(error))
+    raise ValueError("; ".join(problems))
+
+
+def _decode_scalar(kind: Any, value: Any, place: str) -> Any:
+    if kind is type(None):
+        return _require(value is None, None, value, place, "null")
+    if kind is float:
+        number = float(value) if value in ("nan", "inf", "-inf") else value
+        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+        return _require(is_number, number, value, place, "a number")
+    matches = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
+    return _require(matches, value, value, place, kind.__name__)
+
+
+def _require(condition: bool, result: Any, found: Any, place: str, expected: str) -> Any:
+    if not condition:
+        raise ValueError(f"{place}: expected {expected}, got {found!r:.80}")
+    return result

@@ -1,0 +1,7 @@
+"""`export-gate.yml` to `Config`: every error at once, each as file:line:col."""
+
+from __future__ import annotations
+
+from export_gate.config.record import Config, Position
+
+__all__ = ["Config", "Position"]

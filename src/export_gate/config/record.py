@@ -1,0 +1,32 @@
+"""A loaded `export-gate.yml`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from export_gate.contract import ModelContract
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place in the config file, counted from 1."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """All that `export-gate.yml` says, with defaults merged into each model."""
+
+    path: Path
+    sha256: str
+    """Of the file's bytes."""
+    python: str | None
+    """The project's interpreter as written, relative to the config's folder."""
+    pythonpath: tuple[str, ...]
+    """Absolute folders put on the worker's sys.path."""
+    models: tuple[ModelContract, ...]
+    positions: dict[str, Position] = field(default_factory=dict)
+    """Dotted key (`models.glyph-head`, `models.glyph-head.dims.batch`) -> its place."""

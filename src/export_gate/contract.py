@@ -1,0 +1,281 @@
+"""What a model promises: its factory, dims, inputs, outputs, controls, tolerances and targets.
+
+Standard-library records only: the driver builds them from `export-gate.yml`, the worker reads them from the job.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Union
+
+DTYPES = (
+    "float64", "float32", "float16", "bfloat16",
+    "int64", "int32", "int16", "int8", "uint8", "bool",
+    "complex64", "complex128",
+)  # fmt: skip
+"""Element types a contract may name, spelled as torch spells them."""
+
+FLOAT_DRAWS = (
+    "normal", "uniform", "halves", "constant", "zeros", "low", "high", "offset", "sweep", "large", "nonfinite",
+)  # fmt: skip
+INTEGER_DRAWS = ("random", "low", "high", "duplicates", "distinct")
+BOOL_DRAWS = ("random", "all-true", "all-false", "sparse", "right-padded", "row-off", "tail-off")
+
+TargetName = Literal["exported-program", "pt2", "onnx", "aoti"]
+TARGET_NAMES: tuple[TargetName, ...] = ("exported-program", "pt2", "onnx", "aoti")
+GuardPolicy = Literal["require", "warn", "ignore"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dim:
+    """A named size that may vary within [min, max] in steps of `multiple_of`."""
+
+    name: str
+    min: int
+    max: int
+    multiple_of: int = 1
+    example: int | None = None
+    """Size of the reference input; None leaves the choice to the control set's middle size."""
+    separate: tuple[int, ...] = ()
+    """Sizes that get an export of their own, verified at that size only."""
+    mode: Literal["strict", "auto", "static"] = "strict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """One axis of a shape: `factor * dim + offset`, or the constant `offset` where `dim` is None."""
+
+    dim: str | None = None
+    factor: int = 1
+    offset: int = 0
+
+    def at(self, sizes: dict[str, int]) -> int:
+        """The axis length once each dim has a size."""
+        return self.offset if self.dim is None else self.factor * sizes[self.dim] + self.offset
+
+    def __str__(self) -> str:
+        if self.dim is None:
+            return str(self.offset)
+        scaled = self.dim if self.factor == 1 else f"{self.factor}*{self.dim}"
+        return scaled if self.offset == 0 else f"{scaled}{self.offset:+d}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorSpec:
+    """A tensor argument."""
+
+    kind: Literal["tensor"] = "tensor"
+    dtype: str
+    shape: tuple[Size, ...]
+    range: tuple[float, float] | None = None
+    """Inclusive bounds of the finite values; None is undeclared."""
+    values: tuple[float, ...] = ()
+    """The only values allowed; empty means any in range."""
+    nonfinite: tuple[Literal["nan", "inf"], ...] = ()
+    """Non-finite values admitted as input; `inf` admits both signs."""
+    draws: tuple[str, ...] = ()
+    """Draw families to use; empty means all that fit."""
+
+
+Scalar = Union[bool, int, float, str, None]  # evaluated at run time by the decoder, so no `|` on Python 3.10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantSpec:
+    """A non-tensor argument, baked into the exported program."""
+
+    kind: Literal["constant"] = "constant"
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SequenceSpec:
+    """A list or tuple of arguments."""
+
+    kind: Literal["list", "tuple"]
+    items: tuple[Spec, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DictSpec:
+    """A dict of arguments, in declared key order."""
+
+    kind: Literal["dict"] = "dict"
+    items: dict[str, Spec]
+
+
+Spec = Union[TensorSpec, ConstantSpec, SequenceSpec, DictSpec]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A promised output leaf; None leaves that property to the eager model."""
+
+    name: str
+    dtype: str | None = None
+    shape: tuple[Size, ...] | None = None
+    nonfinite: Literal["match", "forbid", "allow"] = "match"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tolerance:
+    """`max|P-M| <= atol + rtol * max|M|`; None falls back to the next wider declaration."""
+
+    atol: float | None = None
+    rtol: float | None = None
+    axis: int | None = None
+    """Take both maxima for each index of this axis apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """Real inputs from a file, sampled by label and group."""
+
+    path: str
+    inputs: dict[str, str] = field(default_factory=dict)
+    """Input name -> key in the file; empty means that both are named alike."""
+    count: int | None = None
+    stratify: str | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoldenSource:
+    """Inputs with their expected outputs, which check the eager model too."""
+
+    path: str
+    inputs: dict[str, str] = field(default_factory=dict)
+    outputs: dict[str, str] = field(default_factory=dict)
+    tolerance: Tolerance = Tolerance()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Controls:
+    """How the control set is made."""
+
+    seed: int = 20261020
+    random: int = 2
+    """Seeded draws per random family."""
+    sizes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Dim name -> sizes to try instead of the default ones."""
+    affine_basis: Literal["auto", "always", "never"] = "auto"
+    data: tuple[DataSource, ...] = ()
+    golden: tuple[GoldenSource, ...] = ()
+    function: str | None = None
+    budget_flops: float = 200e9
+    """Bound on cases x forward FLOPs per target."""
+    limit: int = 120
+    """Bound on the number of cases."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportedProgramTarget:
+    """The ExportedProgram itself, run through `program.module()`."""
+
+    name: Literal["exported-program"] = "exported-program"
+    tolerance: Tolerance = Tolerance()
+    guards: GuardPolicy = "require"
+    strict: bool = False
+    """`torch.export.export(strict=...)`; one export serves every target of the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pt2Target:
+    """The program saved to .pt2, loaded again and run."""
+
+    name: Literal["pt2"] = "pt2"
+    tolerance: Tolerance = Tolerance()
+    guards: GuardPolicy = "require"
+    decompose: bool = False
+    """Run `run_decompositions()` before saving."""
+    artifact: str | None = None
+    """An existing file to verify instead of exporting one, relative to the config."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxTarget:
+    """The program converted to ONNX and run by ONNX Runtime."""
+
+    name: Literal["onnx"] = "onnx"
+    tolerance: Tolerance = Tolerance()
+    guards: GuardPolicy = "warn"
+    opset: int | None = None
+    providers: tuple[str, ...] = ("CPUExecutionProvider",)
+    optimization: Literal["disable", "basic", "extended", "all"] = "all"
+    """ONNX Runtime's graph optimization level."""
+    artifact: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AotiTarget:
+    """The program compiled by AOTInductor into a package and run."""
+
+    name: Literal["aoti"] = "aoti"
+    tolerance: Tolerance = Tolerance()
+    guards: GuardPolicy = "warn"
+    artifact: str | None = None
+
+
+Target = Union[ExportedProgramTarget, Pt2Target, OnnxTarget, AotiTarget]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelContract:
+    """Everything one model promises and how it is to be checked."""
+
+    name: str
+    factory: str
+    """`module:attribute` or `path/to/file.py:attribute`, called with `kwargs`, returns an nn.Module."""
+    kwargs: dict[str, object] = field(default_factory=dict)
+    train_mode: Literal["refuse", "force-eval"] = "refuse"
+    dims: tuple[Dim, ...] = ()
+    inputs: dict[str, Spec]
+    """In forward's order."""
+    outputs: tuple[Output, ...] = ()
+    controls: Controls = Controls()
+    tolerance: Tolerance = Tolerance()
+    targets: tuple[Target, ...]
+    timeout_s: float = 600.0
+    """Bound on one worker process of this model, in seconds."""
+
+    def dim(self, name: str) -> Dim:
+        """The declared dim of that name."""
+        return next(dim for dim in self.dims if dim.name == name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One model to observe, as sent over the wall."""
+
+    contract: ModelContract
+    base: str
+    """Folder of the config; relative paths of the contract start here."""
+    pythonpath: tuple[str, ...]
+    artifacts: str
+    """Folder that receives this model's artifacts."""
+    cases: tuple[str, ...] = ()
+    """Glob patterns of control inputs to run; empty means all."""
+    skip: tuple[str, ...] = ()
+    """Targets already observed by an earlier worker of this model, which died in one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the driver asks of one worker."""
+
+    protocol: int
+    jobs: tuple[Job, ...]
+    parallel: int
+    """How many models are observed at a time."""
+    log_folder: str
+    """Receives what each model prints, one file per model."""
+    action: Literal["observe", "controls", "describe"] = "observe"
+    """`controls` stops after the control set; `describe` after forward's signature."""
+    show: str | None = None
+    """With `controls`: the control input to print or save."""
+    save: str | None = None
+    """With `show`: an .npz to write instead."""
+
+
+PROTOCOL = 1
+"""Raised whenever a record that crosses the wall changes."""

@@ -1,0 +1,14 @@
+"""Failures by whose they are: the user's mistake, or a check that could not run."""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """The user's mistake: a config, an option or a file. Exit code 2.
+
+    The message is one or more lines, each saying what, where, expected against actual.
+    """
+
+
+class GateError(Exception):
+    """The gate itself could not do its work (no worker, a full disk). Exit code 3."""

@@ -1,0 +1,49 @@
+"""What a rule is and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from export_gate.contract import ModelContract, TargetName
+from export_gate.observation import ModelObservation, SourceLine
+
+Severity = Literal["violation", "warning", "note"]
+SEVERITIES: tuple[Severity, ...] = ("violation", "warning", "note")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One broken promise, with what was measured and what to do next."""
+
+    rule: str
+    severity: Severity
+    model: str
+    message: str
+    """One sentence in plain text: what, where, measured against allowed."""
+    hint: str
+    """The next step, in the imperative."""
+    target: TargetName | None = None
+    output: str | None = None
+    case: str | None = None
+    measured: float | None = None
+    allowed: float | None = None
+    occurrences: int = 1
+    """Control inputs (or probes) that show the same; the one named is the worst."""
+    source: SourceLine | None = None
+    details: tuple[str, ...] = ()
+    """Further lines, folded away in the report (traceback, torch's suggestions)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A named check over one model's observations."""
+
+    name: str
+    """Kebab-case, equal to the file name."""
+    severity: Severity
+    """Of most of its findings; a guard policy or the like may lower it."""
+    summary: str
+    """One sentence: what it finds."""
+    check: Callable[[ModelContract, ModelObservation], Iterable[Finding]]
