@@ -38,7 +38,7 @@ def decode(kind: type[Record], value: Any) -> Record:
 
 
 @cache
-def _hints(record: type[Any]) -> dict[str, Any]:
+def _hints(record: Any) -> dict[str, Any]:
     return get_type_hints(record)
 
 
@@ -46,7 +46,7 @@ def _decode(kind: Any, value: Any, place: str) -> Any:
     origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any or kind is object:
         return value
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _decode_record(kind, value, place)
     if origin in (Union, types.UnionType):
         return _decode_union(arguments, value, place)
