@@ -63,7 +63,7 @@ def _decode(kind: Any, value: Any, place: str) -> Any:
     return _decode_scalar(kind, value, place)
 
 
-def _decode_record(kind: type[Any], value: Any, place: str) -> Any:
+def _decode_record(kind: Any, value: Any, place: str) -> Any:
     _require(isinstance(value, dict), value, value, place, "an object")
     hints = _hints(kind)
     unknown = sorted(set(value) - set(hints))

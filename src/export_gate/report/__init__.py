@@ -1,0 +1,1 @@
+"""Findings to what people read: Markdown, terminal text, JSON."""

@@ -1,0 +1,1 @@
+"""Observations to findings: one file per rule, listed in `RULES`."""

@@ -1,0 +1,1 @@
+"""The control set: which inputs are tried, by name, seed and hash."""

@@ -1,0 +1,1 @@
+"""The artifacts a program is exported to, listed in `TARGETS`."""

@@ -1,0 +1,89 @@
+"""Torch values to named leaves that can be compared without torch, and back into calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Values = dict[str, Any]
+"""One control input: declared input name -> torch tensor, Python constant, or list, tuple and dict of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Values bound to forward's parameters."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf:
+    """One leaf of an output."""
+
+    name: str
+    dtype: str
+    """As torch spells it (`float32`, `bfloat16`); `None`, `str` and the like for leaves that are no numbers."""
+    value: npt.NDArray[Any] | None
+    """bfloat16 is widened to float32, which is exact; None where the leaf is no number."""
+    python: bool = False
+    """A Python int, float or bool, counted as a 0-d int64, float64 or bool tensor."""
+
+
+def flatten(value: Any, name: str = "") -> tuple[Leaf, ...]:
+    """Leaves of a (nested) output in order, named by their keys and indices joined with dots.
+
+    A single tensor is `output`; a top-level sequence is `output.0`, `output.1`, ...; a mapping uses its own keys.
+    """
+    items = _items(value)
+    if items is None:
+        return (as_leaf(name or "output", value),)
+    prefix = name or ("" if _is_mapping(value) else "output")
+    return tuple(leaf for key, item in items for leaf in flatten(item, f"{prefix}.{key}".lstrip(".")))
+
+
+def as_leaf(name: str, value: Any) -> Leaf:
+    """The leaf of one tensor, Python number or other object."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return Leaf(name=name, dtype=str(value.dtype).removeprefix("torch."), value=to_numpy(value))
+    if isinstance(value, bool):
+        return Leaf(name=name, dtype="bool", value=np.asarray(value), python=True)
+    if isinstance(value, int):
+        return Leaf(name=name, dtype="int64", value=np.asarray(value, dtype=np.int64), python=True)
+    if isinstance(value, float):
+        return Leaf(name=name, dtype="float64", value=np.asarray(value, dtype=np.float64), python=True)
+    return Leaf(name=name, dtype="None" if value is None else type(value).__name__, value=None)
+
+
+def to_numpy(tensor: Any) -> npt.NDArray[Any]:
+    """A copy of the tensor's values; bfloat16 widened to float32, conjugate and negative views resolved."""
+    import torch
+
+    dense = tensor.detach().cpu().resolve_conj().resolve_neg()
+    if dense.layout != torch.strided:
+        dense = dense.to_dense()
+    if dense.dtype == torch.bfloat16:
+        dense = dense.to(torch.float32)
+    array: npt.NDArray[Any] = np.array(dense.numpy(), copy=True)
+    return array
+
+
+def _is_mapping(value: Any) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _items(value: Any) -> list[tuple[str, Any]] | None:
+    """Children of a container with their keys, or None for a leaf."""
+    if _is_mapping(value):
+        return [(str(key), item) for key, item in value.items()]
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return list(zip(value._fields, value, strict=True))
+    if isinstance(value, (list, tuple)):
+        return [(str(index), item) for index, item in enumerate(value)]
+    return None
