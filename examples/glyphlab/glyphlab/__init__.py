@@ -1,0 +1,1 @@
+"""A glyph classifier small enough to read in a minute."""

@@ -1,0 +1,1 @@
+"""A sentence encoder with padding."""
