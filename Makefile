@@ -1,0 +1,50 @@
+# Everything a contributor runs. `make` alone lists the targets.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+ARGS ?=
+
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+# One thread per process: parallel tests on few cores are several times slower with torch's own threads on top.
+export OMP_NUM_THREADS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format golden readme clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED) ## make .venv with everything in it (the other targets do so when it is missing)
+
+# constraints.txt pins torch: nothing here may resolve another build of it.
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[torch]' --group dev
+	@touch $@
+
+demo: $(INSTALLED) ## verify the example models on three targets and print the report
+	$(BIN)/export-gate run --config examples/export-gate.yml $(ARGS)
+
+test: $(INSTALLED) ## run the whole suite in parallel (ARGS="-k nan" for a part of it)
+	$(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
+
+lint: $(INSTALLED) ## ruff, mypy and the import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(INSTALLED) ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+golden: $(INSTALLED) ## rewrite the golden files; review the diff like code
+	UPDATE_GOLDEN=1 $(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
+
+clean: ## remove the environment, build results, caches and reports
+	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name .export-gate -prune -exec rm -rf {} +
+	find . -name __pycache__ -prune -exec rm -rf {} +
