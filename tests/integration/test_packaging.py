@@ -1,0 +1,134 @@
+"""What is published works: the sdist builds the wheel, and the wheel runs with the declared dependencies alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import venv
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TEMPLATES = sorted(path.name for path in (ROOT / "templates").iterdir())
+ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "EXPORT_GATE"))}
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """Standard output of a command that must succeed."""
+    done = subprocess.run(command, cwd=cwd, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder with the sdist, and the wheel built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, ROOT, cwd=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`bin` of a clean environment that holds the wheel and what it declares, and no more.
+
+    The dependencies are links to this environment's own, so that no test needs a network.
+    """
+    clean = tmp_path_factory.mktemp("clean")
+    venv.create(clean, symlinks=True)
+    (wheel,) = built.glob("*.whl")
+    python = clean / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=clean)
+    site = next((clean / "lib").glob("python*/site-packages"))
+    for name in needed("export-gate"):
+        link(name, site)
+    return clean / "bin"
+
+
+def needed(root: str) -> set[str]:
+    """Names of the distributions that `root` requires without extras, directly or not."""
+    from packaging.requirements import Requirement
+
+    found: set[str] = set()
+    waiting = [root]
+    while waiting:
+        for text in distribution(waiting.pop()).requires or ():
+            requirement = Requirement(text)
+            wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            if wanted and requirement.name not in found:
+                found.add(requirement.name)
+                waiting.append(requirement.name)
+    return found
+
+
+def link(name: str, site: Path) -> None:
+    """Makes the files of an installed distribution visible in another site-packages."""
+    installed = distribution(name)
+    tops = {file.parts[0] for file in installed.files or () if file.parts[0] not in ("..", "__pycache__")}
+    assert tops, f"{name} lists no files"
+    for top in tops:
+        if not (site / top).exists():
+            (site / top).symlink_to(Path(str(installed.locate_file(top))))
+
+
+def test_sdist_carries_all_that_builds_and_checks_it(built: Path):
+    """Sources, templates, tests, examples and the licence are in the sdist."""
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    expected = {"LICENSE", "README.md", "pyproject.toml", "Makefile", "constraints.txt", "examples/export-gate.yml"}
+    expected |= {"src/export_gate/cli.py", "tests/integration/test_packaging.py"}
+    expected |= {f"templates/{name}" for name in TEMPLATES}
+    assert expected - names == set()
+
+
+def test_wheel_holds_the_package_the_templates_and_the_licence(built: Path):
+    """The wheel has every source file and template once, the licence, and nothing else."""
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if not name.endswith("/")]
+    assert len(names) == len(set(names))
+    package = {name for name in names if ".dist-info/" not in name}
+    sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src" / "export_gate").rglob("*.py")}
+    assert package == sources | {f"export_gate/templates/{name}" for name in TEMPLATES}
+    assert any(name.endswith(".dist-info/licenses/LICENSE") for name in names)
+
+
+def test_version_of_the_wheel_is_the_packages(built: Path):
+    """The file name carries `__version__`, which is the only place that says it."""
+    version = re.search(r'__version__ = "(.+)"', (ROOT / "src/export_gate/__init__.py").read_text())
+    assert version is not None
+    assert [path.name for path in built.glob("*.whl")] == [f"export_gate-{version[1]}-py3-none-any.whl"]
+
+
+def test_installed_command_says_its_version(installed: Path):
+    """`export-gate --version` works with the declared dependencies alone."""
+    assert re.fullmatch(
+        r"export-gate, version \d+\.\d+\.\d+\n", run(installed / "export-gate", "--version", cwd=installed)
+    )
+
+
+def test_installed_environment_has_no_torch(installed: Path):
+    """The driver's environment has none of the project's packages, and the command does not miss them."""
+    code = "import importlib.util as u; print([n for n in ('torch', 'numpy', 'onnx', 'onnxruntime') if u.find_spec(n)])"
+    assert run(installed / "python", "-c", code, cwd=installed) == "[]\n"
+
+
+def test_installed_rules_are_listed(installed: Path):
+    """A command that reads the package's own data works from the wheel."""
+    assert "value-mismatch" in run(installed / "export-gate", "rules", cwd=installed)
+
+
+def test_licence_is_declared_and_included(built: Path):
+    """The metadata names Apache-2.0, and LICENSE is its text."""
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        assert "License-Expression: Apache-2.0\n" in archive.read(metadata).decode()
+    assert "Apache License\n                           Version 2.0" in (ROOT / "LICENSE").read_text()
