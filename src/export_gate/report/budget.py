@@ -1,0 +1,171 @@
+"""A report for a place with a limit: chosen by priority, worst first, never chopped, always saying what was left out.
+
+Order of priority: verdict and table, models that could not be checked, findings in a line each with the worst ones in full,
+all findings in full, the appendix (stages, control inputs, artifacts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from export_gate.report.filters import plural
+from export_gate.report.record import STATES, FindingView, ProblemView, Report, Row
+from export_gate.rules.base import Severity
+
+COMMENT_CHARACTERS = 65_536
+"""GitHub's limit for the body of a comment, marker included."""
+MARKER_CHARACTERS = 1_024
+"""Room kept for the marker where the caller does not say how much it needs."""
+SUMMARY_BYTES = 1024 * 1024
+"""GitHub's limit for the summary of one step."""
+KEPT_IN_FULL = 10
+"""Findings that keep their details even where others then lose their line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of a single foreign text is shown; None is all of it."""
+
+    characters: int | None = None
+    lines: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """What of a report is laid out."""
+
+    rows: tuple[Row, ...]
+    problems: tuple[ProblemView, ...]
+    full: tuple[FindingView, ...]
+    """Findings with their details: the first of the report's."""
+    brief: tuple[FindingView, ...]
+    """The next ones, in a line each."""
+    appendix: bool
+    limits: Limits
+    left_out: tuple[str, ...] = ()
+    """What the report file has and this has not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Amounts:
+    rows: int = 0
+    problems: int = 0
+    full: int = 0
+    listed: int = 0
+    """Findings in full or in a line."""
+    appendix: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """What one format may show."""
+
+    size: Callable[[str], int]
+    limit: int | None
+    """In units of `size`; None is without limit."""
+    in_full: tuple[Severity, ...]
+    """Severities that are shown in full where they fit; the others get a line each."""
+    most_in_full: int | None = None
+    limits: Limits = Limits()
+
+
+def characters(text: str) -> int:
+    """Length in UTF-16 units: no smaller than any way that GitHub may count characters."""
+    return len(text.encode("utf-16-le")) // 2
+
+
+def utf8_bytes(text: str) -> int:
+    """Length of the UTF-8 file."""
+    return len(text.encode("utf-8"))
+
+
+def fit(report: Report, draw: Callable[[Shown], str], allowance: Allowance) -> str:
+    """The drawing of as much of `report` as is allowed.
+
+    Raises:
+        ValueError: not even the verdict fits.
+    """
+    drawn = draw(_shown(report, _everything(report, allowance), allowance))
+    limit = allowance.limit
+    if limit is None or allowance.size(drawn) <= limit:
+        return drawn
+
+    def needs(amounts: _Amounts) -> int:
+        return allowance.size(draw(_shown(report, amounts, allowance)))
+
+    if needs(_Amounts()) > limit:
+        raise ValueError(f"a budget of {limit} is below the verdict alone, which takes {needs(_Amounts())}")
+    return draw(_shown(report, _chosen(report, allowance, needs, limit), allowance))
+
+
+def _chosen(report: Report, allowance: Allowance, needs: Callable[[_Amounts], int], limit: int) -> _Amounts:
+    """Each kind in order of priority: as many as fit beside what was chosen before it."""
+    most = _everything(report, allowance)
+    half = max(limit // 2, needs(_Amounts()))
+    now = _Amounts()
+    now = replace(now, rows=_most(0, most.rows, lambda n: needs(replace(now, rows=n)) <= half))
+    half = (needs(now) + limit) // 2
+    chosen = now
+    now = replace(chosen, problems=_most(0, most.problems, lambda n: needs(replace(chosen, problems=n)) <= half))
+    half, base = (needs(now) + limit) // 2, now
+    kept = _most(0, min(KEPT_IN_FULL, most.full), lambda n: needs(replace(base, full=n, listed=n)) <= half)
+    listed = _most(kept, most.listed, lambda n: needs(replace(base, full=kept, listed=n)) <= limit)
+    full = kept
+    if listed == most.listed:
+        full = _most(kept, most.full, lambda n: needs(replace(base, full=n, listed=listed)) <= limit)
+    now = replace(base, full=full, listed=listed)
+    with_appendix = replace(now, appendix=True)
+    return with_appendix if needs(with_appendix) <= limit else now
+
+
+def _most(low: int, high: int, fits: Callable[[int], bool]) -> int:
+    """The largest number in [low, high] that fits, by bisection; `low` is known to fit."""
+    if high > low and fits(high):
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def _everything(report: Report, allowance: Allowance) -> _Amounts:
+    full = sum(view.severity in allowance.in_full for view in report.findings)
+    return _Amounts(
+        rows=len(report.rows),
+        problems=len(report.problems),
+        full=full if allowance.most_in_full is None else min(full, allowance.most_in_full),
+        listed=len(report.findings),
+        appendix=True,
+    )
+
+
+def _shown(report: Report, amounts: _Amounts, allowance: Allowance) -> Shown:
+    return Shown(
+        rows=_worst_rows(report.rows, amounts.rows),
+        problems=report.problems[: amounts.problems],
+        full=report.findings[: amounts.full],
+        brief=report.findings[amounts.full : amounts.listed],
+        appendix=amounts.appendix,
+        limits=allowance.limits,
+        left_out=_left_out(report, amounts, allowance),
+    )
+
+
+def _worst_rows(rows: Sequence[Row], number: int) -> tuple[Row, ...]:
+    """The worst ones, in the config's order."""
+    chosen = sorted(range(len(rows)), key=lambda index: STATES.index(rows[index].state))[:number]
+    return tuple(rows[index] for index in sorted(chosen))
+
+
+def _left_out(report: Report, amounts: _Amounts, allowance: Allowance) -> tuple[str, ...]:
+    most = _everything(report, allowance)
+    detailed = min(sum(view.severity in allowance.in_full for view in report.findings), amounts.listed)
+    missing = (
+        (most.rows - amounts.rows, "{} of the table", "model"),
+        (most.problems - amounts.problems, "{} that could not be checked", "model"),
+        (most.listed - amounts.listed, "{}", "finding"),
+        (detailed - amounts.full, "the details of {}", "finding"),
+    )
+    words = [text.format(plural(number, noun)) for number, text, noun in missing if number > 0]
+    return (*words, *(() if amounts.appendix else ("stages, control inputs and artifacts",)))

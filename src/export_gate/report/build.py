@@ -1,0 +1,183 @@
+"""Results -> Report: which words, which order, which numbers. What is decided here is not decided in a template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from export_gate.contract import TARGET_NAMES, ModelContract
+from export_gate.observation import ModelObservation
+from export_gate.report.evidence import affine_line, dims_line, left_out_lines, model_evidence, run_evidence
+from export_gate.report.filters import plural
+from export_gate.report.findings import reproduce, views
+from export_gate.report.ladder import cells
+from export_gate.report.record import ArtifactView, Cell, Counts, ProblemView, Report, Row, State
+from export_gate.report.results import Results
+from export_gate.rules.base import Finding
+
+
+def build_report(results: Results) -> Report:
+    """Everything that the terminal, the comment, the summary and the report file show of one run."""
+    rows = _rows(results)
+    counts = _counts(results, rows)
+    columns = {planned.name for contract in results.contracts for planned in contract.targets}
+    return Report(
+        verdict=results.verdict,
+        headline=headline(results, counts),
+        counts=counts,
+        targets=tuple(name for name in TARGET_NAMES if name in columns),
+        rows=rows,
+        findings=views(results),
+        problems=tuple(_problems(results)),
+        artifacts=tuple(_artifacts(results, rows)),
+        evidence=run_evidence(rows),
+        environment=_environment(results),
+        tool_version=results.tool_version,
+        config_path=results.config_path,
+        config_sha256=results.config_sha256,
+        head=results.head,
+        started=results.started,
+        duration_s=results.duration_s,
+    )
+
+
+def headline(results: Results, counts: Counts) -> str:
+    """The verdict in one line: `export-gate: 2 of 3 models verified, 1 violation`."""
+    parts = [f"{counts.verified} of {plural(counts.models, 'model')} verified"]
+    if results.verdict == "broken":
+        parts = ["no verdict, the check itself failed", *parts]
+    elif not counts.models:
+        parts = ["no models to check"]
+    if counts.unchecked and results.verdict != "broken":
+        parts.append(f"{counts.unchecked} could not be checked")
+    for number, noun in ((counts.violations, "violation"), (counts.warnings, "warning")):
+        if number:
+            parts.append(plural(number, noun))
+    return f"export-gate: {', '.join(parts)}"
+
+
+def _counts(results: Results, rows: Sequence[Row]) -> Counts:
+    severities = [finding.severity for finding in results.findings]
+    return Counts(
+        models=len(rows),
+        verified=sum(row.state in ("ok", "warned") for row in rows),
+        unchecked=sum(row.state == "skipped" for row in rows),
+        violations=severities.count("violation"),
+        warnings=severities.count("warning"),
+        notes=severities.count("note"),
+        control_inputs=sum(row.control_inputs for row in rows),
+    )
+
+
+def _rows(results: Results) -> tuple[Row, ...]:
+    observed = {model.model: model for model in results.run.models}
+    return tuple(
+        _row(
+            contract,
+            observed.get(contract.name, ModelObservation(model=contract.name)),
+            tuple(finding for finding in results.findings if finding.model == contract.name),
+            reason=_unchecked(observed.get(contract.name)),
+        )
+        for contract in results.contracts
+    )
+
+
+def _unchecked(observation: ModelObservation | None) -> str:
+    if observation is None:
+        return "was not run"
+    return "could not be checked" if observation.problem is not None else ""
+
+
+def _row(contract: ModelContract, observation: ModelObservation, findings: Sequence[Finding], reason: str) -> Row:
+    filled = cells(contract, observation, findings)
+    state = _row_state(filled, findings, reason)
+    controls = observation.controls
+    return Row(
+        model=contract.name,
+        state=state,
+        reason=reason,
+        cells=filled,
+        dims=dims_line(contract),
+        control_inputs=len(controls.inputs) if controls else 0,
+        evidence=model_evidence(controls, verified=state in ("ok", "warned")),
+        affine=affine_line([ladder for cell in filled for ladder in cell.ladders], controls),
+        left_out=left_out_lines(controls),
+        parameters=observation.parameters,
+        weights_bytes=observation.weights_bytes,
+        peak_memory_bytes=observation.peak_memory_bytes,
+        duration_s=observation.duration_s,
+        printed=observation.printed,
+    )
+
+
+def _row_state(filled: Sequence[Cell], findings: Sequence[Finding], reason: str) -> State:
+    """A model is verified where every target is, and nothing else was violated."""
+    states = {cell.state for cell in filled} | ({"skipped"} if reason or not filled else set())
+    severities = {finding.severity for finding in findings}
+    if "failed" in states or "violation" in severities:
+        return "failed"
+    if "skipped" in states:
+        return "skipped"
+    return "warned" if "warned" in states or "warning" in severities else "ok"
+
+
+def _problems(results: Results) -> Iterator[ProblemView]:
+    observed = {model.model: model for model in results.run.models}
+    if results.run.environment is None and results.contracts:
+        yield ProblemView(
+            model=None,
+            message="The worker did not come up in the project's interpreter: no model was checked.",
+            hint="Run `export-gate doctor` to see which interpreter is used and what it lacks.",
+            command=reproduce(results.config_path),
+        )
+        return
+    for contract in results.contracts:
+        model = observed.get(contract.name)
+        command = reproduce(results.config_path, contract.name)
+        if model is None:
+            yield ProblemView(
+                model=contract.name,
+                message=f"{contract.name}: the run ended before this model was checked.",
+                hint="Run the model by itself.",
+                command=command,
+            )
+        elif model.problem is not None:
+            yield ProblemView(
+                model=contract.name,
+                message=model.problem.message,
+                hint=model.problem.hint,
+                command=command,
+                source=model.failure.source if model.failure else None,
+                details=model.failure.trace if model.failure else "",
+            )
+
+
+def _artifacts(results: Results, rows: Sequence[Row]) -> Iterator[ArtifactView]:
+    states = {(row.model, ladder.label): ladder.state for row in rows for cell in row.cells for ladder in cell.ladders}
+    for model in results.run.models:
+        for target in model.targets:
+            if target.artifact is None:
+                continue
+            sizes = ", ".join(f"{dim}={size}" for dim, size in sorted(target.separate.items()))
+            label = f"{target.target} at {sizes}" if sizes else target.target
+            yield ArtifactView(
+                model=model.model,
+                label=label,
+                path=target.artifact.path,
+                sha256=target.artifact.sha256,
+                size_bytes=target.artifact.size_bytes,
+                verified=states.get((model.model, label)) in ("ok", "warned"),
+            )
+
+
+def _environment(results: Results) -> str:
+    seen = results.run.environment
+    if seen is None:
+        return ""
+    versions = [f"{name} {seen.versions[name]}" for name in sorted(seen.versions, key=_prominence)]
+    machine = (seen.cpu, plural(seen.threads, "thread"), seen.platform, seen.executable)
+    return "; ".join([", ".join([f"Python {seen.python}", *versions]), *filter(None, machine)])
+
+
+def _prominence(name: str) -> tuple[int, str]:
+    known = ("torch", "numpy", "onnx", "onnxscript", "onnxruntime")
+    return (known.index(name) if name in known else len(known), name)

@@ -1,0 +1,90 @@
+"""What a verdict rests on, in one sentence for a model and one for the run. A test is never called a proof."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from export_gate.contract import Dim, ModelContract
+from export_gate.observation import ControlSetObservation
+from export_gate.report.filters import plural
+from export_gate.report.record import Ladder, Row
+
+NOT_A_PROOF = "evidence at those points, not a proof"
+AFFINE = "affine: d+1 basis points cover the whole input space, up to rounding"
+SHOWN_FAMILIES = 6
+SHOWN_SIZES = 5
+SHOWN_HASH = 12
+"""Characters of a sha256 that people compare by eye."""
+
+
+def model_evidence(controls: ControlSetObservation | None, *, verified: bool) -> str:
+    """`verified at 48 control inputs (normal, halves, ...; batch 2, 8, 16), sha256 ab12...; evidence at ...`."""
+    if controls is None or not controls.inputs:
+        return "checked at no control input"
+    points = plural(len(controls.inputs), "control input")
+    about = "; ".join([_families(controls), *_sizes(controls)])
+    verb = "verified" if verified else "checked"
+    return f"{verb} at {points} ({about}), sha256 {controls.sha256[:SHOWN_HASH]}; {NOT_A_PROOF}"
+
+
+def run_evidence(rows: Sequence[Row]) -> str:
+    """One sentence for the whole run; with one model, that model's."""
+    checked = [row for row in rows if row.control_inputs]
+    if not checked:
+        return "Nothing was compared."
+    if len(rows) == 1:
+        return f"{rows[0].evidence[0].upper()}{rows[0].evidence[1:]}."
+    verb = "Verified" if all(row.state in ("ok", "warned") for row in rows) else "Checked"
+    points = plural(sum(row.control_inputs for row in checked), "control input")
+    return f"{verb} at {points} over {plural(len(checked), 'model')}; {NOT_A_PROOF}."
+
+
+def affine_line(ladders: Sequence[Ladder], controls: ControlSetObservation | None) -> str:
+    """The one exception, for the targets it holds for."""
+    covered = [ladder.label for ladder in ladders if ladder.affine]
+    if not covered or controls is None or not any(entry.group == "affine" for entry in controls.inputs):
+        return ""
+    return AFFINE if len(covered) == len(ladders) else f"{AFFINE} (in {', '.join(covered)})"
+
+
+def dims_line(contract: ModelContract) -> str:
+    """`batch 2..16 and 1 apart, side 8..64 in steps of 8`."""
+    return ", ".join(map(_dim, contract.dims))
+
+
+def _dim(dim: Dim) -> str:
+    steps = f" in steps of {dim.multiple_of}" if dim.multiple_of > 1 else ""
+    apart = f" and {', '.join(map(str, dim.separate))} apart" if dim.separate else ""
+    mode = "" if dim.mode == "strict" else f" ({dim.mode})"
+    return f"{dim.name} {dim.min}..{dim.max}{steps}{apart}{mode}"
+
+
+def left_out_lines(controls: ControlSetObservation | None) -> tuple[str, ...]:
+    """What the control set does not cover, so that nobody takes it for covered."""
+    if controls is None:
+        return ()
+    lines = []
+    if controls.left_out:
+        because = f": {controls.left_out_reason}" if controls.left_out_reason else ""
+        lines.append(f"{plural(controls.left_out, 'control input')} left out{because}")
+    lines += [f"input {name} has no declared range: wide values were not tried" for name in controls.undeclared_range]
+    return (*lines, *controls.notes)
+
+
+def _families(controls: ControlSetObservation) -> str:
+    names = list(dict.fromkeys(entry.family for entry in controls.inputs))
+    return ", ".join(names if len(names) <= SHOWN_FAMILIES else [*names[: SHOWN_FAMILIES - 1], "..."])
+
+
+def _sizes(controls: ControlSetObservation) -> list[str]:
+    tried: dict[str, set[int]] = {}
+    for entry in controls.inputs:
+        for dim, size in entry.sizes.items():
+            tried.setdefault(dim, set()).add(size)
+    return [f"{dim} {_shortened(sorted(sizes))}" for dim, sizes in tried.items()]
+
+
+def _shortened(sizes: list[int]) -> str:
+    if len(sizes) > SHOWN_SIZES:
+        return f"{', '.join(map(str, sizes[: SHOWN_SIZES - 2]))}, ..., {sizes[-1]}"
+    return ", ".join(map(str, sizes))

@@ -1,0 +1,191 @@
+"""Template filters: numbers with few digits, text cut to length, everything escaped for where it is put."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+
+from export_gate.report import escape
+
+TERMINAL_COLUMNS = 100
+SHORTEST_NAME = 12
+"""Columns that a table's first column keeps."""
+
+
+def number(value: float) -> str:
+    """Three digits, or scientific notation with two: 12, 0.25, 3.1e-05."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value == int(value) and abs(value) < 1e6:  # noqa: PLR2004  # a count up to there
+        return str(int(value))
+    return f"{value:.3g}" if 0.01 <= abs(value) < 1e4 else f"{value:.1e}"  # noqa: PLR2004  # no leading or trailing zeros
+
+
+def measured(value: float, allowed: float) -> str:
+    """`value` with enough digits to tell it from `allowed`, e.g. `1.004e-05` where `allowed` is `1.000e-05`."""
+    digits = _digits_apart(value, allowed)
+    return number(value) if digits is None else f"{value:.{digits}e}"
+
+
+def _digits_apart(one: float, other: float) -> int | None:
+    """Decimals of scientific notation at which the two differ; None where `number` shows it or nothing can."""
+    if one == other or number(one) != number(other):
+        return None
+    return next((digits for digits in range(2, 17) if f"{one:.{digits}e}" != f"{other:.{digits}e}"), None)
+
+
+def share(ratio: float) -> str:
+    """An error as a share of its tolerance: `exact`, `6%`, and `91x` where it is over."""
+    if ratio == 0:
+        return "exact"
+    if ratio <= 1:
+        return "<1%" if ratio < 0.005 else f"{max(1, round(100 * ratio))}%"  # noqa: PLR2004  # half a percent rounds to 1%
+    if math.isinf(ratio):
+        return "inf"
+    if ratio < 10:  # noqa: PLR2004  # one more digit below ten
+        return f"{math.ceil(10 * ratio) / 10:.1f}x"
+    return f"{ratio:.0f}x" if ratio < 1e4 else f"{ratio:.0e}x"  # noqa: PLR2004
+
+
+def size(count_bytes: int) -> str:
+    """Bytes in powers of 1000: 512 B, 1.3 MB."""
+    value = float(count_bytes)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 999.5:  # noqa: PLR2004  # where three digits round up to four
+            return f"{value:.0f} {unit}" if unit == "B" or value >= 9.95 else f"{value:.1f} {unit}"  # noqa: PLR2004
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def count(value: int) -> str:
+    """A number of things with SI suffix: 950, 1.2k, 110M."""
+    shown = float(value)
+    for unit in ("", "k", "M", "G"):
+        if shown < 999.5:  # noqa: PLR2004
+            return f"{shown:.0f}{unit}" if not unit or shown >= 9.95 else f"{shown:.1f}{unit}"  # noqa: PLR2004
+        shown /= 1000
+    return f"{shown:.1f}T"
+
+
+def duration(seconds: float) -> str:
+    """0.4 s, 41 s, 2 min 5 s, 1 h 3 min."""
+    if seconds < 9.95:  # noqa: PLR2004  # where tenths stop to matter
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    if minutes < 60:  # noqa: PLR2004
+        return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def plural(number_of: int, noun: str) -> str:
+    """`1 model`, `2 models`."""
+    return f"{number_of} {noun}" if number_of == 1 else f"{number_of} {noun}s"
+
+
+def clip(text: str, characters: int | None) -> str:
+    """The first `characters` of `text`, saying how many are missing; None cuts nothing."""
+    if characters is None or len(text) <= characters:
+        return text
+    return f"{text[:characters].rstrip()} ... ({len(text) - characters} more characters)"
+
+
+def clip_lines(lines: Sequence[str], at_most: int | None) -> str:
+    """The first lines (suggestions) and the last ones (the exception of a traceback), saying how many are missing."""
+    if at_most is None or len(lines) <= at_most:
+        return "\n".join(lines)
+    head = at_most // 4
+    tail = at_most - head
+    return "\n".join([*lines[:head], f"... ({len(lines) - at_most} more lines)", *lines[-tail:]])
+
+
+def wrap(text: str, indent: int = 0) -> str:
+    """Lines of at most the terminal's columns, each indented; a longer word is broken."""
+    margin = " " * indent
+    return textwrap.fill(
+        text, TERMINAL_COLUMNS, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False
+    )
+
+
+def indent(text: str, by: int) -> str:
+    """Lines for a terminal, each indented and cut at the terminal's columns."""
+    lines = escape.visible(text).split("\n")
+    return "\n".join(set_cell_size(f"{' ' * by}{line}", TERMINAL_COLUMNS).rstrip() for line in lines)
+
+
+def align(text: str) -> str:
+    """Lines of tab-separated cells as columns; the first column gives way where the table is too wide."""
+    table = [line.split("\t") for line in text.splitlines() if line]
+    widths = [max(map(_width, column)) for column in zip_longest(*table, fillvalue="")]
+    spare = TERMINAL_COLUMNS - sum(widths[1:]) - 2 * len(widths[1:])
+    widths[:1] = [max(SHORTEST_NAME, min(first, spare)) for first in widths[:1]]
+    return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in table)
+
+
+def _width(text: str) -> int:
+    return cell_len(escape.ANSI.sub("", text))
+
+
+def _padded(cell: str, width: int) -> str:
+    if _width(cell) > width:
+        return set_cell_size(cell, width - 3) + "..."
+    return cell + " " * (width - _width(cell))
+
+
+EMOJI = {
+    "verified": "✅", "violations": "❌", "problem": "⚠️", "broken": "💥",
+    "ok": "✅", "failed": "❌", "warned": "⚠️", "skipped": "➖", "not-applicable": "",
+    "violation": "❌", "warning": "⚠️", "note": "ℹ️",
+}  # fmt: skip
+"""Verdicts, states and severities by shape, not by colour alone."""
+WORDS = {
+    "verified": "ok", "violations": "FAIL", "problem": "FAIL", "broken": "FAIL",
+    "ok": "ok", "failed": "FAIL", "warned": "warn", "skipped": "not run", "not-applicable": "",
+    "violation": "FAIL", "warning": "warn", "note": "note",
+}  # fmt: skip
+"""The same for terminals that have no emoji."""
+
+_STYLES = {"ok": "32", "FAIL": "1;31", "warn": "33", "strong": "1", "faint": "2"}
+"""Styles by the word painted, or by weight."""
+
+
+def painter(*, color: bool) -> Callable[[str, str], str]:
+    """The `paint` filter: ANSI styles by meaning, or nothing at all."""
+
+    def paint(text: str, style: str = "") -> str:
+        code = _STYLES.get(style or text)
+        return f"\x1b[{code}m{text}\x1b[0m" if color and code else text
+
+    return paint
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "md": escape.markdown,
+    "code": escape.code,
+    "fence": escape.fence,
+    "terminal": escape.terminal,
+    "number": number,
+    "measured": measured,
+    "share": share,
+    "size": size,
+    "count": count,
+    "duration": duration,
+    "plural": plural,
+    "clip": clip,
+    "clip_lines": clip_lines,
+    "wrap": wrap,
+    "indent": indent,
+    "align": align,
+    "emoji": EMOJI.__getitem__,
+    "word": WORDS.__getitem__,
+}

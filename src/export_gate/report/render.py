@@ -1,0 +1,99 @@
+"""Report -> text, through the templates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+
+from export_gate.report.budget import (
+    COMMENT_CHARACTERS,
+    MARKER_CHARACTERS,
+    SUMMARY_BYTES,
+    Allowance,
+    Limits,
+    Shown,
+    characters,
+    fit,
+    utf8_bytes,
+)
+from export_gate.report.escape import inert_commands
+from export_gate.report.filters import FILTERS, painter
+from export_gate.report.record import Report
+
+Format = Literal["markdown", "terminal", "comment", "summary"]
+
+TEMPLATES: dict[Format, str] = {
+    "markdown": "summary.md.j2",
+    "terminal": "terminal.txt.j2",
+    "comment": "comment.md.j2",
+    "summary": "summary.md.j2",
+}
+ALLOWANCES: dict[Format, Allowance] = {
+    "markdown": Allowance(size=utf8_bytes, limit=None, in_full=("violation", "warning", "note")),
+    "terminal": Allowance(
+        size=characters,
+        limit=None,
+        in_full=("violation",),
+        most_in_full=20,
+        limits=Limits(characters=800, lines=12),
+    ),
+    "comment": Allowance(
+        size=characters,
+        limit=COMMENT_CHARACTERS - MARKER_CHARACTERS,
+        in_full=("violation",),
+        limits=Limits(characters=800, lines=40),
+    ),
+    "summary": Allowance(
+        size=utf8_bytes,
+        limit=SUMMARY_BYTES,
+        in_full=("violation", "warning", "note"),
+        limits=Limits(characters=4_000, lines=200),
+    ),
+}
+
+
+def render(report: Report, format: Format, *, color: bool = False, budget: int | None = None) -> str:  # noqa: A002
+    """The report as text.
+
+    Args:
+        report: what to show.
+        format: `markdown` is the report file, `summary` the same within GitHub's limit of a job summary.
+        color: ANSI styles, in the terminal format only.
+        budget: characters (comment) or bytes (summary) to stay within; None is the format's own limit.
+
+    Raises:
+        ValueError: the budget is too small for the verdict.
+    """
+    allowance = ALLOWANCES[format] if budget is None else replace(ALLOWANCES[format], limit=budget)
+    template = environment(color=color and format == "terminal").get_template(TEMPLATES[format])
+
+    def draw(shown: Shown) -> str:
+        # Last, since wrapping may put at a line's start what stood inside one.
+        return inert_commands(template.render(report=report, shown=shown)).strip("\n") + "\n"
+
+    return fit(report, draw, allowance)
+
+
+def environment(*, color: bool = False) -> SandboxedEnvironment:
+    """Jinja with our filters; an unknown name in a template is an error."""
+    jinja = SandboxedEnvironment(
+        loader=FileSystemLoader(template_folder()),
+        undefined=StrictUndefined,
+        autoescape=False,  # noqa: S701  # three formats, none HTML: every value goes through the filter of its place
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    jinja.filters.update(FILTERS, paint=painter(color=color))
+    return jinja
+
+
+def template_folder() -> Path:
+    """`export_gate/templates` where a wheel put it, else `templates/` at the top of the checkout."""
+    packaged = Path(str(files("export_gate"))) / "templates"
+    return packaged if packaged.is_dir() else packaged.parents[2] / "templates"

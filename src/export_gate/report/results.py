@@ -1,0 +1,149 @@
+"""One run as a file: what was promised, what was seen, what was found. `results.json` is these records as strict JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+from export_gate.codec import decode, encode
+from export_gate.contract import ModelContract
+from export_gate.errors import GateError, UserError
+from export_gate.observation import RunObservation
+from export_gate.rules.base import Finding
+
+Verdict = Literal["verified", "violations", "problem", "broken"]
+
+SCHEMA_VERSION = 1
+"""Raised whenever a reader of `results.json` would misread the new file."""
+LARGEST_FILE_BYTES = 256 * 1024 * 1024
+"""Results are read from strangers' pull requests too; this bounds what they can make us load."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """Everything that a report, a second judgement or a merge of shards needs."""
+
+    schema_version: int = SCHEMA_VERSION
+    tool_version: str
+    config_path: str
+    """As the user would type it: relative to where the gate ran."""
+    config_sha256: str
+    started: str
+    """ISO 8601 in UTC."""
+    duration_s: float
+    contracts: tuple[ModelContract, ...]
+    run: RunObservation
+    findings: tuple[Finding, ...]
+    verdict: Verdict
+    head: str | None = None
+    """Revision that was checked; None outside of git."""
+
+
+def write_results(results: Results, path: Path) -> None:
+    """Write `results` so that a reader sees the old file or the whole new one, never a part.
+
+    Raises:
+        GateError: the file cannot be written.
+    """
+    text = json.dumps(encode(results), indent=1, allow_nan=False) + "\n"
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _write_durably(text, partial)
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise GateError(f"{path}: the results could not be written: {error.strerror or error}") from error
+
+
+def _write_durably(text: str, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_results(path: Path) -> Results:
+    """The results in `path`, checked for shape and for agreement with themselves.
+
+    Raises:
+        UserError: no such file, not JSON, another schema version, or another shape; the message says where.
+    """
+    value = _read_json(path)
+    if not isinstance(value, dict) or "schema_version" not in value:
+        raise UserError(f"{path}: expected results of export-gate, got JSON without 'schema_version'")
+    if value["schema_version"] != SCHEMA_VERSION:
+        raise UserError(
+            f"{path}: schema version {value['schema_version']!r:.20}, but this export-gate reads version "
+            f"{SCHEMA_VERSION}; use the version of export-gate that wrote the file"
+            f" ({value.get('tool_version', 'unknown')!s:.40})"
+        )
+    try:
+        results = decode(Results, value)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not the shape of results: {error}") from error
+    for contradiction in _contradictions(results):
+        raise UserError(f"{path}: {contradiction}")
+    return results
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        size = path.stat().st_size
+        if size > LARGEST_FILE_BYTES:
+            raise UserError(f"{path}: {size} bytes, but results have at most {LARGEST_FILE_BYTES} bytes")
+        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except FileNotFoundError as error:
+        raise UserError(f"{path}: no such file; `export-gate run` writes it") from error
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path}: not JSON: {error}") from error
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _contradictions(results: Results) -> Iterator[str]:
+    promised = [contract.name for contract in results.contracts]
+    observed = [model.model for model in results.run.models]
+    for name in (*observed, *(finding.model for finding in results.findings)):
+        if name not in promised:
+            yield f"model {name!r:.80} was seen, but has no contract in the file"
+    for names in (promised, observed):
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield f"model {name!r:.80} is there {names.count(name)} times, expected once"
+    if results.verdict == "verified" and any(finding.severity == "violation" for finding in results.findings):
+        yield "the verdict is 'verified', but there are violations"
+
+
+def results_schema() -> dict[str, Any]:
+    """JSON Schema of `results.json`, as strict as `read_results`."""
+    from pydantic import TypeAdapter  # noqa: PLC0415  # a tenth of a second that only this needs
+
+    schema = _as_written(TypeAdapter(Results).json_schema())
+    schema["properties"]["schema_version"] = {"const": SCHEMA_VERSION}
+    schema["required"] = ["schema_version", *schema["required"]]
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _as_written(schema: Any) -> Any:
+    """Pydantic's schema, with what the codec does differently: floats may be the strings of non-finite numbers."""
+    if isinstance(schema, list):
+        return [_as_written(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "number":
+        rest = {key: item for key, item in schema.items() if key != "type"}
+        return {"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}], **rest}
+    strict = {"additionalProperties": False} if "properties" in schema else {}
+    return {key: _as_written(item) for key, item in schema.items()} | strict
