@@ -1,0 +1,114 @@
+"""Walks over what was observed: planned targets, their cases, and the comparisons that have a fault."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from export_gate.contract import GoldenSource, ModelContract, TargetName, Tolerance
+from export_gate.observation import CaseResult, Comparison, ModelObservation, TargetObservation
+from export_gate.rules.equivalence import FaultKind, NonfinitePolicy, first_fault, worst_norm
+from export_gate.rules.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One output leaf of one case that is not equivalent."""
+
+    kind: FaultKind
+    case: str
+    comparison: Comparison
+    tolerance: Tolerance
+    nonfinite: NonfinitePolicy
+
+    @property
+    def excess(self) -> float:
+        """Sorts faults of one kind: measured / allowed for floats, the number of elements for integers and masks."""
+        if self.kind == "nonfinite":
+            return self.comparison.nonfinite_mismatched
+        if self.kind == "value" and not is_inexact(self.comparison.expected_dtype):
+            return self.comparison.mismatched_elements
+        return worst_norm(self.comparison, self.tolerance).ratio if self.kind == "value" else math.inf
+
+
+def planned_targets(contract: ModelContract, observation: ModelObservation) -> Iterator[TargetObservation]:
+    """Observations of the contract's targets, in the contract's order; separate exports follow their main one."""
+    for planned in contract.targets:
+        seen = [target for target in observation.targets if target.target == planned.name]
+        yield from sorted(seen, key=lambda target: len(target.separate))
+
+
+def target_faults(
+    contract: ModelContract, observation: ModelObservation, kind: FaultKind
+) -> Iterator[tuple[TargetName, str, tuple[Fault, ...]]]:
+    """(target, output, faults of that kind), the worst fault first."""
+    for planned in contract.targets:
+        cases = [c for t in observation.targets if t.target == planned.name for c in t.cases]
+
+        def tolerance(case: str, dtype: str, name: TargetName = planned.name) -> Tolerance:
+            del case  # a target has one tolerance for all its cases
+            return resolve_tolerance(contract, name, dtype)
+
+        for output, faults in faults_by_output(contract, observation, cases, tolerance):
+            same_kind = tuple(fault for fault in faults if fault.kind == kind)
+            if same_kind:
+                yield planned.name, output, same_kind
+
+
+def golden_faults(contract: ModelContract, observation: ModelObservation) -> Iterator[tuple[str, tuple[Fault, ...]]]:
+    """(output, faults of any kind) of eager against the goldens, the worst first."""
+
+    def tolerance(case: str, dtype: str) -> Tolerance:
+        return resolve_golden_tolerance(contract, golden_source(contract, case), dtype)
+
+    return faults_by_output(contract, observation, observation.golden, tolerance)
+
+
+def golden_source(contract: ModelContract, case: str) -> GoldenSource | None:
+    """The declared source of a golden case: the one whose file name the case carries, or the only one."""
+    sources = contract.controls.golden
+    named = [source for source in sources if source.path.rsplit("/", 1)[-1].rsplit(".", 1)[0] in case]
+    candidates = named or sources
+    return candidates[0] if len(candidates) == 1 else None
+
+
+def faults_by_output(
+    contract: ModelContract,
+    observation: ModelObservation,
+    cases: Sequence[CaseResult],
+    tolerance: Callable[[str, str], Tolerance],
+) -> Iterator[tuple[str, tuple[Fault, ...]]]:
+    """Faults of every output that has any, the worst first; `tolerance` maps (case, dtype)."""
+    found: dict[str, list[Fault]] = {}
+    for case in cases:
+        # Where the structure differs the leaves are no pairs; that has its own rule.
+        for comparison in () if case.structure else case.outputs:
+            allowed = tolerance(case.case, comparison.expected_dtype)
+            policy = nonfinite_policy(contract, observation, comparison.output)
+            kind = first_fault(comparison, allowed, policy)
+            if kind:
+                fault = Fault(kind=kind, case=case.case, comparison=comparison, tolerance=allowed, nonfinite=policy)
+                found.setdefault(comparison.output, []).append(fault)
+    for output, faults in found.items():
+        yield output, tuple(sorted(faults, key=lambda fault: -fault.excess))
+
+
+def nonfinite_policy(contract: ModelContract, observation: ModelObservation, output: str) -> NonfinitePolicy:
+    """The policy declared for this output: by name, or by position where eager names its leaves otherwise."""
+    declared = {promised.name: promised.nonfinite for promised in contract.outputs}
+    if output in declared:
+        return declared[output]
+    leaves = [leaf.name for leaf in observation.outputs]
+    if output in leaves and len(leaves) == len(contract.outputs):
+        return contract.outputs[leaves.index(output)].nonfinite
+    return "match"
+
+
+def other_cases(names: Sequence[str]) -> tuple[str, ...]:
+    """A detail line that lists the further cases of a finding, if there are any."""
+    shown = names[1:11]
+    if not shown:
+        return ()
+    rest = f" and {len(names) - 11} more" if len(names) > 11 else ""  # noqa: PLR2004 - ten names make a line
+    return (f"also at: {', '.join(shown)}{rest}",)

@@ -1,0 +1,72 @@
+"""An exported program could not be converted to a target's format: which operator, and what to use instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import Failure, ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
+from export_gate.rules.wording import first_line, plain, source_place
+
+NO_TRANSLATION = re.compile(
+    r"No ONNX function found for <OpOverload\(op='(?P<op>[\w.:]+)', overload='(?P<overload>\w+)'\)>"
+    r"(?:[^\n]*No decompositions registered for the (?P<input>complex|real)-valued input)?"
+)
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for each target that could not be made."""
+    for group in failures_of("conversion-failed", contract, observation):
+        failure = group[0].failure
+        at = f" at {source_place(failure.source)}" if failure.source else ""
+        message = f"{group[0].place(contract.name)}: the conversion failed{at}: {_cause(failure)}"
+        yield finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
+
+
+def _cause(failure: Failure) -> str:
+    if failure.kind == "missing-package":
+        return missing_package_cause(failure)
+    missing = NO_TRANSLATION.search(plain(failure.message))
+    if not missing:
+        return f"{failure.type}: {first_line(failure.message)}"
+    entries = " with complex input" if missing["input"] == "complex" else ""
+    return f"operator {_operator(missing)}{entries} has no ONNX translation"
+
+
+def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
+    if failure.kind == "missing-package":
+        return missing_package_hint(contract, target)
+    missing = NO_TRANSLATION.search(plain(failure.message))
+    if missing and missing["input"] == "complex":
+        return (
+            f"Compute {_operator(missing)} on real and imaginary parts (`torch.view_as_real`), or take `{target}` out "
+            f"of `models.{contract.name}.targets`."
+        )
+    if missing:
+        return (
+            f"Write what {_operator(missing)} does with operators that have a translation, raise "
+            f"`models.{contract.name}.targets.{target}.opset` if a newer opset has it, or take `{target}` out of "
+            f"`models.{contract.name}.targets`."
+        )
+    return (
+        "Look in the details for the operator that the converter stopped at and rewrite it with simpler ones; a "
+        f"newer torch or onnxscript may convert it. Without need of this format take `{target}` out of "
+        f"`models.{contract.name}.targets`."
+    )
+
+
+def _operator(missing: re.Match[str]) -> str:
+    overload = missing["overload"]
+    return missing["op"] if overload == "default" else f"{missing['op']}.{overload}"
+
+
+RULE = Rule(
+    name="conversion-failed",
+    severity="violation",
+    summary="The exported program could not be converted to the target's format.",
+    check=check,
+)

@@ -1,0 +1,103 @@
+"""One comparison to its first fault, in the order that defines equivalence: dtype, shape, non-finite masks, values.
+
+Source: section 3 of the design. A NaN among the measured numbers never passes: every inequality is written so that it
+must hold, not so that its opposite must fail.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from export_gate.contract import Tolerance
+from export_gate.observation import Comparison, NonfiniteCount
+from export_gate.rules.tolerance import is_inexact
+
+FaultKind = Literal["dtype", "shape", "nonfinite", "value"]
+NonfinitePolicy = Literal["match", "forbid", "allow"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Norm:
+    """One inequality `measured <= atol + rtol * scale`."""
+
+    measured: float
+    """max |P-M|."""
+    scale: float
+    """max |M|."""
+    allowed: float
+    index: int | None = None
+    """Index of the tolerance axis; None is the whole leaf."""
+
+    @property
+    def holds(self) -> bool:
+        """False for a NaN or infinity on either side: a bound without limit checks nothing."""
+        return math.isfinite(self.measured) and math.isfinite(self.allowed) and self.measured <= self.allowed
+
+    @property
+    def ratio(self) -> float:
+        """Measured / allowed; infinite where the quotient says nothing."""
+        return ratio(self.measured, self.allowed)
+
+
+def ratio(measured: float | None, allowed: float | None) -> float:
+    """How far a measurement is over its bound; infinite where there is no number or nothing is allowed."""
+    if measured is None or allowed is None or not (math.isfinite(measured) and math.isfinite(allowed)):
+        return math.inf
+    if allowed > 0:
+        return measured / allowed
+    return 0.0 if measured == 0 == allowed else math.inf
+
+
+def first_fault(comparison: Comparison, tolerance: Tolerance, nonfinite: NonfinitePolicy) -> FaultKind | None:
+    """What makes the actual leaf another value than the expected one, or None where they are equivalent."""
+    if comparison.expected_dtype != comparison.actual_dtype:
+        return "dtype"
+    if comparison.expected_shape != comparison.actual_shape:
+        return "shape"
+    if _breaks_policy(comparison, nonfinite):
+        return "nonfinite"
+    if not is_inexact(comparison.expected_dtype) and comparison.mismatched_elements != 0:
+        return "value"
+    if lacks_axis_norms(comparison, tolerance):
+        return "value"
+    return None if worst_norm(comparison, tolerance).holds else "value"
+
+
+def worst_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
+    """The inequality with the largest ratio: over the whole leaf and, with a tolerance axis, over each of its indices.
+
+    The whole leaf's bound follows from those of all indices; it stays for leaves that lack the axis.
+    """
+    norms = [_norm(comparison.max_abs_diff, comparison.expected_max_abs, tolerance)]
+    if tolerance.axis is not None:
+        norms += [_norm(n.max_abs_diff, n.expected_max_abs, tolerance, n.index) for n in comparison.per_axis]
+    # Among equals an index says more than the whole leaf.
+    return max(norms, key=lambda norm: (not norm.holds, norm.ratio, norm.index is not None))
+
+
+def lacks_axis_norms(comparison: Comparison, tolerance: Tolerance) -> bool:
+    """Whether the leaf has the tolerance axis but was observed without norms along it (judged again, say)."""
+    if tolerance.axis is None or comparison.per_axis or comparison.elements == 0:
+        return False
+    rank = len(comparison.expected_shape)
+    return -rank <= tolerance.axis < rank
+
+
+def total(count: NonfiniteCount) -> int:
+    """All non-finite elements."""
+    return count.nan + count.posinf + count.neginf
+
+
+def _norm(measured: float, scale: float, tolerance: Tolerance, index: int | None = None) -> Norm:
+    atol, rtol = tolerance.atol or 0.0, tolerance.rtol or 0.0
+    return Norm(measured=measured, scale=scale, allowed=atol + rtol * scale, index=index)
+
+
+def _breaks_policy(comparison: Comparison, nonfinite: NonfinitePolicy) -> bool:
+    if nonfinite == "allow":
+        return False
+    if comparison.nonfinite_mismatched != 0:
+        return True
+    return nonfinite == "forbid" and total(comparison.expected_nonfinite) + total(comparison.actual_nonfinite) > 0

@@ -1,0 +1,164 @@
+"""torch.export's error message to what to change in the model or in `export-gate.yml`."""
+
+from __future__ import annotations
+
+import re
+
+from export_gate.contract import Dim, ModelContract
+from export_gate.observation import Failure
+from export_gate.rules.wording import listing, plain, source_place
+
+DATA_DEPENDENT = re.compile(r"data-dependent|GuardOnDataDependentSymNode|torch\.cond|[Dd]ynamic control flow")
+SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
+UNKNOWN_TYPE = re.compile(r"Found <class '([^']+)'> in (output|input), which is not a known type")
+
+CONSTANT = re.compile(r"^(\w+) = (\d+)$")
+MULTIPLE = re.compile(r"^(\w+) = (\d+)\*(\w+)$")
+BOUNDS = re.compile(r"^(\w+) = Dim\(['\"]\w+['\"](?:, min=(\d+))?(?:, max=(\d+))?\)$")
+SAME = re.compile(r"^(\w+) = ([A-Za-z]\w*)$")
+DERIVED = re.compile(r"^(\w+) = ([^=]*[+*-][^=]*)$")
+
+
+def export_advice(contract: ModelContract, failure: Failure) -> str:
+    """The next step, for the kinds of message that torch has words for."""
+    text = f"{failure.type}: {plain(failure.message)}"
+    if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
+        return _constraint_advice(contract, failure, text)
+    if DATA_DEPENDENT.search(text):
+        return _data_dependent_advice(failure, text)
+    unknown = UNKNOWN_TYPE.search(text)
+    if unknown:
+        name = unknown.group(1).rsplit(".", 1)[-1]
+        return (
+            f"Return a tensor, or a tuple, list or dict of tensors, instead of {name}; or register the class in the "
+            f"module that defines it: `torch.export.register_dataclass({name})` for a dataclass, "
+            f"`torch.utils._pytree.register_pytree_node({name}, ...)` for any other."
+        )
+    if ".numpy() is not supported" in text:
+        return (
+            f"Write the NumPy code{_at(failure)} with torch operators: torch.export cannot follow values out of torch."
+        )
+    return (
+        f"Change the model so that torch.export can capture it{_at(failure)}; the details have the traceback. To see "
+        "all obstacles at once, call `torch.export.draft_export` in its place."
+    )
+
+
+def _data_dependent_advice(failure: Failure, text: str) -> str:
+    where = _at(failure)
+    if "extract specialized integer" in text:
+        return (
+            f"A size or index is read from a tensor's values{where}. Compute it from shapes instead, or keep it a "
+            "tensor (masking, torch.gather); where it must be read, use `.item()` and bound it with `torch._check(n "
+            ">= 0)` and `torch._check(n <= limit)`."
+        )
+    return (
+        f"The branch{where} depends on a tensor's values, and an exported program holds both sides or none: write it "
+        "as `torch.where(condition, a, b)` for elementwise choices or `torch.cond(condition, f, g, operands)` for "
+        "whole branches; where only one side can happen, promise it with `torch._check(condition)`."
+    )
+
+
+def _constraint_advice(contract: ModelContract, failure: Failure, text: str) -> str:
+    lines = failure.suggestions or tuple(_suggested(text))
+    specialized = dict(SPECIALIZED.findall(text))
+    advice = [_constant_advice(contract, name, value, failure) for name, value in specialized.items()]
+    for line in (line.strip() for line in lines):
+        if not any(line.startswith(f"{name} =") for name in specialized):
+            advice += _suggestion_advice(contract, line, lines)
+    if advice:
+        return " ".join(dict.fromkeys(advice))
+    return (
+        f"Bring `models.{contract.name}.dims` and the shapes under `inputs` in line with what the model's code "
+        "demands; the details have torch's message."
+    )
+
+
+def _suggested(text: str) -> list[str]:
+    _, _, below = text.partition("Suggested fixes:\n")
+    return [line.strip() for line in below.split("\n\n", 1)[0].splitlines() if line.strip()]
+
+
+def _constant_advice(contract: ModelContract, name: str, value: str, failure: Failure) -> str:
+    key, dim = _key(contract, name), _dim(contract, name)
+    size = int(value) * (dim.multiple_of if dim and name != dim.name else 1)
+    if size == 1:
+        return (
+            f"The reference input has size 1 in '{_name(contract, name)}', which torch.export always takes for a "
+            f"constant: set `{key}.example` to 2 or more, and verify size 1 with `{key}.separate: [1]`."
+        )
+    return (
+        f"The model's code{_at(failure)} works for size {size} of '{_name(contract, name)}' only: look for a "
+        "written-out number (reshape, view, expand, a buffer of that size), an `int(...)` of a size, or another "
+        f"input whose axis is declared constant. If the size is meant to be fixed, declare `{key}: {{mode: static, "
+        f"min: {size}, max: {size}}}`."
+    )
+
+
+def _suggestion_advice(contract: ModelContract, line: str, lines: tuple[str, ...]) -> list[str]:
+    """Advice for one of torch's suggested fixes; helper dims (`_H`) are explained by the line that uses them."""
+    multiple, bounds = MULTIPLE.match(line), BOUNDS.match(line)
+    same, constant = SAME.match(line), CONSTANT.match(line)
+    if multiple and not _is_declared(contract, multiple.group(3)):
+        name, factor = multiple.group(1), int(multiple.group(2))
+        dim = _dim(contract, name)
+        step = factor * dim.multiple_of if dim and dim.name != name else factor
+        return [f"Set `{_key(contract, name)}.multiple-of` to {step}: the model needs it."]
+    if bounds:
+        name, low, high = bounds.groups()
+        is_helper = any(
+            re.match(rf"^\w+ = .*\b{re.escape(name)}\b", other.strip()) for other in lines if other.strip() != line
+        )
+        return [] if is_helper else [_bounds_advice(contract, name, low, high)]
+    if constant:
+        name, value = constant.groups()
+        return [f"Declare `{_key(contract, name)}: {{mode: static, min: {value}, max: {value}}}`: the model fixes it."]
+    if same:
+        pair = (_name(contract, same.group(1)), _name(contract, same.group(2)))
+        return [f"Use one dim for both axes: write '{pair[1]}' wherever a shape under `inputs` has '{pair[0]}'."]
+    derived = DERIVED.match(line)
+    return [_derived_advice(contract, *derived.groups())] if derived else []
+
+
+def _derived_advice(contract: ModelContract, name: str, expression: str) -> str:
+    written = expression.replace(" ", "")
+    unknown = [free for free in re.findall(r"[A-Za-z_]\w*", written) if not _is_declared(contract, free)]
+    names = listing([f"'{free}'" for free in unknown])
+    declare = f"Declare {names} under `models.{contract.name}.dims` and write" if unknown else "Write"
+    return (
+        f"{declare} \"{written}\" wherever a shape under `inputs` has '{_name(contract, name)}': the model ties these "
+        f"sizes together."
+    )
+
+
+def _bounds_advice(contract: ModelContract, name: str, low: str | None, high: str | None) -> str:
+    dim = _dim(contract, name)
+    step = dim.multiple_of if dim and dim.name != name else 1
+    wanted = [f"`{bound}` to {int(size) * step}" for bound, size in (("min", low), ("max", high)) if size]
+    return (
+        f"Set {listing(wanted)} in `{_key(contract, name)}`, the range that the exported code "
+        f"path covers; or remove the size check that splits the range from the model."
+    )
+
+
+def _dim(contract: ModelContract, name: str) -> Dim | None:
+    """The declared dim behind torch's name; `_side` counts steps of a `side` with `multiple-of`."""
+    by_name = {dim.name: dim for dim in contract.dims}
+    return by_name.get(name) or by_name.get(name.lstrip("_"))
+
+
+def _is_declared(contract: ModelContract, name: str) -> bool:
+    return any(dim.name == name for dim in contract.dims)
+
+
+def _name(contract: ModelContract, name: str) -> str:
+    dim = _dim(contract, name)
+    return name if dim is None else dim.name
+
+
+def _key(contract: ModelContract, name: str) -> str:
+    return f"models.{contract.name}.dims.{_name(contract, name)}"
+
+
+def _at(failure: Failure) -> str:
+    return f" at {source_place(failure.source)}" if failure.source else ""

@@ -1,0 +1,38 @@
+"""torch.export could not capture the model: why, at which line of the user's, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import Failure, ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.export_advice import export_advice
+from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.wording import first_line, place, plain, source_place
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for the model: its targets share one export."""
+    for group in failures_of("export-failed", contract, observation):
+        failure = group[0].failure
+        where = place(contract.name, case=failure.case, at=group[0].separate)
+        at = f" at {source_place(failure.source)}" if failure.source else ""
+        message = f"{where}: torch.export failed{at}: {failure.type}: {essence(failure)}"
+        yield finding(RULE.name, contract.name, group, message, export_advice(contract, failure))
+
+
+def essence(failure: Failure) -> str:
+    """The line of torch's message that says what is wrong: below `Constraints violated` it is the first bullet."""
+    bullets = [line for line in plain(failure.message).splitlines() if line.strip().startswith("- ")]
+    if "Constraints violated" in failure.message and bullets:
+        return first_line(bullets[0].strip().removeprefix("- "))
+    return first_line(failure.message)
+
+
+RULE = Rule(
+    name="export-failed",
+    severity="violation",
+    summary="torch.export could not capture the model.",
+    check=check,
+)

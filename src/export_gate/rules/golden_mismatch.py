@@ -1,0 +1,82 @@
+"""Eager does not reproduce the outputs that were recorded as right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from export_gate.contract import ModelContract
+from export_gate.observation import CaseResult, ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import Fault, golden_faults, other_cases
+from export_gate.rules.numbers import describe_fault, measured_and_allowed, needed_atol, spread
+from export_gate.rules.structure_mismatch import describe_structure
+from export_gate.rules.wording import first_line, place, scientific
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for goldens that could not be compared leaf by leaf, one for each output that differs."""
+    unpaired = [case for case in observation.golden if case.failure or case.structure]
+    if unpaired:
+        yield _unpaired(contract, unpaired)
+    for output, faults in golden_faults(contract, observation):
+        worst = faults[0]
+        measured, allowed = measured_and_allowed(worst)
+        yield Finding(
+            rule=RULE.name,
+            severity="violation",
+            model=contract.name,
+            output=output,
+            case=worst.case,
+            message=(
+                f"{place(contract.name, None, output, worst.case)}: eager differs from the golden: "
+                f"{describe_fault(worst)}"
+            ),
+            hint=_hint(contract.name, faults),
+            measured=measured,
+            allowed=allowed,
+            occurrences=len(faults),
+            details=spread(worst.comparison, "golden", "eager") + other_cases([fault.case for fault in faults]),
+        )
+
+
+def _unpaired(contract: ModelContract, cases: Sequence[CaseResult]) -> Finding:
+    first = cases[0]
+    what = describe_structure(first.structure) if first.structure else "not compared"
+    if first.failure:
+        what = f"{first.failure.type}: {first_line(first.failure.message)}"
+    return Finding(
+        rule=RULE.name,
+        severity="violation",
+        model=contract.name,
+        case=first.case,
+        message=f"{place(contract.name, case=first.case)}: eager cannot be compared with the golden: {what}",
+        hint=(
+            "Bring the file's outputs in line with eager's: map names under `outputs` of the source in "
+            f"`models.{contract.name}.controls.golden`, or record the golden again if the model's outputs changed on "
+            "purpose."
+        ),
+        occurrences=len(cases),
+        details=other_cases([case.case for case in cases]),
+    )
+
+
+def _hint(model: str, faults: Sequence[Fault]) -> str:
+    causes = (
+        "The model, its weights or a dependency changed its function, or the golden comes from other code. If the "
+        "change is meant, record the golden again and review its diff."
+    )
+    atol = needed_atol(faults) if all(fault.kind == "value" for fault in faults) else None
+    if atol is None:
+        return causes
+    return (
+        f"{causes} To accept a difference between machines, set `tolerance.atol` of the source in "
+        f"`models.{model}.controls.golden` to {scientific(atol)}."
+    )
+
+
+RULE = Rule(
+    name="golden-mismatch",
+    severity="violation",
+    summary="Eager does not reproduce a golden output.",
+    check=check,
+)

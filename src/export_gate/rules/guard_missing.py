@@ -1,0 +1,109 @@
+"""An artifact accepts input outside the contract and answers otherwise than eager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from export_gate.contract import ModelContract, TargetName
+from export_gate.observation import ModelObservation, Probe
+from export_gate.rules.base import Finding, Rule, Severity
+from export_gate.rules.cases import planned_targets
+from export_gate.rules.wording import count, listing, place
+
+OUTSIDE = ("below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
+"""Kinds of probe that an artifact should refuse."""
+ANSWERS = {
+    "accepted-differs": "gave other results than eager",
+    "accepted-eager-refuses": "accepted what eager refuses",
+    "accepted-equal": "gave eager's results",
+}
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """Per target: harmful acceptance under the target's guard policy, harmless acceptance as a note."""
+    for planned in contract.targets:
+        if planned.guards == "ignore":
+            continue
+        probes = _accepted(contract, observation, planned.name)
+        harmful = [probe for probe in probes if probe.answer != "accepted-equal"]
+        harmless = [probe for probe in probes if probe.answer == "accepted-equal"]
+        if harmful:
+            severity: Severity = "violation" if planned.guards == "require" else "warning"
+            yield _finding(contract, planned.name, severity, harmful, len(harmless))
+        elif harmless:
+            yield _finding(contract, planned.name, "note", harmless, 0)
+        if harmful and harmless and planned.guards == "require":
+            yield _finding(contract, planned.name, "note", harmless, 0)
+
+
+def _accepted(contract: ModelContract, observation: ModelObservation, target: TargetName) -> list[Probe]:
+    """Probes outside the contract that the artifact took as shipped; a debugging mode's refusals protect nobody."""
+    return [
+        probe
+        for seen in planned_targets(contract, observation)
+        if seen.target == target
+        for probe in seen.probes
+        if probe.kind in OUTSIDE and probe.checks == "default" and probe.answer != "refused"
+    ]
+
+
+def _finding(
+    contract: ModelContract, target: TargetName, severity: Severity, probes: Sequence[Probe], harmless: int
+) -> Finding:
+    named = ", ".join(
+        f"{probe.axis}={probe.tried} {ANSWERS[probe.answer]} (declared {probe.declared})" for probe in probes[:3]
+    )
+    rest = f" and {len(probes) - 3} more" if len(probes) > 3 else ""  # noqa: PLR2004 - three fit a sentence
+    equal = f"; {harmless} more gave eager's results" if harmless and severity == "warning" else ""
+    return Finding(
+        rule=RULE.name,
+        severity=severity,
+        model=contract.name,
+        target=target,
+        message=(
+            f"{place(contract.name, target)}: accepts {count(len(probes), 'input')} outside the contract: "
+            f"{named}{rest}{equal}"
+        ),
+        hint=_hint(contract, target, severity, probes),
+        occurrences=len(probes),
+        details=tuple(
+            f"{probe.kind} {probe.axis}={probe.tried} (declared {probe.declared}): {ANSWERS[probe.answer]}"
+            + (f": {probe.message}" if probe.message else "")
+            for probe in probes
+        ),
+    )
+
+
+def _hint(contract: ModelContract, target: TargetName, severity: Severity, probes: Sequence[Probe]) -> str:
+    key = f"models.{contract.name}"
+    if severity == "note":
+        return f"Nothing to do; widen `{key}.dims` if such input is meant to be supported, so that it is verified."
+    if severity == "warning":
+        return (
+            f"Check sizes and dtypes before calling the artifact: {target} enforces no ranges. Widen `{key}.dims` "
+            f"over sizes that are meant to work, or set `{key}.targets.{target}.guards` to `ignore`."
+        )
+    kinds = {probe.kind for probe in probes}
+    low = (
+        " An exported program does not enforce a lower bound of 1 or 2: declare the smaller sizes in `dims` (with "
+        "`separate` for a size of its own) where the model supports them."
+        if "below-min" in kinds
+        else ""
+    )
+    return (
+        f"Check {listing(_subjects(kinds))} before calling the artifact, or change the model so that it gives eager's "
+        f"results there.{low} To accept it, set `{key}.targets.{target}.guards` to `warn`."
+    )
+
+
+def _subjects(kinds: Iterable[str]) -> list[str]:
+    subjects = {"wrong-dtype": "dtypes", "wrong-rank": "ranks"}
+    return sorted({subjects.get(kind, "sizes") for kind in kinds}, reverse=True)
+
+
+RULE = Rule(
+    name="guard-missing",
+    severity="violation",
+    summary="The artifact accepts input outside the contract and answers otherwise than eager.",
+    check=check,
+)

@@ -1,0 +1,164 @@
+"""Contracts and observations to the verdict: a pure function, so results can be judged again without exporting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from export_gate.contract import ModelContract, TargetName
+from export_gate.observation import ModelObservation, RunObservation
+from export_gate.rules import RULES
+from export_gate.rules.base import SEVERITIES, Finding, Severity
+from export_gate.rules.equivalence import ratio, worst_norm
+from export_gate.rules.tolerance import is_inexact, resolve_tolerance
+
+Verdict = Literal["verified", "violations", "problem", "broken"]
+EXIT_CODES: dict[Verdict, int] = {"verified": 0, "violations": 1, "problem": 2, "broken": 3}
+"""Ordered by precedence: a later verdict of one model outweighs an earlier one of another."""
+
+
+SortKey = tuple[int, int, float, str, str, int, str, str]
+"""Severity, causal order, measured / allowed, model, target, case order, output, message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSummary:
+    """One cell of the table of models and targets."""
+
+    target: TargetName
+    verdict: Literal["verified", "violations", "not-reached"]
+    """`not-reached`: the model ended before its targets."""
+    violations: int = 0
+    warnings: int = 0
+    notes: int = 0
+    cases: int = 0
+    """Control inputs at which outputs were compared."""
+    elements: int = 0
+    """Elements compared over all of them."""
+    worst_ratio: float | None = None
+    """Largest measured / allowed over all float outputs, passing ones included; None without any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSummary:
+    """One row of the table of models and targets."""
+
+    model: str
+    verdict: Verdict
+    """`broken`: planned, but not observed."""
+    violations: int = 0
+    warnings: int = 0
+    notes: int = 0
+    targets: tuple[TargetSummary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """What the gate says about one run."""
+
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    """Violations first; then causes before effects (the order of RULES), the worst measured / allowed first."""
+    models: tuple[ModelSummary, ...]
+    """In the contracts' order."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 verified, 1 violations, 2 a model could not be checked as declared, 3 the gate itself failed."""
+        return EXIT_CODES[self.verdict]
+
+    def count(self, severity: Severity) -> int:
+        """Number of findings of that severity."""
+        return sum(finding.severity == severity for finding in self.findings)
+
+
+def judge(contracts: Sequence[ModelContract], run: RunObservation) -> Judgement:
+    """Apply every rule to every planned model; a model that is planned but not observed breaks the verdict."""
+    keyed: list[tuple[SortKey, Finding]] = []
+    models: list[ModelSummary] = []
+    for contract in contracts:
+        seen = [observation for observation in run.models if observation.model == contract.name]
+        found = [pair for observation in seen for pair in _findings(contract, observation)]
+        keyed += found
+        models.append(_summary(contract, seen, [finding for _, finding in found]))
+    keyed.sort(key=lambda pair: pair[0])
+    verdicts: list[Verdict] = [model.verdict for model in models]
+    if contracts and run.environment is None:
+        verdicts.append("broken")
+    return Judgement(
+        verdict=max(verdicts, key=EXIT_CODES.__getitem__, default="verified"),
+        findings=tuple(finding for _, finding in keyed),
+        models=tuple(models),
+    )
+
+
+def _findings(contract: ModelContract, observation: ModelObservation) -> list[tuple[SortKey, Finding]]:
+    controls = observation.controls
+    order = {member.name: place for place, member in enumerate(controls.inputs)} if controls else {}
+    return [
+        (_sort_key(position, finding, order), finding)
+        for position, rule in enumerate(RULES)
+        for finding in rule.check(contract, observation)
+    ]
+
+
+def _sort_key(position: int, finding: Finding, case_order: dict[str, int]) -> SortKey:
+    return (
+        SEVERITIES.index(finding.severity),
+        position,
+        -ratio(finding.measured, finding.allowed),
+        finding.model,
+        finding.target or "",
+        case_order.get(finding.case or "", -1),
+        finding.output or "",
+        finding.message,
+    )
+
+
+def _summary(contract: ModelContract, seen: Sequence[ModelObservation], findings: Sequence[Finding]) -> ModelSummary:
+    violations = _count(findings, "violation")
+    verdict: Verdict = "violations" if violations else "verified"
+    if not seen:
+        verdict = "broken"
+    elif any(observation.problem for observation in seen):
+        verdict = "problem"
+    return ModelSummary(
+        model=contract.name,
+        verdict=verdict,
+        violations=violations,
+        warnings=_count(findings, "warning"),
+        notes=_count(findings, "note"),
+        targets=tuple(
+            _target_summary(contract, planned.name, seen, [f for f in findings if f.target == planned.name])
+            for planned in contract.targets
+        ),
+    )
+
+
+def _target_summary(
+    contract: ModelContract, target: TargetName, seen: Sequence[ModelObservation], findings: Sequence[Finding]
+) -> TargetSummary:
+    observed = [found for observation in seen for found in observation.targets if found.target == target]
+    comparisons = [leaf for found in observed for case in found.cases for leaf in case.outputs]
+    violations = _count(findings, "violation")
+    failed = violations > 0 or any(found.failure for found in observed)
+    ratios = [
+        worst_norm(leaf, resolve_tolerance(contract, target, leaf.expected_dtype)).ratio
+        for leaf in comparisons
+        if leaf.elements and is_inexact(leaf.expected_dtype)
+    ]
+    return TargetSummary(
+        target=target,
+        verdict="violations" if failed else ("verified" if observed else "not-reached"),
+        violations=violations,
+        warnings=_count(findings, "warning"),
+        notes=_count(findings, "note"),
+        cases=sum(1 for found in observed for case in found.cases if case.outputs),
+        elements=sum(leaf.elements for leaf in comparisons),
+        worst_ratio=max(ratios, default=None),
+    )
+
+
+def _count(findings: Sequence[Finding], severity: Severity) -> int:
+    return sum(finding.severity == severity for finding in findings)

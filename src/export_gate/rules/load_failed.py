@@ -1,0 +1,45 @@
+"""An artifact was written but cannot be loaded again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import Failure, ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
+from export_gate.rules.wording import first_line
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for each target whose artifact does not load."""
+    for group in failures_of("load-failed", contract, observation):
+        failure = group[0].failure
+        is_missing = failure.kind == "missing-package"
+        cause = missing_package_cause(failure) if is_missing else f"{failure.type}: {first_line(failure.message)}"
+        message = f"{group[0].place(contract.name)}: the artifact does not load: {cause}"
+        yield finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
+
+
+def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
+    if failure.kind == "missing-package":
+        return missing_package_hint(contract, target)
+    if "NOT_IMPLEMENTED" in failure.message or "NotImplemented" in failure.type:
+        return (
+            "ONNX Runtime has no kernel for this operator and dtype on the chosen provider (bfloat16 is mostly "
+            "missing on the CPU): cast around it in the model, export it in float32, or choose another provider "
+            f"under `models.{contract.name}.targets.{target}.providers`."
+        )
+    return (
+        "Check that the versions that wrote and load the artifact are the same, that no file beside it (external "
+        "data) is missing, and that the loader knows every custom operator; the details have the traceback."
+    )
+
+
+RULE = Rule(
+    name="load-failed",
+    severity="violation",
+    summary="The artifact was written but cannot be loaded.",
+    check=check,
+)

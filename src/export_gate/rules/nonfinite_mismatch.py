@@ -1,0 +1,52 @@
+"""NaN or infinity where eager has none (or elsewhere), or where the contract forbids them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import Fault, other_cases, target_faults
+from export_gate.rules.numbers import describe_nonfinite
+from export_gate.rules.wording import place
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for each output of each target, at the case with the most positions."""
+    for target, output, faults in target_faults(contract, observation, "nonfinite"):
+        worst = faults[0]
+        yield Finding(
+            rule=RULE.name,
+            severity="violation",
+            model=contract.name,
+            target=target,
+            output=output,
+            case=worst.case,
+            message=f"{place(contract.name, target, output, worst.case)}: {describe_nonfinite(worst)}",
+            hint=_hint(contract.name, worst),
+            occurrences=len(faults),
+            details=other_cases([fault.case for fault in faults]),
+        )
+
+
+def _hint(model: str, worst: Fault) -> str:
+    key = f"`models.{model}.outputs.{worst.comparison.output}.nonfinite`"
+    if worst.comparison.nonfinite_mismatched == 0:
+        return (
+            f"Keep the output finite for every input in range (clamp before log, exp and division), or set {key} to "
+            "`match` to accept the same NaN and inf as eager's."
+        )
+    return (
+        "Look for softmax over a row that is masked everywhere, 0/0, log(0), overflow in float16 and max or argmax "
+        "over NaN: runtimes differ there. Make the model's answer explicit (`torch.where`, a finite mask value), or "
+        f"set {key} to `allow` to leave non-finite elements out."
+    )
+
+
+RULE = Rule(
+    name="nonfinite-mismatch",
+    severity="violation",
+    summary="NaN or infinity stand elsewhere than in eager's output, or are forbidden.",
+    check=check,
+)

@@ -1,0 +1,144 @@
+"""Input inside the contract that an artifact refuses, or a range that export made smaller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import Dim, ModelContract, TargetName
+from export_gate.observation import DimFound, ModelObservation, Probe
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import other_cases, planned_targets
+from export_gate.rules.dim_specialized import is_specialized
+from export_gate.rules.failures import Located, failure_details, failures_of
+from export_gate.rules.wording import count, first_line, place
+
+SMALLEST_SYMBOL = 2
+"""torch.export's range analysis takes 0 and 1 apart, so a found minimum up to 2 says nothing against 0 or 1."""
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """Refusals for each target, then dims whose found range is smaller than declared."""
+    refused = {group[0].target: group for group in failures_of("range-narrowed", contract, observation)}
+    for planned in contract.targets:
+        probes = _refused_probes(contract, observation, planned.name)
+        group = refused.get(planned.name, ())
+        if group:
+            yield _refused_case(contract, group, probes)
+        elif probes:
+            yield _refused_probe(contract, planned.name, probes)
+    specialized = {found.dim for found in observation.dims if is_specialized(found)}
+    for dim in contract.dims:
+        narrowed = [f for f in observation.dims if f.dim == dim.name and is_narrowed(f, dim)]
+        if narrowed and dim.mode != "static" and dim.name not in specialized:
+            yield _narrowed_dim(contract, dim, narrowed)
+
+
+def is_narrowed(found: DimFound, dim: Dim) -> bool:
+    """Whether the exported program's range of an axis leaves out declared sizes."""
+    low, high = found.declared
+    # The axis is step * symbol + offset, where the symbol starts at `first`; found below is what symbol = 2 gives.
+    step = (high - low) // max(1, dim.max - dim.min) * dim.multiple_of
+    first = -(-dim.min // dim.multiple_of)
+    lowest = low + step * max(0, SMALLEST_SYMBOL - first)
+    return found.found[0] > lowest or found.found[1] < high
+
+
+def _refused_probes(contract: ModelContract, observation: ModelObservation, target: TargetName) -> list[Probe]:
+    probes = [
+        probe
+        for seen in planned_targets(contract, observation)
+        if seen.target == target
+        for probe in seen.probes
+        if probe.kind in ("at-min", "at-max") and probe.answer == "refused"
+    ]
+    return sorted(probes, key=lambda probe: probe.checks != "default")
+
+
+def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: list[Probe]) -> Finding:
+    first = group[0]
+    total = len(group) + len(probes)
+    further = f" ({count(total - 1, 'further refusal')})" if total > 1 else ""
+    return Finding(
+        rule=RULE.name,
+        severity="violation",
+        model=contract.name,
+        target=first.target,
+        case=first.failure.case,
+        message=(
+            f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges{further}: "
+            f"{first_line(first.failure.message)}"
+        ),
+        hint=_hint(contract),
+        occurrences=total,
+        details=(
+            *failure_details(first.failure),
+            *map(_probe_line, probes),
+            *other_cases([located.failure.case or "" for located in group]),
+        ),
+    )
+
+
+def _refused_probe(contract: ModelContract, target: TargetName, probes: list[Probe]) -> Finding:
+    first = probes[0]
+    mode = "" if first.checks == "default" else " with AOTI_RUNTIME_CHECK_INPUTS=1"
+    reason = f": {first_line(first.message)}" if first.message else ""
+    return Finding(
+        rule=RULE.name,
+        severity="violation",
+        model=contract.name,
+        target=target,
+        message=(
+            f"{place(contract.name, target)}: refuses {first.axis}={first.tried}{mode}, which is inside the declared "
+            f"{first.declared}{reason}"
+        ),
+        hint=_hint(contract),
+        occurrences=len(probes),
+        details=tuple(map(_probe_line, probes)),
+    )
+
+
+def _narrowed_dim(contract: ModelContract, dim: Dim, narrowed: list[DimFound]) -> Finding:
+    worst = min(narrowed, key=lambda found: found.found[1] - found.found[0])
+    (low, high), (found_low, found_high) = worst.declared, worst.found
+    return Finding(
+        rule=RULE.name,
+        severity="warning" if dim.mode == "auto" else "violation",
+        model=contract.name,
+        message=(
+            f"{contract.name}, dim '{dim.name}', axis {worst.axis}: the exported program covers "
+            f"{found_low}..{found_high} of the declared {low}..{high}"
+        ),
+        hint=(
+            f"Declare in `models.{contract.name}.dims.{dim.name}` the range that the model's code supports (axis "
+            f"{worst.axis}: {max(low, found_low)}..{min(high, found_high)}), or remove the size check in the model "
+            "that splits the range."
+        ),
+        occurrences=len(narrowed),
+        details=tuple(
+            f"{f.axis}: declared {f.declared[0]}..{f.declared[1]}, found {f.found[0]}..{f.found[1]}" for f in narrowed
+        ),
+    )
+
+
+def _hint(contract: ModelContract) -> str:
+    return (
+        f"Narrow `models.{contract.name}.dims` to the sizes that the artifact takes, give a size of its own an export "
+        "with `separate`, or find what in the model fixes or bounds the size (a written-out number, a size check, a "
+        "convolution that narrows the range while compiling)."
+    )
+
+
+def _probe_line(probe: Probe) -> str:
+    mode = "" if probe.checks == "default" else " with AOTI_RUNTIME_CHECK_INPUTS=1"
+    return (
+        f"{probe.kind} {probe.axis}={probe.tried} (declared {probe.declared}){mode}: refused: "
+        f"{first_line(probe.message)}"
+    )
+
+
+RULE = Rule(
+    name="range-narrowed",
+    severity="violation",
+    summary="The artifact refuses input that is inside the declared ranges.",
+    check=check,
+)

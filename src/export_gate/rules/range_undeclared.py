@@ -1,0 +1,39 @@
+"""Inputs without a declared range, at which wide values were not tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.wording import listing
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One note that lists the inputs."""
+    undeclared = observation.controls.undeclared_range if observation.controls else ()
+    if undeclared:
+        is_one = len(undeclared) == 1
+        yield Finding(
+            rule=RULE.name,
+            severity="note",
+            model=contract.name,
+            message=(
+                f"{contract.name}: {'input' if is_one else 'inputs'} {listing(undeclared)} "
+                f"{'has' if is_one else 'have'} no declared range, so only standard normal values were tried"
+            ),
+            hint=(
+                f"Add `range: [low, high]` (or `values`) to `models.{contract.name}.inputs.{undeclared[0]}`, so that "
+                "its limits, halves, offsets and large values are verified too."
+            ),
+            occurrences=len(undeclared),
+        )
+
+
+RULE = Rule(
+    name="range-undeclared",
+    severity="note",
+    summary="An input has no declared range, so wide values were not tried.",
+    check=check,
+)

@@ -1,0 +1,39 @@
+"""An artifact raised at an input that eager computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.wording import count, first_line
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for each target that raised; refusals of a size are `range-narrowed`."""
+    for group in failures_of("run-failed", contract, observation):
+        first = group[0]
+        failure, target = first.failure, first.target or "the artifact"
+        stage = "" if failure.stage == "run" else f" in stage {failure.stage}"
+        further = f" (and at {count(len(group) - 1, 'further input')})" if len(group) > 1 else ""
+        message = (
+            f"{first.place(contract.name)}: {target} raised{stage} where eager does not{further}: {failure.type}: "
+            f"{first_line(failure.message)}"
+        )
+        yield finding(RULE.name, contract.name, group, message, HINT)
+
+
+HINT = (
+    "Compare the sizes and values of this control input with those that pass: a value that export baked in, an index "
+    "out of range or an operator without a kernel for this dtype are the usual causes. If the model need not accept "
+    "such input, narrow `dims` or `range` in the contract."
+)
+
+RULE = Rule(
+    name="run-failed",
+    severity="violation",
+    summary="The artifact raised at a control input that eager computes.",
+    check=check,
+)

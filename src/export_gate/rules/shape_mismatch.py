@@ -1,0 +1,53 @@
+"""An output has another shape than eager's; nothing is broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import Comparison, ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import other_cases, target_faults
+from export_gate.rules.wording import place, shape
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for each output of each target."""
+    for target, output, faults in target_faults(contract, observation, "shape"):
+        worst = faults[0].comparison
+        where = place(contract.name, target, output, faults[0].case)
+        yield Finding(
+            rule=RULE.name,
+            severity="violation",
+            model=contract.name,
+            target=target,
+            output=output,
+            case=faults[0].case,
+            message=f"{where}: expected shape {shape(worst.expected_shape)}, got {shape(worst.actual_shape)}",
+            hint=_hint(worst),
+            occurrences=len(faults),
+            details=other_cases([fault.case for fault in faults]),
+        )
+
+
+def _hint(worst: Comparison) -> str:
+    if len(worst.expected_shape) != len(worst.actual_shape):
+        return (
+            "The number of axes differs: look for `squeeze()` without a dim, an index that drops an axis, or a 0-d "
+            "result; name the axis to keep the rank at every size."
+        )
+    axes = zip(worst.expected_shape, worst.actual_shape, strict=True)
+    axis = next(k for k, (expected, actual) in enumerate(axes) if expected != actual)
+    return (
+        f"Axis {axis} is {worst.actual_shape[axis]} instead of {worst.expected_shape[axis]}: look for a size that "
+        "export fixed (`int(x.shape[k])`, a written-out reshape) and for sizes that are rounded (`ceil_mode`, "
+        "`scale_factor`, stride); derive the size from `x.shape` with integer arithmetic."
+    )
+
+
+RULE = Rule(
+    name="shape-mismatch",
+    severity="violation",
+    summary="An output has another shape than eager's.",
+    check=check,
+)

@@ -1,0 +1,61 @@
+"""The model remembers earlier calls, which an artifact does not do in the same way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import Comparison, ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.nondeterministic_model import describe_difference
+from export_gate.rules.numbers import spread
+from export_gate.rules.wording import listing, place
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """A violation for each output that depends on earlier calls; state that shows nowhere is a note."""
+    changed = observation.hygiene.state_changed
+    for worst in observation.hygiene.state_effects:
+        yield _effect(contract, worst, changed)
+    if changed and not observation.hygiene.state_effects:
+        yield Finding(
+            rule=RULE.name,
+            severity="note",
+            model=contract.name,
+            message=f"{contract.name}: forward changes state that no output showed: {listing(changed, limit=3)}",
+            hint=(
+                "Move counters, caches and logs out of forward: export freezes or drops them, whatever their value "
+                "is then."
+            ),
+            occurrences=len(changed),
+            details=changed,
+        )
+
+
+def _effect(contract: ModelContract, worst: Comparison, changed: tuple[str, ...]) -> Finding:
+    state = f" (forward changes {listing(changed, limit=3)})" if changed else ""
+    return Finding(
+        rule=RULE.name,
+        severity="violation",
+        model=contract.name,
+        output=worst.output,
+        message=(
+            f"{place(contract.name, output=worst.output)}: the result depends on earlier calls{state}: a used "
+            f"instance and a fresh one differ in {describe_difference(worst)}"
+        ),
+        hint=(
+            "Make the state an input and an output of forward, or compute it anew in every call: an artifact starts "
+            "from the state at export and may never change it."
+        ),
+        measured=worst.max_abs_diff,
+        allowed=0.0,
+        details=changed + spread(worst, "a fresh instance", "a used one"),
+    )
+
+
+RULE = Rule(
+    name="state-carried",
+    severity="violation",
+    summary="Outputs depend on earlier calls of the same instance.",
+    check=check,
+)

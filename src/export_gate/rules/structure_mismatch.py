@@ -1,0 +1,81 @@
+"""An artifact returns other leaves than eager: another number, other names, another order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import ModelObservation, Structure
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import other_cases, planned_targets
+from export_gate.rules.wording import count, listing, place
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for each target, at the case where most leaves differ."""
+    for planned in contract.targets:
+        found = [
+            (case.case, case.structure)
+            for target in planned_targets(contract, observation)
+            if target.target == planned.name
+            for case in target.cases
+            if case.structure is not None
+        ]
+        if found:
+            found.sort(key=lambda pair: -len(set(pair[1].expected) ^ set(pair[1].actual)))
+            case, structure = found[0]
+            yield Finding(
+                rule=RULE.name,
+                severity="violation",
+                model=contract.name,
+                target=planned.name,
+                case=case,
+                message=f"{place(contract.name, planned.name, case=case)}: {describe_structure(structure)}",
+                hint=_hint(structure),
+                occurrences=len(found),
+                details=(
+                    f"expected: {', '.join(structure.expected)}",
+                    f"actual: {', '.join(structure.actual)}",
+                    *other_cases([name for name, _ in found]),
+                ),
+            )
+
+
+def describe_structure(structure: Structure) -> str:
+    """What differs: the order alone, or which leaves."""
+    if sorted(structure.expected) == sorted(structure.actual):
+        return (
+            f"the outputs are in another order: expected {listing(structure.expected)}, got {listing(structure.actual)}"
+        )
+    missing = [name for name in structure.expected if name not in structure.actual]
+    extra = [name for name in structure.actual if name not in structure.expected]
+    differences = [f"missing {listing(missing)}" if missing else "", f"unexpected {listing(extra)}" if extra else ""]
+    words = "; ".join(part for part in differences if part) or "some name occurs more often"
+    return f"expected {count(len(structure.expected), 'output')}, got {len(structure.actual)} ({words})"
+
+
+def _hint(structure: Structure) -> str:
+    if sorted(structure.expected) == sorted(structure.actual):
+        return (
+            "A dict's keys are usually sorted on the way: return them in sorted order, or return a tuple, so that "
+            "callers who take outputs by position get the right ones."
+        )
+    if any(name.endswith(":None") for name in structure.expected):
+        return "Return tensors only: a None among the outputs has no place in the artifact and shifts those behind it."
+    if any(":" in name for name in (*structure.expected, *structure.actual)):
+        return (
+            "Return tensors only: a Python number among the outputs is frozen at export or dropped; "
+            "make it a tensor with `torch.as_tensor`, or leave it out."
+        )
+    return (
+        "Return the same leaves at every input: the same tensor returned twice, an output that depends on a flag or an "
+        "unused one are the usual causes. List `outputs` in the contract to fix their number and names."
+    )
+
+
+RULE = Rule(
+    name="structure-mismatch",
+    severity="violation",
+    summary="The artifact returns other output leaves than eager.",
+    check=check,
+)

@@ -1,0 +1,59 @@
+"""The tolerance that holds for one output of one target: declared values over the table of defaults."""
+
+from __future__ import annotations
+
+from export_gate.contract import GoldenSource, ModelContract, TargetName, Tolerance
+
+# Source: the protocol of section 3 of the design for float32; unit roundoff with a small factor for the rest.
+SAME_KERNELS = {
+    "float64": (1e-12, 1e-12),
+    "float32": (1e-6, 1e-6),
+    "float16": (1e-4, 1e-3),
+    "bfloat16": (1e-3, 8e-3),
+}
+"""dtype -> (atol, rtol) where the artifact runs eager's own kernels (exported-program, pt2)."""
+OTHER_KERNELS = {
+    "float64": (1e-12, 1e-10),
+    "float32": (1e-5, 1e-5),
+    "float16": (1e-3, 5e-3),
+    "bfloat16": (1e-2, 2e-2),
+}
+"""dtype -> (atol, rtol) where a runtime brings its own kernels (onnx, aoti)."""
+
+PARTS = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}
+"""Complex numbers are compared as pairs of reals."""
+
+
+def is_inexact(dtype: str) -> bool:
+    """Whether entries of this dtype may differ within a tolerance; every other dtype is compared exactly."""
+    return PARTS.get(dtype, dtype) in OTHER_KERNELS
+
+
+def resolve_tolerance(contract: ModelContract, target: TargetName, dtype: str) -> Tolerance:
+    """The target's declaration over the model's over the default for `dtype`, each field apart.
+
+    Integers and bools are exact whatever is declared. So is a dtype without a row: an unknown bound must not pass.
+    """
+    declared = next((planned.tolerance for planned in contract.targets if planned.name == target), Tolerance())
+    table = SAME_KERNELS if target in ("exported-program", "pt2") else OTHER_KERNELS
+    return _layered(declared, contract.tolerance, table, dtype)
+
+
+def resolve_golden_tolerance(contract: ModelContract, source: GoldenSource | None, dtype: str) -> Tolerance:
+    """The source's declaration over the model's over ONNX's default: goldens may come from another CPU."""
+    declared = Tolerance() if source is None else source.tolerance
+    return _layered(declared, contract.tolerance, OTHER_KERNELS, dtype)
+
+
+def _layered(first: Tolerance, second: Tolerance, table: dict[str, tuple[float, float]], dtype: str) -> Tolerance:
+    if not is_inexact(dtype):
+        return Tolerance(atol=0.0, rtol=0.0)
+    atol, rtol = table[PARTS.get(dtype, dtype)]
+    axis = second.axis if first.axis is None else first.axis
+    return Tolerance(atol=_first(first.atol, second.atol, atol), rtol=_first(first.rtol, second.rtol, rtol), axis=axis)
+
+
+def _first(value: float | None, other: float | None, default: float) -> float:
+    if value is not None:
+        return value
+    return default if other is None else other

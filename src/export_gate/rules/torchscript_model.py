@@ -1,0 +1,35 @@
+"""A TorchScript model, which torch.export does not take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import ModelContract
+from export_gate.observation import ModelObservation
+from export_gate.rules.base import Finding, Rule
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding that says what the factory should return instead."""
+    if observation.hygiene.scripted:
+        yield Finding(
+            rule=RULE.name,
+            severity="violation",
+            model=contract.name,
+            message=(
+                f"{contract.name}: the factory {contract.factory} returns TorchScript, which torch.export does not take"
+            ),
+            hint=(
+                "Return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`: "
+                "torch.export (https://docs.pytorch.org/docs/stable/export.html) captures Python code. A model that "
+                "exists as TorchScript only needs its Python class and a state_dict."
+            ),
+        )
+
+
+RULE = Rule(
+    name="torchscript-model",
+    severity="violation",
+    summary="The factory returns TorchScript instead of an nn.Module in Python.",
+    check=check,
+)

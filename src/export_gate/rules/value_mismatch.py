@@ -1,0 +1,81 @@
+"""An output's values are outside the tolerance, or an integer output differs at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from export_gate.contract import ModelContract, TargetName
+from export_gate.observation import ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import Fault, other_cases, target_faults
+from export_gate.rules.equivalence import lacks_axis_norms
+from export_gate.rules.numbers import describe_value, measured_and_allowed, needed_atol, spread
+from export_gate.rules.tolerance import is_inexact
+from export_gate.rules.wording import exact, index, place, scientific
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for each output of each target, at the case with the largest measured / allowed."""
+    for target, output, faults in target_faults(contract, observation, "value"):
+        worst = faults[0]
+        measured, allowed = measured_and_allowed(worst)
+        yield Finding(
+            rule=RULE.name,
+            severity="violation",
+            model=contract.name,
+            target=target,
+            output=output,
+            case=worst.case,
+            message=f"{place(contract.name, target, output, worst.case)}: {describe_value(worst)}",
+            hint=_hint(contract.name, target, faults),
+            measured=measured,
+            allowed=allowed,
+            occurrences=len(faults),
+            details=spread(worst.comparison, "eager", target) + other_cases([fault.case for fault in faults]),
+        )
+
+
+def _hint(model: str, target: TargetName, faults: Sequence[Fault]) -> str:
+    worst = faults[0].comparison
+    if lacks_axis_norms(worst, faults[0].tolerance):
+        return "Verify again with this tolerance: norms for each index are taken while comparing, not afterwards."
+    where = f"At {index(worst.where)} eager gives {exact(worst.expected_at)} and {target} {exact(worst.actual_at)}."
+    return f"{where} {_usual_cause(faults[0])} {_accept(model, target, faults)}"
+
+
+def _usual_cause(fault: Fault) -> str:
+    """A guess from size and spread of the difference; thresholds are orders of magnitude, not measurements."""
+    comparison = fault.comparison
+    is_rare = comparison.mismatched_elements * 10 <= comparison.elements
+    if not is_inexact(comparison.expected_dtype):
+        return (
+            "Look for an argmax, sort or top-k over ties, a float rounded or cast to int, and integer division of "
+            "negatives."
+        )
+    if fault.excess <= 10:  # noqa: PLR2004 - one order of magnitude
+        return "So small an excess usually comes from another order of summation or a fused kernel."
+    if is_rare:
+        return "Few elements differ by much: look for ties, rounding, borders (padding, resize) and indices."
+    return (
+        "Most elements differ: look for an operator that means something else there, and for values baked in at export."
+    )
+
+
+def _accept(model: str, target: TargetName, faults: Sequence[Fault]) -> str:
+    if not is_inexact(faults[0].comparison.expected_dtype):
+        return (
+            "Integers and bools have no tolerance to widen: return the scores they come from, or make the choice "
+            "unique."
+        )
+    atol = needed_atol(faults)
+    if atol is None:
+        return "No tolerance accepts this."
+    return f"To accept it knowingly, set `models.{model}.targets.{target}.tolerance.atol` to {scientific(atol)}."
+
+
+RULE = Rule(
+    name="value-mismatch",
+    severity="violation",
+    summary="An output's values differ from eager's by more than the tolerance.",
+    check=check,
+)

@@ -1,0 +1,93 @@
+"""Facts to the words of a message: places, numbers, indices, lists."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from export_gate.observation import SourceLine
+
+ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+LONGEST_LINE = 240
+"""Characters of a foreign message that one sentence can carry; the rest is in the details."""
+
+
+def place(
+    model: str, target: str | None = None, output: str | None = None, case: str | None = None, at: str | None = None
+) -> str:
+    """`glyph-head, onnx, output 'logits', case normal-1@batch=16`; `at` is any further word on where."""
+    parts = [model, target, at, output and f"output '{output}'", case and f"case {case}"]
+    return ", ".join(part for part in parts if part)
+
+
+def scientific(value: float, digits: int = 1) -> str:
+    """`3.1e-03`; `nan` and `inf` as they are."""
+    return f"{value:.{digits}e}" if math.isfinite(value) else str(value)
+
+
+def apart(measured: float, allowed: float) -> tuple[str, str]:
+    """Both numbers with as many digits as it takes to tell them apart."""
+    for digits in range(1, 17):
+        texts = scientific(measured, digits), scientific(allowed, digits)
+        if texts[0] != texts[1]:
+            return texts
+    return scientific(measured), scientific(allowed)
+
+
+def exact(value: float | None) -> str:
+    """A tensor's entry with all digits that float32 has."""
+    return "unknown" if value is None else f"{value:.9g}"
+
+
+def round_up(value: float) -> float:
+    """A number with two significant digits just above `value`, which is positive; never below it by rounding."""
+    padded = value * (1 + 1e-9)
+    step = 10.0 ** (math.floor(math.log10(padded)) - 1)
+    return float(f"{math.ceil(padded / step) * step:.1e}")
+
+
+def index(where: Sequence[int] | None) -> str:
+    """`[0, 2]`; `[]` is the only entry of a 0-d tensor."""
+    return "an unrecorded index" if where is None else f"[{', '.join(map(str, where))}]"
+
+
+def shape(sizes: Sequence[int]) -> str:
+    """`(2, 3)`, as torch writes sizes."""
+    return str(tuple(sizes))
+
+
+def listing(names: Sequence[str], limit: int = 5) -> str:
+    """`a, b and c`; beyond `limit` names the rest is a count."""
+    if len(names) > limit:
+        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+    if len(names) < 2:  # noqa: PLR2004 - one name needs no joint
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 case`, `3 cases`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_line(text: str) -> str:
+    """The first line that says something, without terminal colours, cut where it outgrows a sentence."""
+    lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
+    line = lines[0] if lines else "(no message)"
+    return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..."
+
+
+def plain(text: str) -> str:
+    """Text without terminal escape sequences."""
+    return ESCAPE_SEQUENCES.sub("", text)
+
+
+def source_place(source: SourceLine | None) -> str:
+    """``src/model.py:12 `if x.sum() > 0:` ``, or nothing."""
+    return "" if source is None else f"{source.path}:{source.line} `{source.text.strip()}`"
+
+
+def paragraph(text: str) -> tuple[str, ...]:
+    """Lines for the folded details."""
+    return tuple(plain(text).rstrip().splitlines())

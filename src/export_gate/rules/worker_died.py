@@ -1,0 +1,60 @@
+"""The process that ran a model ended without a word: a crash in native code, the kernel, or an exit call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from export_gate.contract import ModelContract
+from export_gate.observation import ModelObservation
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.wording import paragraph
+
+MEANINGS = {
+    "SIGKILL": (
+        "SIGKILL usually comes from the kernel because memory ran out: run fewer models at a time (`--jobs`), lower "
+        "the largest sizes in `dims`, or use a machine with more memory."
+    ),
+    "SIGSEGV": (
+        "A crash in native code: run the named case alone, and report it to the project whose library is in the "
+        "details."
+    ),
+    "SIGABRT": (
+        "Native code gave up on a failed assertion, which is usually among the last lines printed (see the details)."
+    ),
+    "SIGILL": "An instruction that this CPU lacks: native code or a compiled package was built for another machine.",
+    "SIGBUS": "Mapped memory went away: a full disk or a full /dev/shm, or a file that was changed while in use.",
+    "SIGTERM": "Something asked the worker to stop: a cancelled job, or a supervisor with a time or memory limit.",
+    "SIGFPE": "An integer division by zero in native code: look for a size of 0 in the named case.",
+}
+
+
+def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+    """One finding for each target (or the model) whose worker died."""
+    for group in failures_of("worker-died", contract, observation):
+        failure = group[0].failure
+        message = f"{group[0].place(contract.name)}: the worker died with {failure.type} in stage {failure.stage}"
+        hint = MEANINGS.get(failure.type, _other(failure.type))
+        found = finding(RULE.name, contract.name, group, message, hint)
+        yield found if found.details else _with_output(found, observation)
+
+
+def _other(ending: str) -> str:
+    if ending.startswith("exit"):
+        return (
+            "Something in the model or a library ended the process: look for `sys.exit` or `os._exit`; raise instead."
+        )
+    return "The details have the last lines that the worker printed."
+
+
+def _with_output(found: Finding, observation: ModelObservation) -> Finding:
+    return replace(found, details=paragraph(observation.printed))
+
+
+RULE = Rule(
+    name="worker-died",
+    severity="violation",
+    summary="The process that ran the model died.",
+    check=check,
+)
