@@ -2,16 +2,18 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ARGS ?=
+CASES ?= tests/cases
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
+REPORT := examples/.export-gate/report.md
 
 # One thread per process: parallel tests on few cores are several times slower with torch's own threads on top.
 export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format golden readme clean
+.PHONY: help setup demo test lint format golden readme bench cases clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +45,17 @@ format: $(INSTALLED) ## let ruff rewrite what it can
 
 golden: $(INSTALLED) ## rewrite the golden files; review the diff like code
 	UPDATE_GOLDEN=1 $(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
+
+readme: $(INSTALLED) ## put the demo's report into README.md
+	$(BIN)/export-gate run --config examples/export-gate.yml
+	@sed -e '/<!-- report:start -->/,/<!-- report:end -->/{//!d;}' -e '/<!-- report:start -->/r $(REPORT)' README.md > README.new
+	@mv README.new README.md
+
+bench: $(INSTALLED) ## time the gate on the examples
+	$(BIN)/python benchmarks/examples.py
+
+cases: $(INSTALLED) ## run the gate on every project under CASES=folder, one verdict a line
+	$(BIN)/python benchmarks/cases.py $(CASES)
 
 clean: ## remove the environment, build results, caches and reports
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
