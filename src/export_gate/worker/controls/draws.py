@@ -1,0 +1,115 @@
+"""Which draw families fit a tensor input, and the tensor of one family."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from export_gate.contract import TensorSpec
+from export_gate.worker.controls.floats import draw_floats, fitting_families, sprinkle
+from export_gate.worker.controls.integers import (
+    draw_bools,
+    draw_integers,
+    fitting_bool_families,
+    fitting_integer_families,
+)
+from export_gate.worker.controls.intervals import (
+    float_interval,
+    integer_bounds,
+    is_restricted,
+    is_undeclared,
+    to_tensor,
+    torch_dtype,
+)
+from export_gate.worker.controls.specs import is_floating, is_integer
+from export_gate.worker.controls.stream import Floats, Stream
+
+REPEATED = frozenset(
+    ("normal", "uniform", "halves", "constant", "offset", "large", "nonfinite")
+    + ("random", "duplicates", "distinct", "sparse", "right-padded", "row-off", "tail-off")
+)
+"""Families whose seeded draws differ; the others have one member each."""
+
+
+def base_family(spec: TensorSpec) -> str:
+    """What an input gets while another input's family is tried."""
+    return families(spec)[0]
+
+
+def families(spec: TensorSpec) -> tuple[str, ...]:
+    """Families that fit the input, its base family first; `draws` narrows them as far as any of its names fits."""
+    fitting = _fitting(spec)
+    return tuple(family for family in fitting if family in spec.draws) or (fitting[:1] if spec.draws else fitting)
+
+
+def draw(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stream: Stream) -> torch.Tensor:
+    """The contiguous tensor of one family; unknown families give the base one."""
+    if is_restricted(spec):
+        return _draw_allowed(spec, shape, family, index, stream)
+    if spec.dtype == "bool":
+        row = shape[-1] if shape else 1
+        rows = math.prod(shape[:-1])
+        return torch.from_numpy(draw_bools(family, rows, row, index, stream)).reshape(shape)
+    count = math.prod(shape)
+    if is_integer(spec):
+        integers = draw_integers(family, *integer_bounds(spec), count, stream)
+        return torch.from_numpy(integers).to(torch_dtype(spec.dtype)).reshape(shape)
+    width = 2 if spec.dtype.startswith("complex") else 1
+    values = draw_floats(family, float_interval(spec), count * width, stream)
+    return to_tensor(spec, _with_nonfinite(spec, values, shape, family, index, stream), shape)
+
+
+def _fitting(spec: TensorSpec) -> tuple[str, ...]:
+    dims = [size for size in spec.shape if size.dim is not None]
+    count = 2 if dims else math.prod(size.offset for size in spec.shape)
+    if is_restricted(spec):
+        return _fitting_allowed(spec)
+    if spec.dtype == "bool":
+        return fitting_bool_families(len(spec.shape), count)
+    if is_integer(spec):
+        return fitting_integer_families(*integer_bounds(spec), count)
+    if is_undeclared(spec):
+        return ("normal", "nonfinite") if spec.nonfinite else ("normal",)
+    return fitting_families(float_interval(spec), spec.nonfinite)
+
+
+def _with_nonfinite(
+    spec: TensorSpec, values: Floats, shape: tuple[int, ...], family: str, index: int, stream: Stream
+) -> Floats:
+    if family != "nonfinite" or not spec.nonfinite:
+        return values
+    row = (shape[-1] if shape else 1) * (values.size // max(math.prod(shape), 1))
+    return sprinkle(values, row, spec.nonfinite, index, stream)
+
+
+def _fitting_allowed(spec: TensorSpec) -> tuple[str, ...]:
+    """Families over a list of allowed values: any of them, the least, the greatest, zero, one other, all in turn."""
+    base = "normal" if is_floating(spec) else "random"
+    allowed = sorted(set(spec.values))
+    if len(allowed) == 1:
+        return (base,)
+    if is_integer(spec):
+        return (base, "low", "high", "distinct")
+    zeros = ("zeros",) if 0 in allowed[1:-1] else ()
+    return (base, "low", "high", *zeros, "sweep", *(("nonfinite",) if spec.nonfinite else ()))
+
+
+def _draw_allowed(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stream: Stream) -> torch.Tensor:
+    allowed = np.array(sorted(set(spec.values)), dtype=np.float64)
+    count = math.prod(shape) * (2 if spec.dtype.startswith("complex") else 1)
+    match family:
+        case "low":
+            values = np.full(count, allowed[0])
+        case "high":
+            values = np.full(count, allowed[-1])
+        case "zeros":
+            values = np.zeros(count)
+        case "sweep" | "distinct":
+            values = allowed[np.arange(count) % len(allowed)]
+        case _:
+            values = allowed[stream.integers(0, len(allowed) - 1, count)]
+    if is_floating(spec):
+        return to_tensor(spec, _with_nonfinite(spec, values, shape, family, index, stream), shape)
+    return torch.from_numpy(values).to(torch_dtype(spec.dtype)).reshape(shape)

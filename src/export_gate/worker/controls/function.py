@@ -1,0 +1,169 @@
+"""Control inputs from a function of the project: `{name: arguments of forward}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from export_gate.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.errors import UserError
+from export_gate.worker.controls.check import check_dtype, solve_sizes
+from export_gate.worker.controls.intervals import admits
+from export_gate.worker.controls.layout import clone
+from export_gate.worker.controls.record import ControlCase, case_name
+from export_gate.worker.controls.specs import build_values
+from export_gate.worker.failures import describe
+from export_gate.worker.model import load_attribute
+from export_gate.worker.values import Values
+
+FAMILY = "function"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCases:
+    """The function's cases, and what is odd about them."""
+
+    cases: tuple[ControlCase, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def function_cases(contract: ModelContract, base: Path) -> FunctionCases:
+    """Cases of `controls.function`; none if it is not set.
+
+    Values outside the declared range are kept, and noted: such inputs are written on purpose.
+
+    Raises:
+        UserError: the function cannot be called, or a case is not what forward takes.
+    """
+    reference = contract.controls.function
+    if reference is None:
+        return FunctionCases()
+    place = f"models.{contract.name}.controls.function: {reference}"
+    cases: list[ControlCase] = []
+    wide: list[str] = []
+    for name, given in _call(contract, reference, base, place).items():
+        where = f"{place}: case '{name}'"
+        values, shapes = _bind(contract, where, given)
+        sizes = solve_sizes(contract, where, [(path, spec, tuple(tensor.shape)) for path, spec, tensor in shapes])
+        case = ControlCase(
+            name=case_name(f"function.{sanitized(str(name))}", sizes),
+            family=FAMILY,
+            group="function",
+            sizes=sizes,
+            make=partial(clone, clone(values)),
+        )
+        cases.append(case)
+        if any(admits(spec, tensor) for _, spec, tensor in shapes):
+            wide.append(case.name)
+    notes = (f"{reference}: values outside the declared range, run as given: {', '.join(wide)}",) if wide else ()
+    return FunctionCases(cases=tuple(cases), notes=notes)
+
+
+def sanitized(name: str) -> str:
+    """The name with everything but letters, digits and `._+-` replaced, for file names, globs and shells."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name) or "unnamed"
+
+
+def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Mapping[Any, Any]:
+    function = load_attribute(reference, base, f"models.{contract.name}.controls.function")
+    if not callable(function):
+        raise UserError(f"{place}: expected a function, got {_kind(function)}\nName a callable without parameters.")
+    try:
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            made = function()
+    except Exception as error:
+        raise UserError(
+            f"{place}: expected a dict of cases, it raised {type(error).__name__}: {describe(error)}\n"
+            "Make the function run without arguments."
+        ) from error
+    if not isinstance(made, Mapping):
+        raise UserError(
+            f"{place}: expected a dict of cases, got {_kind(made)}\n"
+            "Return {name: tuple of forward's arguments} or {name: dict of them}."
+        )
+    return made
+
+
+def _bind(contract: ModelContract, where: str, given: Any) -> tuple[Values, list[tuple[str, TensorSpec, torch.Tensor]]]:
+    """The case's values by input name, constants filled in, and its tensors with their specs."""
+    named = _by_name(contract, where, given)
+    tensors: list[tuple[str, TensorSpec, torch.Tensor]] = []
+    for name, spec in contract.inputs.items():
+        if name in named:
+            _match(where, name, spec, named[name], tensors)
+    by_path = {path: tensor for path, _, tensor in tensors}
+    return build_values(contract, lambda path, _: by_path[path]), tensors
+
+
+def _by_name(contract: ModelContract, where: str, given: Any) -> dict[str, Any]:
+    needed = [name for name, spec in contract.inputs.items() if not isinstance(spec, ConstantSpec)]
+    if isinstance(given, Mapping):
+        missing = [name for name in needed if name not in given]
+        unknown = [str(name) for name in given if name not in contract.inputs]
+        if missing or unknown:
+            raise UserError(
+                f"{where}: expected the inputs {', '.join(needed)}, got {', '.join(map(str, given)) or 'none'}\n"
+                "Name each declared input; constants may be left out."
+            )
+        return dict(given)
+    if not isinstance(given, (tuple, list)):
+        raise UserError(
+            f"{where}: expected a tuple or dict of forward's arguments, got {_kind(given)}\n"
+            "Write a single argument as `(x,)`."
+        )
+    for names in (needed, list(contract.inputs)):
+        if len(names) == len(given):
+            return dict(zip(names, given, strict=True))
+    raise UserError(
+        f"{where}: expected {len(needed)} arguments ({', '.join(needed)}), got {len(given)}\n"
+        "Give each declared input in forward's order; constants may be left out."
+    )
+
+
+def _match(
+    where: str, path: str, spec: Spec, value: Any, tensors: list[tuple[str, TensorSpec, torch.Tensor]]
+) -> None:
+    """Collect the tensors of one argument, checked against its spec."""
+    match spec:
+        case TensorSpec():
+            if not isinstance(value, torch.Tensor):
+                raise UserError(
+                    f"{where}: input '{path}': expected a {spec.dtype} tensor, got {_kind(value)}\n"
+                    "Wrap it with torch.tensor(...)."
+                )
+            check_dtype(where, path, spec, value)
+            tensors.append((path, spec, value))
+        case SequenceSpec():
+            if not isinstance(value, (list, tuple)) or len(value) != len(spec.items):
+                got = f"{len(value)} items" if isinstance(value, (list, tuple)) else _kind(value)
+                raise UserError(
+                    f"{where}: input '{path}': expected a {spec.kind} of {len(spec.items)} items, got {got}\n"
+                    "Give what `inputs` declares."
+                )
+            for index, (item, part) in enumerate(zip(spec.items, value, strict=True)):
+                _match(where, f"{path}.{index}", item, part, tensors)
+        case DictSpec():
+            if not isinstance(value, Mapping) or list(value) != list(spec.items):
+                got = f"the keys {', '.join(map(str, value))}" if isinstance(value, Mapping) else _kind(value)
+                raise UserError(
+                    f"{where}: input '{path}': expected a dict with the keys {', '.join(spec.items)}, got {got}\n"
+                    "Give what `inputs` declares, in that order."
+                )
+            for key, item in spec.items.items():
+                _match(where, f"{path}.{key}", item, value[key], tensors)
+        case ConstantSpec():
+            if type(value) is not type(spec.value) or value != spec.value:
+                raise UserError(
+                    f"{where}: input '{path}': expected the constant {spec.value!r}, got {value!r:.80}\n"
+                    "A constant is baked into the artifact; leave it out of the case."
+                )
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -1,0 +1,156 @@
+"""Generated control inputs: draw families over sizes, in the order of what they have caught."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import torch
+
+from export_gate.contract import ModelContract, TensorSpec
+from export_gate.worker.controls.draws import REPEATED, base_family, draw, families
+from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
+from export_gate.worker.controls.record import ControlCase, case_name
+from export_gate.worker.controls.sizes import Sizes, SizePlan
+from export_gate.worker.controls.specs import build_values, elements_at, is_floating, is_integer, shape_at, tensor_leaves
+from export_gate.worker.controls.stream import Stream
+from export_gate.worker.values import Values
+
+CATCH_ORDER = (
+    "halves", "offset", "nonfinite", "row-off", "tail-off", "right-padded", "all-false", "all-true", "sparse",
+    "sweep", "large", "integer-low", "integer-high", "duplicates", "distinct", "low", "high", "uniform", "zeros",
+    "constant", "random", "normal",
+)  # fmt: skip
+"""Families by what they caught in reproduced bug reports, after the base draws at boundary sizes."""
+
+SAME, MIXED = "same", "mixed"
+"""Beyond the contract's families: equal values in inputs of one kind (ties), and each input with a family of its own."""
+
+
+def values_at(contract: ModelContract, sizes: Sizes, family: str, index: int) -> Values:
+    """Fresh values of one family at any sizes, the declared ranges of the dims notwithstanding.
+
+    Inputs that do not know the family get their base family. `integer-low` and `integer-high` are for integers alone.
+    """
+    name = case_name(f"{family}-{index}", sizes)
+    twins = _twins(contract) if family == SAME else {}
+
+    def leaf(path: str, spec: TensorSpec) -> torch.Tensor:
+        stream = Stream(contract.controls.seed, name, twins.get(path, path))
+        return draw(spec, shape_at(spec, sizes), _family_of(spec, family, stream), index, stream)
+
+    return build_values(contract, leaf)
+
+
+def main_family(contract: ModelContract) -> str:
+    """The family of a model's plainest case: the base family of its first floating input, else of its first."""
+    leaves = [spec for _, spec in tensor_leaves(contract)]
+    floating = [spec for spec in leaves if is_floating(spec)]
+    return base_family((floating or leaves)[0]) if leaves else "constant"
+
+
+def boundary_cases(contract: ModelContract, plan: SizePlan) -> Iterator[ControlCase]:
+    """The plainest draw at the middle, the smallest, the largest and each dim's ends, and at separate sizes."""
+    return (drawn_case(contract, main_family(contract), 1, sizes) for sizes in (*plan.boundary, *plan.separate))
+
+
+def further_cases(contract: ModelContract, plan: SizePlan) -> Iterator[ControlCase]:
+    """All other generated cases; sizes without elements are left to the boundary cases."""
+    for family, index, sizes in _further(contract, plan):
+        if any(elements_at(spec, sizes) for _, spec in tensor_leaves(contract)):
+            yield drawn_case(contract, family, index, sizes)
+
+
+def drawn_case(contract: ModelContract, family: str, index: int, sizes: Sizes) -> ControlCase:
+    """One generated case."""
+    make = _LAYOUTS.get(family, values_at)
+    return ControlCase(
+        name=case_name(f"{family}-{index}", sizes),
+        family=family,
+        group="generated",
+        sizes=dict(sizes),
+        make=partial(make, contract, sizes, family, index),
+    )
+
+
+def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int, Sizes]]:
+    main, known = main_family(contract), _families(contract)
+    if not tensor_leaves(contract):
+        return
+    yield from ((family, 1, plan.middle) for family in known)
+    yield from ((family, 1, plan.middle) for family in _layouts(contract))
+    yield from ((main, 1, sizes) for sizes in plan.inner)
+    yield from ((family, 1, sizes) for sizes in plan.separate for family in known)
+    yield from _repeats(contract, (main, *known), plan.middle)
+    yield from ((family, 1, plan.largest) for family in known if plan.largest != plan.middle)
+    yield from _combined(contract, plan)
+    yield from ((family, 1, plan.smallest) for family in known if plan.smallest != plan.middle)
+    yield from ((main, 1, sizes) for sizes in plan.pairs)
+
+
+def _families(contract: ModelContract) -> tuple[str, ...]:
+    """Families of any input but the model's plainest draw, in catch order."""
+    leaves = [spec for _, spec in tensor_leaves(contract)]
+    known = {family for spec in leaves for family in families(spec)} - {main_family(contract)}
+    floating, integers = [s for s in leaves if is_floating(s)], [s for s in leaves if is_integer(s)]
+    if floating:
+        known.discard("random")  # integers and bools have it beside every floating family
+        known |= {f"integer-{end}" for end in ("low", "high") if any(end in families(spec) for spec in integers)}
+        known -= {end for end in ("low", "high") if not any(end in families(spec) for spec in floating)}
+    return tuple(family for family in CATCH_ORDER if family in known)
+
+
+def _layouts(contract: ModelContract) -> Iterator[str]:
+    ranks = {len(spec.shape) for _, spec in tensor_leaves(contract)}
+    if max(ranks) > 0:
+        yield "noncontiguous"
+    if ranks & set(CHANNELS_LAST_RANKS):
+        yield "channels-last"
+
+
+def _repeats(contract: ModelContract, known: Iterable[str], sizes: Sizes) -> Iterator[tuple[str, int, Sizes]]:
+    """Further seeded draws; non-finite ones are three at least where NaN and infinity take turns."""
+    both = any(len(spec.nonfinite) > 1 for _, spec in tensor_leaves(contract))
+    for family in known:
+        count = contract.controls.random
+        count = max(count, 3) if family == "nonfinite" and both else count
+        yield from ((family, index, sizes) for index in range(2, count + 1) if family in REPEATED)
+
+
+def _combined(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int, Sizes]]:
+    places = [plan.middle] if plan.largest == plan.middle else [plan.middle, plan.largest]
+    if _twins(contract):
+        yield from ((SAME, 1, sizes) for sizes in places)
+    if len(tensor_leaves(contract)) > 1:
+        indices = range(1, contract.controls.random + 1)
+        yield from ((MIXED, index, sizes) for sizes, index in itertools.product(places, indices))
+
+
+def _twins(contract: ModelContract) -> dict[str, str]:
+    """Path -> path of the first input declared exactly alike, for inputs that have such a twin."""
+    leaves = tensor_leaves(contract)
+    first = {path: next(other for other, twin in leaves if twin == spec) for path, spec in leaves}
+    return {path: one for path, one in first.items() if list(first.values()).count(one) > 1}
+
+
+def _family_of(spec: TensorSpec, family: str, stream: Stream) -> str:
+    known = families(spec)
+    if family == MIXED:
+        return known[int(stream.integers(0, len(known) - 1, 1)[0])]
+    if is_integer(spec):
+        family = family.removeprefix("integer-")
+    return family if family in known else base_family(spec)
+
+
+def _noncontiguous(contract: ModelContract, sizes: Sizes, _family: str, index: int) -> Values:
+    values: Values = noncontiguous(values_at(contract, sizes, main_family(contract), index))
+    return values
+
+
+def _channels_last(contract: ModelContract, sizes: Sizes, _family: str, index: int) -> Values:
+    values: Values = channels_last(values_at(contract, sizes, main_family(contract), index))
+    return values
+
+
+_LAYOUTS = {"noncontiguous": _noncontiguous, "channels-last": _channels_last}

@@ -1,0 +1,97 @@
+"""Control inputs with promised outputs, from golden files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from export_gate.contract import GoldenSource, ModelContract
+from export_gate.errors import UserError
+from export_gate.worker.controls.columns import Column, allowed_rows, batches, drawn_paths, pick, read_columns
+from export_gate.worker.controls.data import FileCases, stacked_case, stem
+from export_gate.worker.controls.files import load_arrays
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.values import Leaf, as_leaf
+
+
+def golden_cases(contract: ModelContract, base: Path, number: int) -> FileCases:
+    """Cases of `controls.golden[number]`.
+
+    Arrays of the declared shape are one call, if their first axis has an allowed length; otherwise they are cut into
+    batches, and the outputs with them. With an axis of samples before the declared shape, each sample is one call.
+
+    Raises:
+        UserError: the file, a key, an array or a value is not what the contract says, or outputs are missing.
+    """
+    source = contract.controls.golden[number]
+    place = f"models.{contract.name}.controls.golden[{number}]: {source.path}"
+    arrays = load_arrays(place, base / source.path)
+    columns = read_columns(contract, place, arrays, source.inputs)
+    drawn = drawn_paths(contract, columns)
+    if drawn:
+        raise UserError(
+            f"{place}: expected every tensor input, '{drawn[0]}' is not in `inputs`\n"
+            "Expected outputs only hold for whole inputs; add its key."
+        )
+    outputs = _outputs(contract, place, source, arrays)
+    everything = tuple(range(len(columns[0])))
+    whole = columns[0].rows and len(everything) in allowed_rows(contract, columns[0].spec.shape[0])
+    parts = [everything] if whole else batches(contract, columns, everything)
+    cases = [
+        _case(contract, place, columns, part, f"golden.{stem(source.path)}-{turn}", number)
+        for turn, part in enumerate(parts, 1)
+    ]
+    picked = [{name: value if whole else _part(place, name, value, columns, part) for name, value in outputs.items()} for part in parts]
+    return FileCases(
+        cases=tuple(replace(case, expected=_leaves(values)) for case, values in zip(cases, picked, strict=True))
+    )
+
+
+def _case(
+    contract: ModelContract, place: str, columns: Sequence[Column], part: Sequence[int], label: str, number: int
+) -> ControlCase:
+    return replace(stacked_case(contract, place, columns, part, label, "golden"), golden=number)
+
+
+def _outputs(
+    contract: ModelContract, place: str, source: GoldenSource, arrays: Mapping[str, Any]
+) -> dict[str, torch.Tensor]:
+    """Leaf name -> all its expected values: as mapped, else the declared outputs, else every key that is no input."""
+    inputs = set(source.inputs.values()) or set(contract.inputs)
+    declared = [output.name for output in contract.outputs]
+    keys = source.outputs or {name: name for name in declared or [key for key in arrays if key not in inputs]}
+    if not keys:
+        raise UserError(
+            f"{place}: expected outputs beside the inputs, the file has only {', '.join(arrays)}\n"
+            "Store each output under its name, or map it with `outputs`."
+        )
+    return {name: _tensor(place, name, pick(f"{place}: outputs", arrays, key)) for name, key in keys.items()}
+
+
+def _tensor(place: str, name: str, array: Any) -> torch.Tensor:
+    try:
+        return array if isinstance(array, torch.Tensor) else torch.from_numpy(array.copy())
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"{place}: output '{name}': expected numbers, got dtype {getattr(array, 'dtype', type(array).__name__)}\n"
+            "Map the outputs with `outputs: {name: key in the file}`."
+        ) from error
+
+
+def _part(place: str, name: str, value: torch.Tensor, columns: Sequence[Column], part: Sequence[int]) -> torch.Tensor:
+    """The expected values of these samples."""
+    samples = len(columns[0])
+    if value.dim() == 0 or len(value) != samples:
+        raise UserError(
+            f"{place}: output '{name}': expected {samples} samples along the first axis, got shape"
+            f" {list(value.shape)}\nInputs that make several calls need outputs for each."
+        )
+    return value[list(part)] if columns[0].rows else value[part[0]]
+
+
+def _leaves(values: Mapping[str, torch.Tensor]) -> tuple[Leaf, ...]:
+    return tuple(as_leaf(name, value) for name, value in values.items())

@@ -1,0 +1,85 @@
+"""Draws for integer and bool tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from export_gate.worker.controls.stream import Integers, Stream
+
+Bools = npt.NDArray[np.bool_]
+
+
+def fitting_integer_families(low: int, high: int, count: int) -> tuple[str, ...]:
+    """Families that give different values over [low, high] in a tensor of `count` elements."""
+    if low == high:
+        return ("random",)
+    if count == 1:
+        return ("random", "low", "high")
+    if high - low == 1:  # all the same is all low or all high
+        return ("random", "low", "high", "distinct")
+    return ("random", "low", "high", "duplicates", "distinct")
+
+
+def draw_integers(family: str, low: int, high: int, count: int, stream: Stream) -> Integers:
+    """`count` int64 values of a family, within [low, high]."""
+    match family:
+        case "low" | "high":
+            return np.full(count, low if family == "low" else high, dtype=np.int64)
+        case "duplicates":
+            return np.full(count, stream.integers(low, high, 1)[0], dtype=np.int64)
+        case "distinct":
+            return _distinct(low, high, count, stream)
+        case _:
+            return stream.integers(low, high, count)
+
+
+def fitting_bool_families(rank: int, count: int) -> tuple[str, ...]:
+    """Families that give different values in a tensor of that rank; masks of rows need a last axis."""
+    single = ("random", "all-true", "all-false")
+    if rank == 0 or count == 1:
+        return single
+    rows = ("sparse", "right-padded", "tail-off")
+    return (*single, *rows, "row-off") if rank > 1 else (*single, *rows)
+
+
+def draw_bools(family: str, rows: int, row: int, index: int, stream: Stream) -> Bools:
+    """bool[rows, row] of a family; a row runs along the tensor's last axis."""
+    if rows * row == 0:
+        return np.zeros((rows, row), dtype=np.bool_)
+    match family:
+        case "all-true" | "all-false":
+            return np.full((rows, row), family == "all-true", dtype=np.bool_)
+        case "sparse":
+            mask = stream.integers(0, 7, rows * row).reshape(rows, row) == 0
+            mask.flat[int(stream.integers(0, rows * row - 1, 1)[0])] = True
+            return mask
+        case "right-padded":
+            return _right_padded(rows, row, index, stream)
+        case "row-off":
+            mask = np.ones((rows, row), dtype=np.bool_)
+            mask[int(stream.integers(0, rows - 1, 1)[0])] = False
+            return mask
+        case "tail-off":
+            kept = int(stream.integers(row // 2, max(row - 1, row // 2), 1)[0])
+            return np.broadcast_to(np.arange(row) < kept, (rows, row)).copy()
+        case _:
+            return stream.integers(0, 1, rows * row).reshape(rows, row) == 1
+
+
+def _right_padded(rows: int, row: int, index: int, stream: Stream) -> Bools:
+    """Each row true up to a length of its own, one of them full; even indices have true and false swapped."""
+    lengths = stream.integers(1, row, rows)
+    lengths[int(stream.integers(0, rows - 1, 1)[0])] = row
+    valid: Bools = np.arange(row) < lengths[:, None]
+    return valid if index % 2 else ~valid
+
+
+def _distinct(low: int, high: int, count: int, stream: Stream) -> Integers:
+    """A permutation of consecutive integers; of the whole range over and over where the range is shorter."""
+    span = high - low + 1
+    if span >= count:
+        start = int(stream.integers(low, high - count + 1, 1)[0]) if count else low
+        return start + stream.permutation(count)
+    turns = [low + stream.permutation(span) for _ in range(-(-count // span))]
+    return np.concatenate(turns)[:count]

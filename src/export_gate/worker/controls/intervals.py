@@ -1,0 +1,142 @@
+"""Element types: the interval a tensor's values may fill, and rounding into a type without leaving it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from export_gate.contract import TensorSpec
+from export_gate.worker.controls.specs import is_integer
+
+INFINITE_BOUND = 1e4
+"""How far values go towards a bound declared infinite."""
+
+_COMPONENT = {"complex64": torch.float32, "complex128": torch.float64}
+_BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """Inclusive bounds; each is a value of the element type."""
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        """high - low."""
+        return self.high - self.low
+
+    @property
+    def magnitude(self) -> float:
+        """The largest absolute value inside."""
+        return max(abs(self.low), abs(self.high))
+
+    def clamp(self, value: float) -> float:
+        """The nearest value inside."""
+        return min(max(value, self.low), self.high)
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """`float32` to `torch.float32`."""
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype
+
+
+def component_dtype(spec: TensorSpec) -> torch.dtype:
+    """The real element type: of the pair for a complex tensor."""
+    return _COMPONENT.get(spec.dtype, torch_dtype(spec.dtype))
+
+
+def is_undeclared(spec: TensorSpec) -> bool:
+    """Neither `range` nor `values`, so that only mild values may be tried."""
+    return spec.range is None and not spec.values and spec.dtype != "bool"
+
+
+def is_restricted(spec: TensorSpec) -> bool:
+    """`values` leaves less than the element type has."""
+    return bool(spec.values) and not (spec.dtype == "bool" and len(set(spec.values)) > 1)
+
+
+def float_interval(spec: TensorSpec) -> Interval:
+    """The declared range, tightened to values of the element type; +-6 (six standard deviations) if undeclared."""
+    dtype = component_dtype(spec)
+    finite = torch.finfo(dtype)
+    low, high = spec.range or (-6.0, 6.0)
+    low = -INFINITE_BOUND if math.isinf(low) else low
+    high = INFINITE_BOUND if math.isinf(high) else high
+    inner = Interval(low=_inside(max(low, finite.min), dtype, 1), high=_inside(min(high, finite.max), dtype, -1))
+    if inner.low > inner.high:  # no value of the type inside: the nearest one is meant
+        nearest = float(torch.tensor(low, dtype=torch.float64).to(dtype))
+        return Interval(low=nearest, high=nearest)
+    return inner
+
+
+def integer_bounds(spec: TensorSpec) -> tuple[int, int]:
+    """The declared range as integers of the element type; 0 and 1 if undeclared."""
+    limits = torch.iinfo(torch_dtype(spec.dtype))
+    low, high = spec.range or (0, 1)
+    least = limits.min if math.isinf(low) else max(math.ceil(low), limits.min)
+    most = limits.max if math.isinf(high) else min(math.floor(high), limits.max)
+    return least, max(least, most)
+
+
+def admits(spec: TensorSpec, tensor: torch.Tensor) -> str:
+    """What the contract has against the tensor's values: empty, or a phrase for a message.
+
+    Range bounds are widened to the nearest value of the element type, so that float32(0.1) is inside [0, 0.1].
+    """
+    values = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    if tensor.is_floating_point() or tensor.is_complex():
+        if "nan" not in spec.nonfinite and bool(values.isnan().any()):
+            return "expected no NaN (`nonfinite` does not admit it)"
+        if "inf" not in spec.nonfinite and bool(values.isinf().any()):
+            return "expected no infinity (`nonfinite` does not admit it)"
+        values = values[values.isfinite()]
+    if values.numel() == 0 or spec.dtype == "bool":
+        return ""
+    return _outside_values(spec, values) if spec.values else _outside_range(spec, values)
+
+
+def to_tensor(spec: TensorSpec, values: npt.NDArray[np.float64], shape: tuple[int, ...]) -> torch.Tensor:
+    """float64 values (pairs for complex types) rounded to the element type.
+
+    Values inside the interval stay inside: its bounds are values of the type and rounding is monotone.
+    """
+    rounded = torch.from_numpy(values).to(component_dtype(spec))
+    if spec.dtype in _COMPONENT:
+        return torch.view_as_complex(rounded.reshape(*shape, 2))
+    return rounded.reshape(shape)
+
+
+def _inside(bound: float, dtype: torch.dtype, direction: int) -> float:
+    """The bound rounded to the element type towards `direction`, never to the other side."""
+    rounded = torch.tensor(bound, dtype=torch.float64).to(dtype)
+    value = float(rounded)
+    if (value - bound) * direction >= 0:
+        return value
+    if value == 0:  # the bound underflowed: the type's smallest value is beyond it
+        return direction * float(torch.tensor(1, dtype=_BITS[dtype]).view(dtype))
+    away_from_zero = (value > 0) == (direction > 0)
+    return float((rounded.view(_BITS[dtype]) + (1 if away_from_zero else -1)).view(dtype))
+
+
+def _outside_values(spec: TensorSpec, values: torch.Tensor) -> str:
+    allowed = torch.tensor(spec.values, dtype=torch.float64).to(values.dtype)
+    odd = values[~torch.isin(values, allowed)]
+    return f"expected one of {', '.join(f'{v:g}' for v in spec.values)}, got {odd[0].item():g}" if odd.numel() else ""
+
+
+def _outside_range(spec: TensorSpec, values: torch.Tensor) -> str:
+    if spec.range is None:
+        return ""
+    low, high = spec.range
+    least, most = values.min().item(), values.max().item()
+    nearest = [bound if is_integer(spec) else float(torch.tensor(bound).to(values.dtype)) for bound in spec.range]
+    if least >= min(low, nearest[0]) and most <= max(high, nearest[1]):
+        return ""
+    return f"expected values in [{low:g}, {high:g}], got {least:g} to {most:g}"

@@ -1,0 +1,69 @@
+"""Memory layout of tensors: copies that keep it, and other layouts of the same values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+CHANNELS_LAST_RANKS = (4, 5)
+
+
+def clone(value: Any) -> Any:
+    """A deep copy of tensors in containers that keeps strides; constants are passed on.
+
+    Expanded axes stay expanded and slices stay slices, unlike `Tensor.clone`, which makes such tensors contiguous.
+    """
+    if isinstance(value, torch.Tensor):
+        return _clone_tensor(value)
+    if isinstance(value, dict):
+        return {key: clone(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [clone(item) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    return value
+
+
+def noncontiguous(value: Any) -> Any:
+    """The same values as every second element of a row twice as long, for each tensor with an axis."""
+    return _map(value, _every_second)
+
+
+def channels_last(value: Any) -> Any:
+    """The same values in channels-last order, for each tensor of rank 4 and 5."""
+    return _map(value, _channels_last)
+
+
+def _clone_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    dense = tensor.detach().resolve_conj().resolve_neg()
+    if dense.layout != torch.strided or dense.numel() == 0:
+        return dense.clone()
+    extent = 1 + sum((size - 1) * stride for size, stride in zip(dense.shape, dense.stride(), strict=True))
+    memory = dense.as_strided((extent,), (1,), dense.storage_offset()).clone()
+    return memory.as_strided(dense.shape, dense.stride(), 0)
+
+
+def _map(value: Any, change: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _map(item, change) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_map(item, change) for item in value]
+        return items if isinstance(value, list) else tuple(items)
+    return value
+
+
+def _every_second(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dim() == 0:
+        return tensor
+    wide = tensor.new_zeros((*tensor.shape[:-1], 2 * tensor.shape[-1]))
+    wide[..., ::2] = tensor
+    return wide[..., ::2]
+
+
+def _channels_last(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.dim() not in CHANNELS_LAST_RANKS:
+        return tensor
+    order = torch.channels_last if tensor.dim() == CHANNELS_LAST_RANKS[0] else torch.channels_last_3d
+    return tensor.contiguous(memory_format=order)

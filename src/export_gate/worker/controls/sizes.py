@@ -1,0 +1,157 @@
+"""Which sizes the dims take: the reference input's, and those of the control set."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from export_gate.contract import Dim, ModelContract
+from export_gate.errors import UserError
+from export_gate.worker.controls.specs import tensor_leaves
+
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizePlan:
+    """Sizes in the order of what they catch; no two alike over all four fields."""
+
+    boundary: tuple[Sizes, ...]
+    """The middle, all-min, all-max, then each dim at its ends with the others in the middle."""
+    inner: tuple[Sizes, ...]
+    """One step inside each end, all dims equal, one dim at 1."""
+    pairs: tuple[Sizes, ...]
+    """Two dims at their ends with the others in the middle."""
+    separate: tuple[Sizes, ...]
+    """One dim at a size that has an export of its own."""
+
+    @property
+    def middle(self) -> Sizes:
+        """All dims in the middle."""
+        return self.boundary[0]
+
+    @property
+    def smallest(self) -> Sizes:
+        """All dims at their minimum."""
+        return {dim: min(sizes[dim] for sizes in self.boundary) for dim in self.middle}
+
+    @property
+    def largest(self) -> Sizes:
+        """All dims at their maximum."""
+        return {dim: max(sizes[dim] for sizes in self.boundary) for dim in self.middle}
+
+
+def allowed_sizes(dim: Dim) -> range:
+    """Sizes within the dim's range, in its steps."""
+    first = -(-dim.min // dim.multiple_of) * dim.multiple_of
+    return range(first, dim.max + 1, dim.multiple_of)
+
+
+def reference_sizes(contract: ModelContract) -> Sizes:
+    """Sizes of the input that torch.export sees: declared examples, else middle sizes that hide no specialization.
+
+    0 and 1 are constants to torch.export, the maximum invites `min(size, max)` to vanish, and two dims of one size
+    (or a dim as long as a constant axis) look alike in a trace.
+    """
+    sizes = {dim.name: dim.example for dim in contract.dims if dim.example is not None}
+    constants = {size.offset for _, spec in tensor_leaves(contract) for size in spec.shape if size.dim is None}
+    for dim in contract.dims:
+        if dim.name not in sizes:
+            sizes[dim.name] = _reference_size(contract, dim, set(sizes.values()), constants)
+    return {dim.name: sizes[dim.name] for dim in contract.dims}
+
+
+def plan_sizes(contract: ModelContract) -> SizePlan:
+    """The control set's sizes for each dim and each combination worth a case."""
+    reference = reference_sizes(contract)
+    levels = {dim.name: _levels(contract, dim, reference[dim.name]) for dim in contract.dims}
+    middle = {name: min(tried, key=lambda size, name=name: abs(size - reference[name])) for name, tried in levels.items()}  # type: ignore[misc]  # mypy: a lambda with a default
+    ends = {name: (min(tried), max(tried)) for name, tried in levels.items()}
+    seen: list[Sizes] = []
+    return SizePlan(
+        boundary=_unseen(_boundary(middle, ends), seen),
+        inner=_unseen(_inner(contract, middle, levels), seen),
+        pairs=_unseen(_pairs(middle, ends), seen),
+        separate=_unseen(({**middle, dim.name: size} for dim in contract.dims for size in dim.separate), seen),
+    )
+
+
+def _reference_size(contract: ModelContract, dim: Dim, taken: set[int], constants: set[int]) -> int:
+    allowed = allowed_sizes(dim)
+    if not allowed:
+        raise UserError(
+            f"models.{contract.name}.dims.{dim.name}: expected a multiple of {dim.multiple_of} in"
+            f" {dim.min}..{dim.max}, there is none\nWiden the range or change `multiple-of`."
+        )
+    middle = (len(allowed) - 1) // 2
+    near = allowed[max(0, middle - 32) : middle + 33]
+    return min(
+        near,
+        key=lambda size: (size in (0, 1), size in taken, size == dim.max, size in constants, abs(size - allowed[middle])),
+    )
+
+
+def _levels(contract: ModelContract, dim: Dim, reference: int) -> tuple[int, ...]:
+    """Sizes to try for one dim, ascending."""
+    if dim.mode == "static":
+        return (reference,)
+    allowed = allowed_sizes(dim)
+    chosen = contract.controls.sizes.get(dim.name)
+    if chosen is None:
+        return tuple(sorted({allowed[0], allowed[:2][-1], reference, allowed[-2:][0], allowed[-1]}))
+    for size in chosen:
+        if size not in allowed and size not in dim.separate:
+            steps = f" in steps of {dim.multiple_of}" if dim.multiple_of > 1 else ""
+            raise UserError(
+                f"models.{contract.name}.controls.sizes.{dim.name}: expected sizes in {dim.min}..{dim.max}{steps},"
+                f" got {size}\nWiden the dim's range or drop the size."
+            )
+    inside = {size for size in chosen if size in allowed}
+    return tuple(sorted(inside)) or (reference,)
+
+
+def _boundary(middle: Sizes, ends: dict[str, tuple[int, int]]) -> Iterator[Sizes]:
+    yield middle
+    yield {name: low for name, (low, _) in ends.items()}
+    yield {name: high for name, (_, high) in ends.items()}
+    for name, end in itertools.product(ends, (0, 1)):
+        yield {**middle, name: ends[name][end]}
+
+
+def _inner(contract: ModelContract, middle: Sizes, levels: dict[str, tuple[int, ...]]) -> Iterator[Sizes]:
+    for name, tried in levels.items():
+        for size in tried:
+            yield {**middle, name: size}
+    yield from _equal(contract, levels)
+    for dim in contract.dims:
+        if dim.mode != "static" and dim.name not in contract.controls.sizes and 1 in allowed_sizes(dim):
+            yield {**middle, dim.name: 1}
+
+
+def _equal(contract: ModelContract, levels: dict[str, tuple[int, ...]]) -> Iterator[Sizes]:
+    """All dims at one size near the middle of what they share; nothing where they share none."""
+    chosen = contract.controls.sizes
+    ranges = [
+        levels[dim.name] if dim.mode == "static" or dim.name in chosen else allowed_sizes(dim) for dim in contract.dims
+    ]
+    if len(ranges) > 1:
+        shared = sorted(set(ranges[0]).intersection(*ranges[1:]))
+        plain = [size for size in shared if size > 1] or shared
+        if plain:
+            yield dict.fromkeys(levels, plain[len(plain) // 2])
+
+
+def _pairs(middle: Sizes, ends: dict[str, tuple[int, int]]) -> Iterator[Sizes]:
+    for one, other in itertools.combinations(ends, 2):
+        for first, second in ((0, 1), (1, 0), (0, 0), (1, 1)):
+            yield {**middle, one: ends[one][first], other: ends[other][second]}
+
+
+def _unseen(candidates: Iterable[Sizes], seen: list[Sizes]) -> tuple[Sizes, ...]:
+    new: list[Sizes] = []
+    for sizes in candidates:
+        if sizes not in seen:
+            seen.append(sizes)
+            new.append(sizes)
+    return tuple(new)

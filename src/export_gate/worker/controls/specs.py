@@ -1,0 +1,74 @@
+"""Walks the declared inputs: tensor leaves with their paths, and trees of values built leaf by leaf."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from export_gate.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.worker.values import Values
+
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+
+
+def tensor_leaves(contract: ModelContract) -> tuple[tuple[str, TensorSpec], ...]:
+    """Tensor arguments in forward's order, each with its path (`x`, `pyramid.0`, `state.hidden`)."""
+    return tuple(leaf for name, spec in contract.inputs.items() for leaf in _leaves(name, spec))
+
+
+def build_values(contract: ModelContract, leaf: Callable[[str, TensorSpec], Any]) -> Values:
+    """Values of all inputs, with `leaf(path, spec)` for each tensor and constants as declared."""
+    return {name: _build(name, spec, leaf) for name, spec in contract.inputs.items()}
+
+
+def is_integer(spec: TensorSpec) -> bool:
+    """An integer tensor; bool is none."""
+    return spec.dtype in INTEGERS
+
+
+def is_floating(spec: TensorSpec) -> bool:
+    """A floating-point or complex tensor."""
+    return not is_integer(spec) and spec.dtype != "bool"
+
+
+def shape_at(spec: TensorSpec, sizes: dict[str, int]) -> tuple[int, ...]:
+    """The tensor's shape once each dim has a size."""
+    return tuple(size.at(sizes) for size in spec.shape)
+
+
+def elements_at(spec: TensorSpec, sizes: dict[str, int]) -> int:
+    """The number of elements of that shape."""
+    return math.prod(shape_at(spec, sizes))
+
+
+def shape_text(shape: tuple[Size, ...]) -> str:
+    """`[batch, 1, 2*seq+1]`."""
+    return f"[{', '.join(str(size) for size in shape)}]"
+
+
+def _leaves(path: str, spec: Spec) -> Iterator[tuple[str, TensorSpec]]:
+    match spec:
+        case TensorSpec():
+            yield path, spec
+        case SequenceSpec():
+            for index, item in enumerate(spec.items):
+                yield from _leaves(f"{path}.{index}", item)
+        case DictSpec():
+            for key, item in spec.items.items():
+                yield from _leaves(f"{path}.{key}", item)
+        case ConstantSpec():
+            pass
+
+
+def _build(path: str, spec: Spec, leaf: Callable[[str, TensorSpec], Any]) -> Any:
+    match spec:
+        case TensorSpec():
+            return leaf(path, spec)
+        case SequenceSpec():
+            items = [_build(f"{path}.{index}", item, leaf) for index, item in enumerate(spec.items)]
+            return items if spec.kind == "list" else tuple(items)
+        case DictSpec():
+            return {key: _build(f"{path}.{key}", item, leaf) for key, item in spec.items.items()}
+        case ConstantSpec():
+            return spec.value
