@@ -1,0 +1,128 @@
+"""Every key of `export-gate.yml`, declared once: the validator, the JSON Schema and the records' making.
+
+Read from the bottom: CONFIG holds models, a model holds dims, inputs, outputs, controls, tolerance and targets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from export_gate.config.containers import Field, ListOf, Section, Table, Values
+from export_gate.config.controls import ATTRIBUTE, CONTROLS, TARGETS, TOLERANCE
+from export_gate.config.dims import DIMS
+from export_gate.config.kinds import Anything, Choice, Exactly, Scope, Text
+from export_gate.config.nodes import Node
+from export_gate.config.paths import ONE_LINE, RelativePath
+from export_gate.config.references import verify_references
+from export_gate.config.tensors import INPUTS, NAME, OUTPUTS
+from export_gate.config.units import TIME
+from export_gate.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
+
+MODEL_NAME = Text(
+    expected="a model name of letters, digits, '.', '_' and '-' that starts with a letter or digit",
+    pattern="[A-Za-z0-9][A-Za-z0-9._-]*",
+    max_length=100,
+)
+"""Model names become folder names."""
+
+OWN_KEYS = ("factory", "dims", "inputs", "outputs")
+"""Keys of a model that `defaults` cannot hold."""
+
+
+def _make_model(**values: Any) -> ModelContract:
+    default_targets = (ExportedProgramTarget(), Pt2Target(), OnnxTarget())
+    dims = tuple(values.pop("dims", {}).values())
+    outputs = tuple(values.pop("outputs", {}).values())
+    return ModelContract(**{"targets": default_targets, **values, "dims": dims, "outputs": outputs})
+
+
+def _verify_model(values: Values, node: Node, scope: Scope) -> None:
+    targets = node.child("targets")
+    if targets and targets.value == {}:
+        scope.problems.expected(targets, "at least one target", then="leave the key out for the default targets")
+    verify_references(values, node, scope)
+
+
+def _verify_names(_values: Values, node: Node, scope: Scope) -> None:
+    """Two models never share a folder, on file systems that ignore case either."""
+    models = node.child("models")
+    seen: dict[str, Node] = {}
+    for model in models.children if models else ():
+        first = seen.setdefault(model.key.lower(), model)
+        if first is not model:
+            clash = f"{model.key!r} beside {first.key!r}"
+            scope.problems.expected_key(model, "model names that differ in more than case", got=clash)
+
+
+MODEL = Section(
+    title="model",
+    make=_make_model,
+    named=True,
+    verify=_verify_model,
+    expected="a mapping with factory and inputs",
+    fields=(
+        Field(
+            "factory", ATTRIBUTE, "What returns the nn.Module: module:attribute or file.py:attribute.", required=True
+        ),
+        Field(
+            "kwargs",
+            Table(key=NAME, value=Anything(), expected="a mapping of keyword arguments"),
+            "Keyword arguments of the factory.",
+        ),
+        Field(
+            "train-mode",
+            Choice(("refuse", "force-eval")),
+            "A model that the factory returns in train mode: refuse (default) is a violation; force-eval calls eval().",
+        ),
+        Field("dims", DIMS, "Named sizes that may vary."),
+        Field("inputs", INPUTS, "Arguments of forward, in its order; keyword-only ones by name.", required=True),
+        Field("outputs", OUTPUTS, "Outputs by name, in order; checked against eager too."),
+        Field("controls", CONTROLS, "How the control set is made."),
+        Field("tolerance", TOLERANCE, "Model-wide tolerance, over the defaults of target and dtype."),
+        Field("targets", TARGETS, "What is verified; by default exported-program, pt2 and onnx."),
+        Field("timeout", TIME, "Bound on one worker process of the model; by default 10m.", to="timeout_s"),
+    ),
+)
+
+DEFAULTS = Section(
+    make=dict,
+    expected="a mapping of model keys",
+    fields=tuple(field for field in MODEL.fields if field.key not in OWN_KEYS),
+)
+
+_FOLDER = RelativePath(must_be="folder")
+
+CONFIG = Section(
+    make=dict,
+    verify=_verify_names,
+    expected="a mapping with version and models",
+    fields=(
+        Field("version", Exactly(1, "1, the only version that this export-gate reads"), "1", required=True),
+        Field("python", Text(expected="the path of a Python interpreter", pattern=ONE_LINE), "The project's Python."),
+        Field(
+            "pythonpath",
+            ListOf(item=_FOLDER, unique=True, expected="a list of folders"),
+            "Folders put on sys.path, relative to the config; by default its own folder, and src/ if there is one.",
+        ),
+        # before the models, so that a mistake in it is reported under its own name
+        Field("defaults", DEFAULTS, "Any model key but factory, dims, inputs and outputs, for every model."),
+        Field(
+            "models",
+            Table(key=MODEL_NAME, value=MODEL, minimum=1, expected="a mapping of at least one model by name"),
+            "The models to verify, by name.",
+            required=True,
+        ),
+    ),
+)
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (draft 2020-12) of `export-gate.yml`, for editors.
+
+    It says what each key may hold. What lies between keys (a dim that no shape uses, a file that does not exist) only
+    `load_config` can tell.
+    """
+    defs: dict[str, Any] = {}
+    root = CONFIG.schema(defs)
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "export-gate.yml"}
+    return {**head, **root, "$defs": dict(sorted(defs.items()))}

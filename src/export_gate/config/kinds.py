@@ -1,0 +1,232 @@
+"""Kinds of value: each checks a node and writes its own JSON Schema, so both come from one declaration.
+
+Hand-written instead of pydantic: importing pydantic and building its validators costs 0.2 s of a command that should
+take that in all, and its messages would need to be taken apart again for places, expectations and nearest keys.
+"""
+
+# ruff: noqa: D102, ARG002 - Kind says what expected, check and schema mean
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeGuard
+
+from export_gate.config.nodes import Node
+from export_gate.config.problems import Problems
+from export_gate.config.scalars import MAX_DIGITS, resolve
+
+Schema = dict[str, Any]
+
+
+class _Invalid:
+    def __repr__(self) -> str:
+        return "INVALID"
+
+
+INVALID: Final = _Invalid()
+"""What a check answers once it has said why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What a check needs besides the node."""
+
+    folder: Path
+    """Of the config, absolute."""
+    root: Path
+    """Of the repository; relative paths stay inside."""
+    problems: Problems = field(default_factory=Problems)
+
+
+class Kind(Protocol):
+    """A kind of value."""
+
+    @property
+    def expected(self) -> str:
+        """What a message says was expected."""
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        """The value, or INVALID after adding to the problems."""
+
+    def schema(self, defs: Schema) -> Schema:
+        """JSON Schema; named parts go to `defs`."""
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether YAML had a finite number there."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    """Text that matches a pattern wholly."""
+
+    expected: str
+    pattern: str
+    excluded: tuple[str, ...] = ()
+    max_length: int | None = None
+
+    def matches(self, value: object) -> bool:
+        """Whether the value is such a text."""
+        is_short = isinstance(value, str) and (self.max_length is None or len(value) <= self.max_length)
+        return is_short and bool(re.fullmatch(self.pattern, str(value))) and value not in self.excluded
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        if self.matches(node.value):
+            return node.value
+        is_scalar = isinstance(node.value, (bool, int, float))
+        scope.problems.expected(node, self.expected, then="quote it" if is_scalar and self.matches(node.text) else "")
+        return INVALID
+
+    def schema(self, defs: Schema) -> Schema:
+        schema: Schema = {"type": "string", "pattern": f"^(?:{self.pattern})$"}
+        if self.max_length is not None:
+            schema["maxLength"] = self.max_length
+        return schema | ({"not": {"enum": list(self.excluded)}} if self.excluded else {})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A finite number within bounds."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+    whole: bool = False
+
+    @property
+    def expected(self) -> str:
+        what = "a whole number" if self.whole else "a number"
+        if self.minimum is not None and self.maximum is not None:
+            return f"{what} from {self.minimum} to {self.maximum}"
+        return what if self.minimum is None else f"{what} of at least {self.minimum}"
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        value = node.value
+        if is_number(value) and self._admits(value):
+            return value
+        is_quoted = isinstance(value, str) and _reads_as_number(value)
+        is_infinite = isinstance(value, float) and not math.isfinite(value)
+        expected = "a finite number" if is_infinite else self.expected
+        scope.problems.expected(node, expected, then="remove the quotes" if is_quoted else "")
+        return INVALID
+
+    def _admits(self, value: Any) -> bool:
+        above = self.minimum is None or value >= self.minimum
+        below = self.maximum is None or value <= self.maximum
+        return above and below and (isinstance(value, int) or not self.whole)
+
+    def schema(self, defs: Schema) -> Schema:
+        bounds = {"minimum": self.minimum, "maximum": self.maximum}
+        kind = "integer" if self.whole else "number"
+        return {"type": kind} | {key: bound for key, bound in bounds.items() if bound is not None}
+
+
+def _reads_as_number(text: str) -> bool:
+    try:
+        return is_number(resolve(text))
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """A positive number, or a text with a unit that `parse` turns into one."""
+
+    expected: str
+    pattern: str
+    parse: Callable[[str], float]
+    maximum: float
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        value = node.value
+        if isinstance(value, str) and len(value) <= MAX_DIGITS and re.fullmatch(self.pattern, value):
+            value = self.parse(value)
+        if is_number(value) and 0 < value <= self.maximum:
+            return float(value)
+        scope.problems.expected(node, self.expected)
+        return INVALID
+
+    def schema(self, defs: Schema) -> Schema:
+        number = {"type": "number", "exclusiveMinimum": 0, "maximum": self.maximum}
+        return {"anyOf": [number, {"type": "string", "pattern": f"^(?:{self.pattern})$"}]}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """true or false."""
+
+    expected: str = "true or false"
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        if isinstance(node.value, bool):
+            return node.value
+        scope.problems.expected(node, self.expected)
+        return INVALID
+
+    def schema(self, defs: Schema) -> Schema:
+        return {"type": "boolean"}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words."""
+
+    options: tuple[str, ...]
+
+    @property
+    def expected(self) -> str:
+        return f"one of {', '.join(self.options)}"
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        if isinstance(node.value, str) and node.value in self.options:
+            return node.value
+        scope.problems.expected(node, self.expected, then=scope.problems.nearest(node.value, self.options))
+        return INVALID
+
+    def schema(self, defs: Schema) -> Schema:
+        return {"enum": list(self.options)}
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """One whole number and no other."""
+
+    value: int
+    expected: str
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        if node.value == self.value and type(node.value) is int:
+            return self.value
+        scope.problems.expected(node, self.expected)
+        return INVALID
+
+    def schema(self, defs: Schema) -> Schema:
+        return {"const": self.value}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Anything:
+    """Any value that JSON can carry to the worker: no NaN or infinity."""
+
+    expected: str = "a value"
+    nested: bool = True
+    """Lists and mappings too."""
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        value = node.value
+        if isinstance(value, float) and not math.isfinite(value):
+            scope.problems.expected(node, "a finite number", then="make it in the model's factory")
+            return INVALID
+        if isinstance(value, (tuple, dict)) and not self.nested:
+            scope.problems.expected(node, self.expected)
+            return INVALID
+        if isinstance(value, tuple):
+            return [self.check(item, scope) for item in value]
+        return {key: self.check(item, scope) for key, item in value.items()} if isinstance(value, dict) else value
+
+    def schema(self, defs: Schema) -> Schema:
+        return {} if self.nested else {"type": ["boolean", "number", "string", "null"]}

@@ -1,0 +1,66 @@
+"""The package on one screen: bytes, text, tree, defaults, checks, record."""
+
+from __future__ import annotations
+
+import hashlib
+import os.path
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from export_gate.config.defaults import merge_defaults
+from export_gate.config.document import read_document
+from export_gate.config.grammar import CONFIG
+from export_gate.config.kinds import Scope
+from export_gate.config.nodes import Allowance, Node, Unreadable
+from export_gate.config.paths import default_pythonpath, repository_root
+from export_gate.config.record import Config, Position
+from export_gate.config.source import decode_text, read_bytes
+from export_gate.errors import UserError
+
+
+def load_config(path: Path) -> Config:
+    """The config in the file, with defaults merged into each model.
+
+    Raises:
+        UserError: every mistake in the file, one per line in the order of their places, each
+            `export-gate.yml:LINE:COL: dotted.key: expected X, got Y`, perhaps with the next step.
+    """
+    content = read_bytes(path)
+    text = decode_text(content, str(path))
+    folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - resolve() would leave a linked config's folder
+    scope = Scope(folder=folder, root=repository_root(folder))
+    allowance = Allowance()
+    try:
+        root = merge_defaults(read_document(text, scope.problems, allowance), allowance)
+        values = CONFIG.check(root, scope)
+    except Unreadable as error:
+        scope.problems.add(error.at, error.path, error.message)
+    if scope.problems:
+        raise UserError(scope.problems.text(str(path)))
+    return _record(path, content, folder, root, values)
+
+
+def _record(path: Path, content: bytes, folder: Path, root: Node, values: dict[str, Any]) -> Config:
+    listed: tuple[str, ...] | None = values.get("pythonpath")
+    return Config(
+        path=path,
+        sha256=hashlib.sha256(content).hexdigest(),
+        python=values.get("python"),
+        pythonpath=default_pythonpath(folder)
+        if listed is None
+        else tuple(os.path.normpath(folder / entry) for entry in listed),
+        models=tuple(values["models"].values()),
+        positions=_positions(root),
+    )
+
+
+def _positions(root: Node) -> dict[str, Position]:
+    """Place of every dotted key. A model name may hold dots, so the shallower of two equal keys has its place."""
+    positions: dict[str, Position] = {}
+    waiting = deque(root.children)
+    while waiting:
+        node = waiting.popleft()
+        positions.setdefault(node.path, node.key_at)
+        waiting.extend(node.children)
+    return positions

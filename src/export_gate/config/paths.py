@@ -1,0 +1,69 @@
+"""Paths in the config: relative to its folder, and not out of the repository."""
+
+# ruff: noqa: D102 - Kind says what expected, check and schema mean
+
+from __future__ import annotations
+
+import os.path
+from dataclasses import dataclass
+from pathlib import Path, PureWindowsPath
+from typing import Any, Literal
+
+from export_gate.config.kinds import INVALID, Schema, Scope, Text
+from export_gate.config.nodes import Node
+
+ONE_LINE = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+"
+"""Text without control characters, which would break a terminal line or a path."""
+
+_RELATIVE = "a path relative to the config's folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelativePath:
+    """A path that stays inside the repository.
+
+    The text decides: `..` is counted, symbolic links are not followed, so a linked data folder is fine.
+    """
+
+    must_be: Literal["file", "folder", "file or folder", "anything"] = "anything"
+    suffixes: tuple[str, ...] = ()
+    expected: str = _RELATIVE
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        text = Text(expected=self.expected, pattern=ONE_LINE).check(node, scope)
+        if text is INVALID:
+            return INVALID
+        expected, then = self._mistake(text, scope)
+        if expected:
+            scope.problems.expected(node, expected, then=then)
+            return INVALID
+        return text
+
+    def _mistake(self, text: str, scope: Scope) -> tuple[str, str]:
+        """What was expected and what to do, or nothing."""
+        full = Path(os.path.normpath(scope.folder / text))
+        if Path(text).is_absolute() or PureWindowsPath(text).anchor:
+            return _RELATIVE, "an absolute path is only right on one machine"
+        if not full.is_relative_to(scope.root):
+            return "a path inside the repository", "it climbs out; copy or link the file into the repository"
+        # os.path, as a name too long for the file system is one that does not exist
+        is_file, is_folder = os.path.isfile(full), os.path.isdir(full)  # noqa: PTH112, PTH113 - see above
+        if self.suffixes and full.suffix not in self.suffixes and not (is_folder and "folder" in self.must_be):
+            return f"a file that ends in {', '.join(self.suffixes)}", ""
+        if not (is_file and "file" in self.must_be) and not (is_folder and "folder" in self.must_be):
+            is_free = self.must_be == "anything"
+            return ("", "") if is_free else (f"a {self.must_be} that exists", "paths start at the config's folder")
+        return "", ""
+
+    def schema(self, defs: Schema) -> Schema:
+        return Text(expected=self.expected, pattern=ONE_LINE).schema(defs)
+
+
+def repository_root(folder: Path) -> Path:
+    """The nearest folder upwards that has a `.git`, else the folder itself."""
+    return next((up for up in (folder, *folder.parents) if os.path.lexists(up / ".git")), folder)
+
+
+def default_pythonpath(folder: Path) -> tuple[str, ...]:
+    """The config's folder, and its `src` if there is one."""
+    return (str(folder), *(str(folder / "src") for _ in (1,) if (folder / "src").is_dir()))

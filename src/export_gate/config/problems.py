@@ -1,0 +1,55 @@
+"""Everything wrong with one config, gathered while reading goes on."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from itertools import islice
+
+from export_gate.config.nodes import Node, describe, shorten
+from export_gate.config.record import Position
+
+
+class Problems:
+    """The user's mistakes by place; one that aliases or defaults repeat is kept once."""
+
+    def __init__(self) -> None:
+        self._lines: dict[tuple[int, int, str], str] = {}
+        self._suggestions_left = 50
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, at: Position, path: str, message: str) -> None:
+        """Keep one mistake."""
+        self._lines.setdefault((at.line, at.column, message), path)
+
+    def expected(self, node: Node, expected: str, *, got: str = "", then: str = "") -> None:
+        """The value of `node` is not what it should be; `then` is the next step."""
+        self.add(node.at, node.path, _sentence(expected, got or describe(node), then))
+
+    def expected_key(self, node: Node, expected: str, *, got: str = "", then: str = "") -> None:
+        """The key of `node` is not what it should be."""
+        self.add(node.key_at, node.path, _sentence(expected, got or shorten(node.key), then))
+
+    def nearest(self, word: object, known: Iterable[str]) -> str:
+        """`did you mean 'Z'?`, or nothing where no known word is near.
+
+        Comparing words costs time in their number and length, so that is bounded: a mistyped word is short.
+        """
+        if not isinstance(word, str) or len(word) > 100 or not self._suggestions_left:  # noqa: PLR2004 - see above
+            return ""
+        self._suggestions_left -= 1
+        near = difflib.get_close_matches(word, list(islice(known, 100)), n=1, cutoff=0.6)
+        return f"did you mean {near[0]!r}?" if near else ""
+
+    def text(self, name: str) -> str:
+        """One line per mistake, from the top of the file `name` to its end."""
+        return "\n".join(
+            f"{name}:{line}:{column}: {path}: {message}" if path else f"{name}:{line}:{column}: {message}"
+            for (line, column, message), path in sorted(self._lines.items())
+        )
+
+
+def _sentence(expected: str, got: str, then: str) -> str:
+    return f"expected {expected}, got {got}" + (f"; {then}" if then else "")

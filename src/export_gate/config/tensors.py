@@ -1,0 +1,243 @@
+"""Inputs and outputs: what forward takes and returns."""
+
+# ruff: noqa: D102, ARG002 - Kind says what expected, check and schema mean
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from keyword import kwlist
+from typing import Any
+
+from export_gate.config.containers import Field, ListOf, Section, Table, Values
+from export_gate.config.kinds import INVALID, Anything, Choice, Number, Schema, Scope, Text, is_number
+from export_gate.config.nodes import Node
+from export_gate.config.paths import ONE_LINE
+from export_gate.config.sizes import LINEAR, MAX_SIZE, parse_size
+from export_gate.contract import (
+    BOOL_DRAWS,
+    DTYPES,
+    FLOAT_DRAWS,
+    INTEGER_DRAWS,
+    ConstantSpec,
+    DictSpec,
+    Output,
+    SequenceSpec,
+    Size,
+    TensorSpec,
+)
+
+NAME = Text(expected="a Python identifier", pattern="[A-Za-z_][A-Za-z0-9_]*", excluded=tuple(kwlist), max_length=100)
+
+_INTEGER_BITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
+BOUNDS: dict[str, tuple[float, float]] = {
+    **{dtype: (-(2**bits), 2**bits - 1) for dtype, bits in _INTEGER_BITS.items()},
+    "uint8": (0, 255),
+    **dict.fromkeys(("float64", "complex128"), (-sys.float_info.max, sys.float_info.max)),
+    **dict.fromkeys(("float32", "complex64"), (-(2 - 2**-23) * 2.0**127, (2 - 2**-23) * 2.0**127)),
+    "float16": (-65504.0, 65504.0),
+    "bfloat16": (-(2 - 2**-7) * 2.0**127, (2 - 2**-7) * 2.0**127),
+}
+"""Smallest and largest finite value of each numeric dtype."""
+
+
+def is_whole(dtype: str) -> bool:
+    """Whether the dtype holds integers."""
+    return dtype.startswith(("int", "uint"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeEntry:
+    """One entry of a shape."""
+
+    expected: str = LINEAR
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        value = node.value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_SIZE:
+            return Size(offset=value)
+        try:
+            return parse_size(value if isinstance(value, str) else "")
+        except ValueError as error:
+            is_size = is_number(value) and isinstance(value, int)
+            scope.problems.expected(node, f"a size from 0 to {MAX_SIZE}" if is_size else str(error))
+            return INVALID
+
+    def schema(self, defs: Schema) -> Schema:
+        expression = {"type": "string", "pattern": r"^[A-Za-z0-9_+\-* ]+$", "maxLength": 100}
+        return {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_SIZE}, expression]}
+
+
+def _verify_tensor(values: Values, node: Node, scope: Scope) -> None:
+    if "dtype" not in values:
+        return
+    dtype: str = values["dtype"]
+    for key in ("range", "values"):
+        if key in values:
+            _verify_numbers(node, key, dtype, scope)
+    _verify_order(values, node, scope)
+    child = node.child("nonfinite")
+    if values.get("nonfinite") and child and not dtype.startswith(("float", "bfloat", "complex")):
+        scope.problems.expected(child, "no nonfinite values", got=f"some for dtype {dtype}, which has none")
+    _verify_draws(values, node, scope)
+
+
+def _verify_numbers(node: Node, key: str, dtype: str, scope: Scope) -> None:
+    """Each number of `range` or `values` is one that the dtype can hold."""
+    child = node.child(key)
+    assert child is not None
+    if dtype == "bool":
+        scope.problems.expected(child, f"no {key} for dtype bool", then="draws chooses the bool inputs")
+        return
+    low, high = BOUNDS[dtype]
+    what = "a whole number" if is_whole(dtype) else "a number"
+    for item in child.children:
+        number = item.value
+        if not is_number(number) or not low <= number <= high or (is_whole(dtype) and not isinstance(number, int)):
+            scope.problems.expected(item, f"{what} that {dtype} can hold, {low} to {high}")
+
+
+def _verify_order(values: Values, node: Node, scope: Scope) -> None:
+    bounds, allowed = node.child("range"), node.child("values")
+    if "range" not in values or not bounds:
+        return
+    low, high = values["range"]
+    if low > high:
+        scope.problems.expected(bounds, "the lower bound first", got=f"[{low}, {high}]")
+    elif "values" in values and allowed:
+        for item, number in zip(allowed.children, values["values"], strict=True):
+            if not low <= number <= high:
+                scope.problems.expected(item, f"a value within range, {low} to {high}")
+
+
+def _verify_draws(values: Values, node: Node, scope: Scope) -> None:
+    draws = node.child("draws")
+    if "draws" not in values or not draws:
+        return
+    dtype: str = values["dtype"]
+    families = BOOL_DRAWS if dtype == "bool" else INTEGER_DRAWS if is_whole(dtype) else FLOAT_DRAWS
+    for item, family in zip(draws.children, values["draws"], strict=True):
+        if family not in families:
+            then = scope.problems.nearest(family, families)
+            scope.problems.expected(item, f"a draw for {dtype}: one of {', '.join(families)}", then=then)
+        elif family == "nonfinite" and not node.child("nonfinite"):
+            then = "add nonfinite: [nan, inf]"
+            scope.problems.expected(item, "a draw that the input admits", then=then)
+
+
+def _make_tensor(**values: Any) -> TensorSpec:
+    number: type[float] = int if is_whole(values["dtype"]) else float
+    for key in ("range", "values"):
+        if key in values:
+            values[key] = tuple(number(item) for item in values[key])
+    return TensorSpec(**values)
+
+
+SHAPE = ListOf(item=SizeEntry(), expected="a list of sizes")
+_NUMBERS = Number()
+_DRAWS = tuple(dict.fromkeys((*FLOAT_DRAWS, *INTEGER_DRAWS, *BOOL_DRAWS)))
+
+TENSOR = Section(
+    title="tensor",
+    expected="an input: a mapping with dtype and shape, or with constant, list, tuple or dict",
+    make=_make_tensor,
+    verify=_verify_tensor,
+    fields=(
+        Field("dtype", Choice(DTYPES), "Element type, as torch spells it.", required=True),
+        Field("shape", SHAPE, "Sizes: whole numbers, dims, or linear expressions such as 2*seq+1.", required=True),
+        Field(
+            "range",
+            ListOf(item=_NUMBERS, minimum=2, maximum=2, expected="a list of two numbers, [lowest, highest]"),
+            "Inclusive bounds of the finite values.",
+        ),
+        Field(
+            "values",
+            ListOf(item=_NUMBERS, minimum=1, unique=True, expected="a list of at least one number"),
+            "The only values allowed.",
+        ),
+        Field(
+            "nonfinite",
+            ListOf(item=Choice(("nan", "inf")), unique=True, expected="a list of nan and inf"),
+            "Non-finite values admitted as input; inf admits both signs.",
+        ),
+        Field(
+            "draws",
+            ListOf(item=Choice(_DRAWS), minimum=1, unique=True, expected="a list of at least one draw"),
+            "Draw families to use; by default all that fit.",
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSpec:
+    """A tensor, a constant, or a list, tuple or dict of inputs."""
+
+    expected: str = TENSOR.expected
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        keys = node.value if isinstance(node.value, dict) else {}
+        return next((form for key, form in FORMS.items() if key in keys), TENSOR).check(node, scope)
+
+    def schema(self, defs: Schema) -> Schema:
+        if "input" not in defs:
+            defs["input"] = {}
+            defs["input"] = {"anyOf": [form.schema(defs) for form in (TENSOR, *FORMS.values())]}
+        return {"$ref": "#/$defs/input"}
+
+
+_ITEMS = ListOf(item=InputSpec(), minimum=1, expected="a list of at least one input")
+_KEY = Text(expected="a text without control characters", pattern=ONE_LINE)
+_SCALAR = Anything(nested=False, expected="a number, a text, true, false or null")
+
+FORMS = {
+    "constant": Section(
+        make=ConstantSpec,
+        fields=(Field("constant", _SCALAR, "A non-tensor argument, baked at export.", required=True, to="value"),),
+    ),
+    "list": Section(
+        make=partial(SequenceSpec, kind="list"),
+        fields=(Field("list", _ITEMS, "A list of inputs.", required=True, to="items"),),
+    ),
+    "tuple": Section(
+        make=partial(SequenceSpec, kind="tuple"),
+        fields=(Field("tuple", _ITEMS, "A tuple of inputs.", required=True, to="items"),),
+    ),
+    "dict": Section(
+        make=DictSpec,
+        fields=(
+            Field(
+                "dict",
+                Table(key=_KEY, value=InputSpec(), minimum=1, expected="a mapping of at least one input"),
+                "A dict of inputs, in this order.",
+                required=True,
+                to="items",
+            ),
+        ),
+    ),
+}
+
+INPUTS = Table(key=NAME, value=InputSpec(), minimum=1, expected="a mapping of at least one input by name")
+
+OUTPUT_NAME = Text(
+    expected="an output name such as logits or boxes.0",
+    pattern=r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*",
+    max_length=100,
+)
+
+OUTPUTS = Table(
+    key=OUTPUT_NAME,
+    expected="a mapping of outputs by name",
+    value=Section(
+        title="output",
+        make=Output,
+        named=True,
+        may_be_null=True,
+        fields=(
+            Field("dtype", Choice(DTYPES), "Element type that eager must return."),
+            Field("shape", SHAPE, "Shape that eager must return."),
+            Field("nonfinite", Choice(("match", "forbid", "allow")), "What NaN and inf in the output mean."),
+        ),
+    ),
+)

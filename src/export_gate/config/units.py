@@ -1,0 +1,36 @@
+"""Times and amounts of work with units."""
+
+from __future__ import annotations
+
+import re
+
+from export_gate.config.kinds import Measured
+
+_SECONDS = {"h": 3600, "m": 60, "s": 1}
+_FLOPS = {"MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12}
+
+
+def parse_time(text: str) -> float:
+    """Seconds of a time such as `1h30m`."""
+    return float(sum(int(number) * _SECONDS[unit] for number, unit in re.findall("([0-9]+)([hms])", text)))
+
+
+def parse_work(text: str) -> float:
+    """Floating-point operations of an amount such as `200 GFLOP`."""
+    number, unit = text[:-5], text[-5:]
+    return float(number) * _FLOPS[unit]
+
+
+TIME = Measured(
+    expected="a time above 0 and up to 168h such as 90s, 10m or 1h30m, or a number of seconds",
+    pattern=r"(?=[0-9])(?:[0-9]{1,9}h)?(?:[0-9]{1,9}m)?(?:[0-9]{1,9}s)?",
+    parse=parse_time,
+    maximum=168 * 3600,
+)
+
+WORK = Measured(
+    expected="an amount of work above 0 such as 200 GFLOP (or MFLOP, TFLOP), or a number of operations",
+    pattern=r"[0-9]{1,15}(?:\.[0-9]{1,15})? ?[MGT]FLOP",
+    parse=parse_work,
+    maximum=1e18,
+)
