@@ -155,3 +155,22 @@ def test_configs_fit_the_published_schema(config: Path, tmp_path: Path):
     command = [sys.executable, "-m", "check_jsonschema", "--schemafile", str(schema), str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_demo_verifies_three_models_on_three_targets(tmp_path: Path):
+    """`make demo`: one run, every model verified on every target without a warning, exit 0."""
+    gate = Path(sys.executable).with_name("export-gate")
+    command = [gate, "run", "--config", str(CONFIGS[0]), "--report-dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert results["verdict"] == "verified"
+    assert [finding for finding in results["findings"] if finding["severity"] != "note"] == []
+    targets = {model["model"]: [t["target"] for t in model["targets"]] for model in results["run"]["models"]}
+    assert targets == dict.fromkeys(
+        ("glyph-head", "affine-map", "sentence-encoder"), ["exported-program", "pt2", "onnx"]
+    )
+    compared = [len(t["cases"]) for model in results["run"]["models"] for t in model["targets"]]
+    assert min(compared) >= 10
+    assert [model["affine"] for model in results["run"]["models"]] == [False, True, False]

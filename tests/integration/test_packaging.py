@@ -16,6 +16,26 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = sorted(path.name for path in (ROOT / "templates").iterdir())
+RENDER_ALL = """
+from typing import get_args
+from export_gate.contract import ModelContract, OnnxTarget
+from export_gate.observation import ModelObservation, RunObservation
+from export_gate.report.build import build_report
+from export_gate.report.render import TEMPLATES, Format, render
+from export_gate.report.results import Results
+from export_gate.rules.base import Finding
+
+results = Results(
+    tool_version="0.1.0", config_path="export-gate.yml", config_sha256="0" * 64, started="2026-01-01T00:00:00Z",
+    duration_s=1.0, verdict="violations", run=RunObservation(models=(ModelObservation(model="glyph-head"),)),
+    contracts=(ModelContract(name="glyph-head", factory="m:f", inputs={}, targets=(OnnxTarget(),)),),
+    findings=(Finding(rule="value-mismatch", severity="violation", model="glyph-head", message="off", hint="fix it"),),
+)
+for format in get_args(Format):
+    text = render(build_report(results), format)
+    assert "glyph-head" in text and "value-mismatch" in text, text
+    print(TEMPLATES[format])
+"""
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "EXPORT_GATE"))}
 
 
@@ -118,6 +138,20 @@ def test_installed_environment_has_no_torch(installed: Path):
     """The driver's environment has none of the project's packages, and the command does not miss them."""
     code = "import importlib.util as u; print([n for n in ('torch', 'numpy', 'onnx', 'onnxruntime') if u.find_spec(n)])"
     assert run(installed / "python", "-c", code, cwd=installed) == "[]\n"
+
+
+def test_installed_templates_render(installed: Path):
+    """Every template is found and renders where only the wheel is installed."""
+    rendered = run(installed / "python", "-c", RENDER_ALL, cwd=installed).split()
+    assert set(rendered) == {name for name in TEMPLATES if not name.startswith("_")}
+
+
+def test_installed_command_drives_the_projects_interpreter(installed: Path, tmp_path: Path):
+    """From an environment without torch, an example is verified by the interpreter of a project that has it."""
+    config = ROOT / "examples" / "affine" / "export-gate.yml"
+    gate = (installed / "export-gate", "run", "--config", config, "--python", sys.executable)
+    assert "1 of 1 model verified" in run(*gate, "--report-dir", tmp_path / "report", cwd=installed)
+    assert (tmp_path / "report" / "results.json").is_file()
 
 
 def test_installed_rules_are_listed(installed: Path):
