@@ -6,8 +6,12 @@ from __future__ import annotations
 class UserError(Exception):
     """The user's mistake: a config, an option or a file. Exit code 2.
 
-    The message is one or more lines, each saying what, where, expected against actual.
+    The message is one or more lines, each saying what, where, expected against actual; `hint` is the next step.
     """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class GateError(Exception):

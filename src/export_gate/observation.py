@@ -180,8 +180,8 @@ class Artifact:
     sha256: str
     size_bytes: int
     """All files of the artifact, external data included."""
-    files: tuple[str, ...] = ()
-    """Further files that belong to it."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Every file of the artifact with its own sha256; `sha256` above is the main file's where it is the only one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

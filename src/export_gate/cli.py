@@ -1,0 +1,334 @@
+"""The command line: the only place that prints and exits.
+
+Exit codes: 0 verified, 1 violations, 2 usage or config, 3 the gate itself failed. Heavy imports wait for the command
+that needs them, so that `--help` and `validate` answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from export_gate import __version__
+from export_gate.errors import GateError, UserError
+
+if TYPE_CHECKING:
+    from export_gate.contract import Job
+    from export_gate.interpreter import Interpreter
+    from export_gate.observe import Listener
+    from export_gate.pipeline import Outcome
+
+DEFAULT_CONFIGS = ("export-gate.yml", "export-gate.yaml")
+USAGE, BROKEN = 2, 3
+INTERRUPTED = 130
+"""128 + SIGINT, as shells have it."""
+
+config_option = click.option(
+    "-c", "--config", "config", type=click.Path(path_type=Path), help="The config; default export-gate.yml."
+)
+python_option = click.option("--python", metavar="PATH", help="The project's interpreter (has torch).")
+folder_option = click.option(
+    "--report-dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".export-gate"),
+    show_default=True,
+    help="Receives results.json, report.md and artifacts.",
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXPORT_GATE"})
+@click.version_option(__version__, prog_name="export-gate")
+def cli() -> None:
+    """Check that a PyTorch model still means the same thing after export.
+
+    Exit codes: 0 verified, 1 violations, 2 usage or config, 3 the gate itself failed.
+    """
+
+
+@cli.command()
+@click.argument("models", nargs=-1)
+@config_option
+@python_option
+@folder_option
+@click.option("--target", "targets", multiple=True, help="Only this target; may be repeated.")
+@click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only these control inputs; may be repeated.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 64), help="Models at a time; default one per core.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, only the report.")
+def run(
+    models: tuple[str, ...],
+    config: Path | None,
+    python: str | None,
+    folder: Path,
+    targets: tuple[str, ...],
+    cases: tuple[str, ...],
+    jobs: int | None,
+    quiet: bool,
+) -> None:
+    """Export and verify MODELS (default: all) and report."""
+    from export_gate import pipeline
+    from export_gate.plan import Selection
+
+    order = pipeline.Order(
+        config=find_config(config),
+        selection=Selection(models=models, targets=targets, cases=cases),
+        python=python,
+        parallel=jobs or pipeline.default_parallel(),
+        folder=folder,
+        environment=dict(os.environ),
+    )
+    with follow(quiet=quiet) as announce:
+        outcome = pipeline.run(order, announce)
+    show(outcome)
+    sys.exit(outcome.judgement.exit_code)
+
+
+@cli.command()
+@config_option
+def validate(config: Path | None) -> None:
+    """Check the config without running anything."""
+    from export_gate.config import load_config
+
+    path = find_config(config)
+    loaded = load_config(path)
+    count = len(loaded.models)
+    click.echo(f"{path}: valid, {count} {'model' if count == 1 else 'models'}")
+
+
+@cli.command()
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["markdown", "json", "terminal", "comment", "summary"]),
+    default="terminal",
+    show_default=True,
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file instead of the terminal.")
+def report(results: Path, format_: str, output: Path | None) -> None:
+    """Render RESULTS (a results.json) again; exits by its verdict."""
+    from export_gate import pipeline
+
+    outcome = pipeline.rejudge(results, lambda contract: contract)
+    text = render_as(outcome, format_, is_terminal=output is None)
+    if output is None:
+        click.echo(text, nl=False, color=True if color() else None)
+    else:
+        output.write_text(text, encoding="utf-8")
+    sys.exit(outcome.judgement.exit_code)
+
+
+@cli.command(name="judge")
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option("-c", "--config", type=click.Path(path_type=Path), help="Take tolerances and output promises from here.")
+@click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance instead of the recorded one.")
+@click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance instead of the recorded one.")
+@click.option("--target", "targets", multiple=True, help="Only for this target; may be repeated.")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the new results here.")
+def judge_(
+    results: Path,
+    config: Path | None,
+    atol: float | None,
+    rtol: float | None,
+    targets: tuple[str, ...],
+    output: Path | None,
+) -> None:
+    """Judge RESULTS again, with other tolerances, without exporting."""
+    from export_gate import pipeline
+    from export_gate.config import load_config
+    from export_gate.report.results import write_results
+
+    if config is None and atol is None and rtol is None:
+        raise click.UsageError("nothing to change: give --atol, --rtol or --config")
+    by_config: Callable[[Any], Any] = pipeline.with_config(load_config(config)) if config else lambda contract: contract
+    by_option = pipeline.with_tolerance(atol, rtol, targets)
+    outcome = pipeline.rejudge(results, lambda contract: by_option(by_config(contract)))
+    if output is not None:
+        write_results(outcome.results, output)
+    show(outcome)
+    sys.exit(outcome.judgement.exit_code)
+
+
+@cli.command()
+@click.argument("model")
+@config_option
+@python_option
+@click.option("--show", "shown", metavar="NAME", help="Print one control input.")
+@click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="With --show: write it as .npz.")
+def controls(model: str, config: Path | None, python: str | None, shown: str | None, save: Path | None) -> None:
+    """List the control inputs of MODEL, in order."""
+    from export_gate import pipeline
+    from export_gate.report.controls import listing, one_input
+
+    if save is not None and shown is None:
+        raise click.UsageError("--save needs --show NAME")
+    path = find_config(config)
+    order = pipeline.Order(config=path, python=python, environment=dict(os.environ))
+    question = {"action": "controls", "show": shown, "save": str(save.resolve()) if save else None}
+    observed = pipeline.ask(path, model, order, **question)
+    lines = one_input(observed.answers[0]) if shown else listing(observed.run.models[0])
+    click.echo("\n".join(lines))
+
+
+@cli.command()
+@click.option("--results", is_flag=True, help="Of results.json instead.")
+def schema(results: bool) -> None:
+    """Print the JSON Schema of export-gate.yml."""
+    import json
+
+    from export_gate.config import json_schema
+    from export_gate.report.results import results_schema
+
+    click.echo(json.dumps(results_schema() if results else json_schema(), indent=2))
+
+
+@cli.command(name="rules")
+def rules_() -> None:
+    """List what is checked, with severities."""
+    from export_gate.rules import RULES
+
+    width = max(len(rule.name) for rule in RULES)
+    for rule in RULES:
+        click.echo(f"{rule.name:{width}}  {rule.severity:9}  {rule.summary}")
+
+
+@cli.command()
+@click.argument("factory")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("export-gate.yml"),
+    show_default=True,
+)
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@python_option
+def init(factory: str, output: Path, force: bool, python: str | None) -> None:
+    """Write a starter config for FACTORY (module:attribute or path.py:attribute)."""
+    from export_gate import pipeline, starter
+
+    if output.exists() and not force:
+        raise UserError(f"{output}: is there already; --force overwrites it")
+    order = pipeline.Order(config=output, python=python, environment=dict(os.environ))
+    text = starter.starter_config(factory, output, order)
+    output.write_text(text, encoding="utf-8")
+    click.echo(f"{output}: written and valid; look it over, then `export-gate run`")
+
+
+def find_config(named: Path | None) -> Path:
+    """The config to use.
+
+    Raises:
+        UserError: none was named and there is none here.
+    """
+    if named is not None:
+        return named
+    for name in DEFAULT_CONFIGS:
+        if Path(name).exists():
+            return Path(name)
+    raise UserError(
+        f"there is no {DEFAULT_CONFIGS[0]} here; write one with `export-gate init FACTORY` or name it with -c"
+    )
+
+
+def color() -> bool:
+    """Whether standard output shows colours: a terminal, unless NO_COLOR is set."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def render_as(outcome: Outcome, format_: str, *, is_terminal: bool) -> str:
+    """The outcome in the format."""
+    import json
+
+    from export_gate.codec import encode
+    from export_gate.report.render import render
+
+    if format_ == "json":
+        return json.dumps(encode(outcome.results), indent=1) + "\n"
+    return render(outcome.report, format_, color=is_terminal and color())  # type: ignore[arg-type] # one of click's choices
+
+
+def show(outcome: Outcome) -> None:
+    """Print the terminal report."""
+    click.echo(render_as(outcome, "terminal", is_terminal=True), nl=False, color=True if color() else None)
+
+
+@contextmanager
+def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], Listener]]:
+    """Progress on standard error: live on a terminal, plain lines elsewhere, nothing where quiet."""
+    from export_gate.progress import LiveProgress, PlainProgress
+
+    def say(text: str) -> None:
+        click.echo(text, err=True)
+
+    def header(python: Interpreter, jobs: tuple[Job, ...]) -> str:
+        return f"export-gate {__version__}: {len(jobs)} models with {python.path} ({python.reason})"
+
+    if quiet:
+        yield lambda _python, _jobs: lambda _event: None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[what]}"),
+        )
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+
+            def announce(python: Interpreter, jobs: tuple[Job, ...]) -> Listener:
+                progress.console.print(header(python, jobs), markup=False, highlight=False)
+                return LiveProgress(progress)
+
+            yield announce
+    else:
+
+        def announce_plainly(python: Interpreter, jobs: tuple[Job, ...]) -> Listener:
+            say(header(python, jobs))
+            return PlainProgress(say)
+
+        yield announce_plainly
+
+
+def main() -> None:
+    """Run the command line; exceptions become exit codes here and nowhere else."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        cli(standalone_mode=False)
+    except click.exceptions.Exit as ended:
+        sys.exit(ended.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(USAGE)
+    except UserError as error:
+        click.echo(str(error) + (f"\n{error.hint}" if error.hint else ""), err=True)
+        sys.exit(USAGE)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted: no verdict, nothing was written", err=True)
+        sys.exit(INTERRUPTED)
+    except GateError as error:
+        click.echo(f"{error}\nno verdict: the gate itself failed", err=True)
+        sys.exit(BROKEN)
+    except Exception:  # noqa: BLE001 - the last frame: a bug of ours, shown whole
+        import traceback
+
+        traceback.print_exc()
+        click.echo("no verdict: this is a bug in export-gate, please report it with the lines above", err=True)
+        sys.exit(BROKEN)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""The product on one screen: config -> plan -> observe -> judge -> report.
+
+`export-gate.yml` becomes contracts (`config/`), the selected ones become jobs (`plan`), the worker turns jobs into
+observations under the project's own interpreter (`observe`, and everything in `worker/` beyond the wall), the rules
+turn observations into findings and a verdict (`rules/`), and the report turns both into text (`report/`). Only `cli`
+prints or exits.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from export_gate import __version__
+from export_gate.config import Config, load_config
+from export_gate.contract import PROTOCOL, Job, ModelContract, Request, Tolerance
+from export_gate.errors import GateError, UserError
+from export_gate.interpreter import Interpreter, find_interpreter
+from export_gate.observe import Listener, observe
+from export_gate.plan import Selection, make_plan, select
+from export_gate.report.artifacts import write_manifests
+from export_gate.report.build import build_report
+from export_gate.report.record import Report
+from export_gate.report.render import render
+from export_gate.report.results import Results, read_results, write_results
+from export_gate.rules.judge import Judgement, judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a caller wants checked."""
+
+    config: Path
+    selection: Selection = field(default_factory=Selection)
+    python: str | None = None
+    """The interpreter that the caller names; None leaves it to the search order."""
+    parallel: int = 1
+    folder: Path = Path(".export-gate")
+    """Receives results.json, report.md and artifacts."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run leaves behind."""
+
+    results: Results
+    judgement: Judgement
+    report: Report
+
+
+def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listener]) -> Outcome:
+    """Check the order's models and write what was found.
+
+    Args:
+        order: what to check.
+        announce: told the interpreter and the jobs before the worker starts; returns who listens to its events.
+
+    Raises:
+        UserError: the config, the selection or the interpreter is not usable.
+        GateError: the worker broke down or the results cannot be written.
+    """
+    started, clock = datetime.now(timezone.utc), time.monotonic()
+    config = load_config(order.config)
+    jobs = make_plan(config, order.selection, order.folder)
+    python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
+    prepare_folder(order.folder, jobs)
+    observed = observe(_request(order, jobs), python.path, order.environment, announce(python, jobs))
+    contracts = tuple(job.contract for job in jobs)
+    judgement = judge(contracts, observed.run)
+    results = Results(
+        tool_version=__version__,
+        config_path=str(order.config),
+        config_sha256=config.sha256,
+        started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        duration_s=time.monotonic() - clock,
+        contracts=contracts,
+        run=observed.run,
+        findings=judgement.findings,
+        verdict=judgement.verdict,
+        head=head_revision(config.path.resolve().parent),
+    )
+    outcome = Outcome(results=results, judgement=judgement, report=build_report(results))
+    publish(outcome, order.folder)
+    return outcome
+
+
+def rejudge(path: Path, change: Callable[[ModelContract], ModelContract]) -> Outcome:
+    """Judge recorded observations again under changed contracts.
+
+    Raises:
+        UserError: the file holds no results.
+    """
+    recorded = read_results(path)
+    contracts = tuple(change(contract) for contract in recorded.contracts)
+    judgement = judge(contracts, recorded.run)
+    results = replace(recorded, contracts=contracts, findings=judgement.findings, verdict=judgement.verdict)
+    return Outcome(results=results, judgement=judgement, report=build_report(results))
+
+
+def with_tolerance(atol: float | None, rtol: float | None, targets: tuple[str, ...]) -> Callable[[ModelContract], Any]:
+    """A change of contract: other tolerances for the named targets, or for all."""
+
+    def change(contract: ModelContract) -> ModelContract:
+        return replace(
+            contract,
+            targets=tuple(
+                replace(target, tolerance=_over(target.tolerance, atol, rtol))
+                if not targets or target.name in targets
+                else target
+                for target in contract.targets
+            ),
+        )
+
+    return change
+
+
+def with_config(config: Config) -> Callable[[ModelContract], ModelContract]:
+    """A change of contract: tolerances, output promises and guard policies as the config says them now.
+
+    Raises:
+        UserError: the config has no model of that name.
+    """
+
+    def change(contract: ModelContract) -> ModelContract:
+        (now,) = select(config, Selection(models=(contract.name,)))
+        known = {target.name: target for target in now.targets}
+        targets = tuple(
+            replace(target, tolerance=known[target.name].tolerance) if target.name in known else target
+            for target in contract.targets
+        )
+        return replace(contract, tolerance=now.tolerance, outputs=now.outputs, targets=targets)
+
+    return change
+
+
+def ask(config: Path, model: str, order: Order, **question: Any) -> Any:
+    """Put a question about one model to the worker: its control set, or one input of it.
+
+    Raises:
+        UserError: the model cannot be loaded or has no such control input.
+    """
+    loaded = load_config(config)
+    jobs = make_plan(loaded, Selection(models=(model,)), order.folder)
+    return question_worker(jobs, loaded.python, config.resolve().parent, order, **question)
+
+
+def question_worker(jobs: tuple[Job, ...], python: str | None, folder: Path, order: Order, **question: Any) -> Any:
+    """Start a worker for one question; its observation and its answers.
+
+    Raises:
+        UserError: the model cannot be loaded.
+    """
+    found = find_interpreter(order.python, python, folder, order.environment)
+    with tempfile.TemporaryDirectory(prefix="export-gate-") as logs:
+        request = replace(_request(order, jobs), log_folder=logs, **question)
+        observed = observe(request, found.path, order.environment)
+    seen = observed.run.models[0]
+    if seen.problem is not None:
+        raise UserError(seen.problem.message, seen.problem.hint)
+    if seen.failure is not None:
+        raise UserError(f"{seen.failure.type}: {seen.failure.message}")
+    return observed
+
+
+def publish(outcome: Outcome, folder: Path) -> None:
+    """Write results.json, report.md and the artifacts' manifests."""
+    write_results(outcome.results, folder / "results.json")
+    (folder / "report.md").write_text(render(outcome.report, "markdown"), encoding="utf-8")
+    write_manifests(outcome.results, folder)
+
+
+def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
+    """Make the report folder, invisible to git, and remove what an earlier run left of the same models.
+
+    Raises:
+        GateError: the folder cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        for stale in ("results.json", "report.md"):
+            (folder / stale).unlink(missing_ok=True)
+        for job in jobs:
+            shutil.rmtree(job.artifacts, ignore_errors=True)
+            (folder / "logs" / f"{job.contract.name}.log").unlink(missing_ok=True)
+    except OSError as error:
+        raise GateError(f"{folder}: cannot write the report folder: {error.strerror or error}") from error
+
+
+def head_revision(folder: Path) -> str | None:
+    """The commit that is checked out, or None outside of git."""
+    try:
+        answer = subprocess.run(
+            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None
+
+
+def default_parallel() -> int:
+    """One model per core, as each uses one thread."""
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def _request(order: Order, jobs: tuple[Job, ...]) -> Request:
+    return Request(
+        protocol=PROTOCOL, jobs=jobs, parallel=order.parallel, log_folder=str(order.folder.resolve() / "logs")
+    )
+
+
+def _over(tolerance: Tolerance, atol: float | None, rtol: float | None) -> Tolerance:
+    return replace(
+        tolerance,
+        atol=tolerance.atol if atol is None else atol,
+        rtol=tolerance.rtol if rtol is None else rtol,
+    )
+
+
+__all__ = ["GateError", "Order", "Outcome", "ask", "rejudge", "run", "with_config", "with_tolerance"]

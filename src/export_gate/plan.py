@@ -1,0 +1,66 @@
+"""A config and a selection to the jobs of one run."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from export_gate.config import Config
+from export_gate.contract import Job, ModelContract, Target
+from export_gate.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What the command line picks from the config; empty means all."""
+
+    models: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    cases: tuple[str, ...] = ()
+    """Glob patterns of control input names."""
+
+
+def make_plan(config: Config, selection: Selection, folder: Path) -> tuple[Job, ...]:
+    """One job per selected model; artifacts go below `folder`.
+
+    Raises:
+        UserError: a model or target that the config does not have.
+    """
+    contracts = select(config, selection)
+    return tuple(
+        Job(
+            contract=contract,
+            base=str(config.path.resolve().parent),
+            pythonpath=config.pythonpath,
+            artifacts=str(folder.resolve() / "artifacts" / contract.name),
+            cases=selection.cases,
+        )
+        for contract in contracts
+    )
+
+
+def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
+    """The selected contracts, each cut to the selected targets."""
+    known = [contract.name for contract in config.models]
+    for name in selection.models:
+        if name not in known:
+            raise UserError(f"{config.path}: there is no model {name!r}; {_nearest(name, known)}")
+    chosen = [c for c in config.models if not selection.models or c.name in selection.models]
+    planned = {target.name for contract in chosen for target in contract.targets}
+    for name in selection.targets:
+        if name not in planned:
+            raise UserError(f"{config.path}: no selected model has the target {name!r}; {_nearest(name, planned)}")
+    cut = [replace(c, targets=_cut(c, selection.targets)) for c in chosen]
+    return tuple(contract for contract in cut if contract.targets)
+
+
+def _cut(contract: ModelContract, targets: Sequence[str]) -> tuple[Target, ...]:
+    return tuple(target for target in contract.targets if not targets or target.name in targets)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)}"

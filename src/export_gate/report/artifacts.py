@@ -1,0 +1,48 @@
+"""Results to `manifest.json` beside each model's artifacts: what was verified is what can ship."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from export_gate.codec import encode
+from export_gate.observation import ModelObservation
+from export_gate.report.results import Results
+
+
+def write_manifests(results: Results, folder: Path) -> None:
+    """Write `artifacts/<model>/manifest.json` for every model that has artifacts there."""
+    for model in results.run.models:
+        place = folder / "artifacts" / model.model
+        if place.is_dir():
+            text = json.dumps(manifest(model, results), indent=1, sort_keys=True)
+            (place / "manifest.json").write_text(text + "\n", encoding="utf-8")
+
+
+def manifest(model: ModelObservation, results: Results) -> dict[str, Any]:
+    """Digests of the verified files, with what they were verified against and where."""
+    environment = results.run.environment
+    return {
+        "export-gate": results.tool_version,
+        "model": model.model,
+        "revision": results.head,
+        "verified": not any(f.severity == "violation" and f.model == model.model for f in results.findings)
+        and results.verdict in ("verified", "violations"),
+        "config-sha256": results.config_sha256,
+        "controls-sha256": model.controls.sha256 if model.controls else None,
+        "started": results.started,
+        "environment": encode(environment) if environment else None,
+        "artifacts": [
+            {
+                "target": target.target,
+                "separate": target.separate,
+                "path": target.artifact.path,
+                "sha256": target.artifact.sha256,
+                "size-bytes": target.artifact.size_bytes,
+                "files": target.artifact.files,
+            }
+            for target in model.targets
+            if target.artifact is not None
+        ],
+    }

@@ -1,0 +1,104 @@
+"""One job to the events of one model: load -> controls -> eager -> export -> targets. The worker's tour.
+
+Eager and export each get an instance of their own from the factory: an ExportedProgram shares buffers with the module
+it came from. Eager is released before the export, so that the weights are in memory once.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from export_gate.contract import Job, ModelContract
+from export_gate.errors import UserError
+from export_gate.observation import HygieneObservation, Problem
+from export_gate.worker import hygiene
+from export_gate.worker.channel import Channel
+from export_gate.worker.eager import observe_behaviour, observe_eager
+from export_gate.worker.model import check_inputs, forward_parameters, is_scripted, load_factory
+from export_gate.worker.probing import ask_eager
+from export_gate.worker.stages import Desk, StageFailed
+from export_gate.worker.subject import Subject
+from export_gate.worker.trial import choose_trial
+from export_gate.worker.variants import Study, observe_variants
+
+
+def observe_model(job: Job, channel: Channel) -> None:
+    """Observe the job's model and send every fact as it is known."""
+    started = time.perf_counter()
+    base = Path(job.base)
+    sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
+    desk = Desk(channel=channel, roots=(base, *(Path(folder) for folder in job.pythonpath)))
+    try:
+        _observe(job, desk)
+    except UserError as error:
+        channel.set("problem", Problem(message=str(error), hint=error.hint))
+    except StageFailed as ended:
+        channel.fail(ended.failure)
+    channel.set("duration_s", time.perf_counter() - started)
+
+
+def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | None:
+    """A fresh instance and how it is called; None where it is TorchScript, which has no forward to export."""
+    with desk.stage("model"):
+        factory = load_factory(contract, base)
+        module = factory()
+        facts = _facts(module, contract)
+        desk.channel.set("hygiene", facts)
+        desk.channel.set("parameters", sum(weight.numel() for weight in module.parameters()))
+        desk.channel.set("weights_bytes", sum(w.numel() * w.element_size() for w in module.parameters()))
+        if facts.scripted:
+            return None
+        if facts.forced_eval:
+            module.eval()
+        parameters = forward_parameters(module)
+        check_inputs(contract, parameters)
+    return Subject(
+        contract=contract,
+        factory=replace(factory, force_eval=facts.forced_eval),
+        module=module,
+        parameters=parameters,
+        hygiene=facts,
+    )
+
+
+def _observe(job: Job, desk: Desk) -> None:
+    subject = load_subject(job.contract, Path(job.base), desk)
+    if subject is None:
+        return
+    with desk.stage("controls"):
+        trial = choose_trial(job, subject)
+        desk.channel.set("controls", trial.observation)
+    with desk.stage("eager"):
+        facts = observe_behaviour(trial.cases, subject, desk)
+        eager = observe_eager(trial.cases, subject, desk)
+        probing = ask_eager(subject, eager)
+    if not eager.references:
+        return  # eager refuses every control input: contract-broken says so
+    study = Study(
+        job=job,
+        factory=subject.factory,
+        parameters=subject.parameters,
+        trial=trial,
+        eager=eager,
+        hygiene=facts,
+        weights=hygiene.weight_digest(subject.module),
+        probing=probing,
+    )
+    del subject  # releases the eager instance before the export
+    observe_variants(study, desk)
+
+
+def _facts(module: torch.nn.Module, contract: ModelContract) -> HygieneObservation:
+    """Train mode and TorchScript, before anything runs."""
+    names, count = hygiene.training_modules(module)
+    return HygieneObservation(
+        train_modules=names,
+        train_module_count=count,
+        forced_eval=contract.train_mode == "force-eval" and count > 0,
+        scripted=is_scripted(module),
+    )

@@ -1,0 +1,95 @@
+"""Exceptions to Failure records: the message, the user's own source line and torch's suggested fixes."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+
+from export_gate.observation import Failure, SourceLine, Stage
+
+MESSAGE_LIMIT = 4000
+TRACE_LINES = 30
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")
+_QUOTED_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
+
+
+def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: str | None = None) -> Failure:
+    """The record of an exception; `roots` are the folders that hold the project's own code."""
+    message = describe(error)
+    is_missing = isinstance(error, ModuleNotFoundError) and stage in ("convert", "load")
+    return Failure(
+        stage=stage,
+        kind="missing-package" if is_missing else "exception",
+        type=type(error).__name__,
+        message=message,
+        case=case,
+        source=source_line(error, tuple(roots)),
+        suggestions=suggested_fixes(message),
+        trace=last_lines(error),
+    )
+
+
+def describe(error: BaseException) -> str:
+    """The exception's text, without colour codes, bounded; safe for exceptions whose own text cannot be made."""
+    try:
+        text = str(error)
+    except Exception as broken:  # noqa: BLE001 - the model's exception class is not ours to trust
+        text = f"(its text cannot be shown: {type(broken).__name__})"
+    text = _ANSI.sub("", text).strip()
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 3] + "..."
+
+
+def suggested_fixes(message: str) -> tuple[str, ...]:
+    """The lines below torch's `Suggested fixes:`."""
+    found = _SUGGESTED.search(message + "\n")
+    return tuple(line.strip() for line in found.group(1).splitlines()) if found else ()
+
+
+def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
+    """The innermost line of the project's own code that the exception passed, or that its text quotes."""
+    places = [place for raised in _chain(error) for place in _frames(raised.__traceback__)]
+    places += [(path, int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
+    own = [(path, line) for path, line in places if is_own(path, roots)]
+    if not own:
+        return None
+    path, line = own[-1]
+    return SourceLine(path=path, line=line, text=linecache.getline(path, line).strip())
+
+
+def is_own(path: str, roots: tuple[Path, ...]) -> bool:
+    """Whether the file lies in the project and is not an installed package."""
+    file = Path(path)
+    if "site-packages" in file.parts or "dist-packages" in file.parts or _PACKAGE in file.parents:
+        return False
+    return any(root in file.parents for root in roots)
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception's causes first, itself last."""
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return chain[::-1]
+
+
+def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
+    return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(trace)]
+
+
+def last_lines(error: BaseException) -> str:
+    """The end of the traceback."""
+    try:
+        text = "".join(traceback.format_exception(error))
+    except Exception:  # noqa: BLE001 - as in `describe`
+        text = "".join(traceback.format_tb(error.__traceback__))
+    return "\n".join(_ANSI.sub("", text).splitlines()[-TRACE_LINES:])[-2 * MESSAGE_LIMIT :]

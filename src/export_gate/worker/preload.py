@@ -1,0 +1,108 @@
+"""Imports everything that a model's process will need, before any operator runs, and describes the environment."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+import os
+import platform
+import sys
+
+from export_gate.contract import PROTOCOL, Request
+from export_gate.observation import Environment
+
+ALWAYS = ("torch", "numpy")
+EXPORT_MODULES = (
+    "torch.export",
+    "torch.export._trace",
+    "torch.export.pt2_archive._package",
+    "torch._export.non_strict_utils",
+    "torch._export.passes.replace_set_grad_with_hop_pass",
+    "torch._export.serde.serialize",
+    "torch._functorch.aot_autograd",
+    "torch._functorch.partitioners",
+    "torch._inductor.codecache",
+    "torch._inductor.output_code",
+    "torch._subclasses.schema_check_mode",
+    "torch.fx.passes._tensorify_python_scalars",
+    "torch.utils._runtime_estimation",
+    "torch.utils._sympy.reference",
+    "torch.utils.flop_counter",
+    "networkx",
+    "sympy.tensor.tensor",
+)
+"""What an export imports on its way (torch 2.13); one that is not there is imported later, or never."""
+ONNX_MODULES = (
+    "onnx",
+    "onnx_ir",
+    "onnxscript",
+    "onnxscript.function_libs.torch_lib.ops",
+    "onnxscript.rewriter.onnx_fusions",
+    "onnxscript.rewriter.rules.fusion",
+    "torch.onnx",
+    "torch.onnx._internal.exporter._compat",
+    "torch.onnx._internal.exporter._torchlib.ops",
+    "onnxruntime",
+)
+DISTRIBUTIONS = ("torch", "numpy", "onnx", "onnxscript", "onnxruntime")
+
+
+def preload(request: Request) -> str | None:
+    """Import the project's packages; the reason where the worker is of no use without one of them."""
+    if request.protocol != PROTOCOL:
+        return f"the worker speaks protocol {PROTOCOL}, the driver {request.protocol}: reinstall export-gate"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    missing = [name for name in ALWAYS if not _import(name)]
+    if missing:
+        return missing_packages(missing)
+    import torch
+
+    torch.set_num_threads(1)
+    with contextlib.suppress(RuntimeError):  # already set by the project's sitecustomize
+        torch.set_num_interop_threads(1)
+    for name in EXPORT_MODULES:
+        _import(name)
+    if any(target.name == "onnx" for job in request.jobs for target in job.contract.targets):
+        for name in ONNX_MODULES:
+            _import(name)
+    return None
+
+
+def missing_packages(names: list[str]) -> str:
+    """What to install, and where."""
+    return (
+        f"{sys.executable} (the project's interpreter) cannot import {', '.join(names)}: "
+        f"install with `{sys.executable} -m pip install {' '.join(names)}`, "
+        "or name another interpreter with `--python`, EXPORT_GATE_PYTHON or `python:` in the config"
+    )
+
+
+def environment() -> Environment:
+    """The interpreter, the machine and the versions that the observations rest on."""
+    import torch
+
+    return Environment(
+        python=platform.python_version(),
+        executable=sys.executable,
+        platform=platform.platform(),
+        cpu=torch.backends.cpu.get_cpu_capability(),
+        versions={name: version for name in DISTRIBUTIONS if (version := _version(name))},
+        threads=torch.get_num_threads(),
+    )
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _import(name: str) -> bool:
+    """Import a module where it is to be had; a broken optional one shows itself where it is needed."""
+    try:
+        importlib.import_module(name)
+    except Exception:  # noqa: BLE001 - a package can fail to import in any way
+        return False
+    return True

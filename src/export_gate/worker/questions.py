@@ -1,0 +1,112 @@
+"""Answers that stop before an export: the control set listed or one input shown, forward's signature described."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from export_gate.contract import Job, Request
+from export_gate.errors import UserError
+from export_gate.observation import Problem
+from export_gate.protocol import Event
+from export_gate.worker.channel import Channel
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.engine import load_subject
+from export_gate.worker.model import load_factory
+from export_gate.worker.stages import Desk, StageFailed
+from export_gate.worker.trial import Trial, choose_trial, matching
+from export_gate.worker.values import to_numpy
+
+ELEMENTS_SHOWN = 64
+
+
+def list_controls(job: Job, request: Request, channel: Channel) -> None:
+    """Send the control set; with `request.show`, one input's values too, written to `request.save` where given."""
+    desk = _desk(job, channel)
+    try:
+        subject = load_subject(job.contract, Path(job.base), desk)
+        if subject is None:
+            return
+        with desk.stage("controls"):
+            trial = choose_trial(job, subject)
+            channel.set("controls", trial.observation)
+            if request.show is not None:
+                _show(trial, request, channel)
+    except UserError as error:
+        channel.set("problem", Problem(message=str(error), hint=error.hint))
+    except StageFailed as ended:
+        channel.fail(ended.failure)
+
+
+def describe_forward(job: Job, channel: Channel) -> None:
+    """Send forward's parameters: name, kind, annotation and default, for a starter config."""
+    desk = _desk(job, channel)
+    try:
+        with desk.stage("model"):
+            module = load_factory(job.contract, Path(job.base))()
+            parameters = inspect.signature(module.forward).parameters.values()
+            answer = {
+                "parameters": [_describe(parameter) for parameter in parameters],
+                "dtype": next((str(p.dtype).removeprefix("torch.") for p in module.parameters()), "float32"),
+                "layers": [f"{type(m).__name__}({_sizes(m)})" for m in list(module.modules())[1:9]],
+            }
+            channel.send(Event(op="answer", model=job.contract.name, value=answer))
+    except UserError as error:
+        channel.set("problem", Problem(message=str(error), hint=error.hint))
+    except StageFailed as ended:
+        channel.fail(ended.failure)
+
+
+def _desk(job: Job, channel: Channel) -> Desk:
+    sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
+    return Desk(channel=channel, roots=(Path(job.base),))
+
+
+def _show(trial: Trial, request: Request, channel: Channel) -> None:
+    case = matching(trial.cases, (request.show or "",))[0]
+    arrays = {name: array for name, value in case.make().items() for name, array in _arrays(name, value)}
+    if request.save is not None:
+        np.savez(request.save, **{name: array for name, array in arrays.items() if array.dtype != object})
+    channel.send(Event(op="answer", model=channel.model, value=_texts(case, arrays)))
+
+
+def _texts(case: ControlCase, arrays: dict[str, Any]) -> dict[str, Any]:
+    with np.printoptions(threshold=ELEMENTS_SHOWN, edgeitems=3, linewidth=100):
+        return {
+            "name": case.name,
+            "inputs": {
+                name: {"dtype": str(array.dtype), "shape": list(array.shape), "text": str(array)}
+                for name, array in arrays.items()
+            },
+        }
+
+
+def _arrays(name: str, value: Any) -> list[tuple[str, Any]]:
+    """Tensor leaves of one input as arrays, constants as 0-d object arrays."""
+    if isinstance(value, torch.Tensor):
+        return [(name, to_numpy(value))]
+    if isinstance(value, dict):
+        return [pair for key, item in value.items() for pair in _arrays(f"{name}.{key}", item)]
+    if isinstance(value, (list, tuple)):
+        return [pair for index, item in enumerate(value) for pair in _arrays(f"{name}.{index}", item)]
+    return [(name, np.asarray(value, dtype=object))]
+
+
+def _describe(parameter: inspect.Parameter) -> dict[str, Any]:
+    is_plain = parameter.default is None or isinstance(parameter.default, (bool, int, float, str))
+    return {
+        "name": parameter.name,
+        "kind": parameter.kind.name.lower(),
+        "annotation": "" if parameter.annotation is parameter.empty else str(parameter.annotation),
+        "required": parameter.default is parameter.empty,
+        "default": parameter.default if is_plain and parameter.default is not parameter.empty else None,
+    }
+
+
+def _sizes(module: torch.nn.Module) -> str:
+    return str(module.extra_repr())

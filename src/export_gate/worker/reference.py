@@ -1,0 +1,93 @@
+"""Control inputs to the eager model's outputs, the expected side of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from export_gate.contract import Output
+from export_gate.observation import OutputLeaf
+from export_gate.worker.model import seed_everything
+from export_gate.worker.values import Call, Leaf, flatten
+
+Runner = Callable[[Call], tuple[Leaf, ...]]
+"""Runs the eager model or an artifact on one call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What eager returned at one control input."""
+
+    case: str
+    leaves: tuple[Leaf, ...]
+
+
+def module_runner(module: Callable[..., Any], names: Mapping[str, str]) -> Runner:
+    """Runs a module (eager, or a program's) under no_grad and fixed seeds; `names` renames output leaves."""
+
+    def run(call: Call) -> tuple[Leaf, ...]:
+        seed_everything()
+        with torch.no_grad():
+            return rename(flatten(module(*call.args, **call.kwargs)), names)
+
+    return run
+
+
+def rename(leaves: tuple[Leaf, ...], names: Mapping[str, str]) -> tuple[Leaf, ...]:
+    """The leaves under the contract's names."""
+    return tuple(replace(leaf, name=names.get(leaf.name, leaf.name)) for leaf in leaves)
+
+
+def contract_names(leaves: Sequence[Leaf], outputs: Sequence[Output]) -> dict[str, str]:
+    """Eager's own leaf name -> the contract's, in order; empty where the contract names none or another number."""
+    declared = [output.name for output in outputs]
+    found = [leaf.name for leaf in leaves]
+    if len(declared) != len(found) or set(declared) == set(found):
+        return {}
+    return dict(zip(found, declared, strict=True))
+
+
+def describe_outputs(leaves: Sequence[Leaf]) -> tuple[OutputLeaf, ...]:
+    """Names, dtypes and shapes of eager's outputs."""
+    return tuple(
+        OutputLeaf(name=leaf.name, dtype=leaf.dtype, shape=() if leaf.value is None else leaf.value.shape)
+        for leaf in leaves
+    )
+
+
+def broken_promises(leaves: Sequence[Leaf], outputs: Sequence[Output], sizes: dict[str, int]) -> tuple[str, ...]:
+    """How eager's outputs differ from the declared ones, as sentences."""
+    if not outputs:
+        return ()
+    found = [leaf.name for leaf in leaves]
+    if len(found) != len(outputs) or {output.name for output in outputs} != set(found):
+        declared_names = ", ".join(output.name for output in outputs)
+        returned = f"eager returned {len(found)} outputs ({', '.join(found)})"
+        return (f"{returned}, the contract declares {len(outputs)} ({declared_names})",)
+    declared = {output.name: output for output in outputs}
+    return tuple(message for leaf in leaves for message in _leaf_promises(leaf, declared[leaf.name], sizes))
+
+
+def _leaf_promises(leaf: Leaf, output: Output, sizes: dict[str, int]) -> list[str]:
+    messages = []
+    if output.dtype is not None and leaf.dtype != output.dtype:
+        messages.append(f"output {leaf.name!r} is {leaf.dtype}, declared {output.dtype}")
+    shape = () if leaf.value is None else leaf.value.shape
+    expected = None if output.shape is None else tuple(size.at(sizes) for size in output.shape)
+    if expected is not None and shape != expected:
+        messages.append(f"output {leaf.name!r} has shape {list(shape)}, declared {list(expected)}")
+    return messages
+
+
+def count_flops(module: torch.nn.Module, call: Call) -> float:
+    """Floating-point operations of one forward (as `torch.utils.flop_counter` counts them)."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    seed_everything()
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        module(*call.args, **call.kwargs)
+    return float(counter.get_total_flops())

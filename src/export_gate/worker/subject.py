@@ -1,0 +1,68 @@
+"""The model under check and how it is called."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from export_gate.contract import ModelContract
+from export_gate.observation import HygieneObservation
+from export_gate.worker.controls.build import reference_sizes, values_at
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.model import Factory, Parameter, bind
+from export_gate.worker.reference import module_runner
+from export_gate.worker.values import Call, Leaf
+
+MIDPOINT_RTOL = 1e-3
+"""Far above rounding, far below what any non-affine operator leaves at two random inputs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """A fresh eager instance with forward's parameters."""
+
+    contract: ModelContract
+    factory: Factory
+    module: torch.nn.Module
+    parameters: tuple[Parameter, ...]
+    hygiene: HygieneObservation
+    """What was known before anything ran."""
+
+    def call(self, case: ControlCase) -> Call:
+        """Fresh arguments of one control input."""
+        return bind(case.make(), self.parameters)
+
+
+def looks_affine(subject: Subject) -> bool:
+    """Whether eager maps the midpoint of two inputs to the midpoint of their outputs.
+
+    A cheap filter before the basis points are added; the claim itself rests on the exported graph. Runs on a twin that
+    shares the weights but not the state.
+    """
+    shared: dict[int, Any] = {id(weight): weight for weight in subject.module.parameters()}
+    sizes = reference_sizes(subject.contract)
+    try:
+        run = module_runner(copy.deepcopy(subject.module, shared), {})
+        first, second = (values_at(subject.contract, sizes, "normal", index) for index in (0, 1))
+        middle = {name: _midpoint(value, second[name]) for name, value in first.items()}
+        outputs = [run(bind(values, subject.parameters)) for values in (first, second, middle)]
+    except Exception:  # noqa: BLE001 - eager's failures are recorded where its references are made
+        return False
+    return all(_is_midpoint(*leaves) for leaves in zip(*outputs, strict=False))
+
+
+def _midpoint(first: Any, second: Any) -> Any:
+    is_float = isinstance(first, torch.Tensor) and first.is_floating_point()
+    return (first + second) / 2 if is_float else first
+
+
+def _is_midpoint(first: Leaf, second: Leaf, middle: Leaf) -> bool:
+    if first.value is None or second.value is None or middle.value is None:
+        return first.value is second.value is middle.value
+    if first.value.shape != second.value.shape or not first.value.size:
+        return False
+    expected = (first.value.astype("float64") + second.value.astype("float64")) / 2
+    return bool(abs(middle.value - expected).max() <= MIDPOINT_RTOL * max(abs(expected).max(), 1e-30))

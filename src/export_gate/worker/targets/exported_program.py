@@ -1,0 +1,22 @@
+"""The ExportedProgram itself, run through `program.module()`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from export_gate.contract import ExportedProgramTarget
+from export_gate.worker.reference import module_runner
+from export_gate.worker.targets.base import Context, Loaded
+
+
+def convert(context: Context, options: ExportedProgramTarget) -> Path | None:  # noqa: ARG001 - a target's signature
+    """Nothing to write: the program lives in memory."""
+    return None
+
+
+def load(context: Context, options: ExportedProgramTarget, path: Path | None) -> Loaded:  # noqa: ARG001 - as above
+    """The program's own module."""
+    return Loaded(
+        run=module_runner(context.program.module(), context.names),
+        facts={"strict": "yes" if options.strict else "no"},
+    )

@@ -1,0 +1,29 @@
+"""The program saved to a .pt2 archive, loaded again and run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from export_gate.contract import Pt2Target
+from export_gate.worker.reference import module_runner
+from export_gate.worker.targets.base import Context, Loaded
+
+
+def convert(context: Context, options: Pt2Target) -> Path | None:
+    """Save the program, decomposed first where asked."""
+    path = context.folder / "model.pt2"
+    program = context.program.run_decompositions() if options.decompose else context.program
+    torch.export.save(program, path)
+    return path
+
+
+def load(context: Context, options: Pt2Target, path: Path | None) -> Loaded:
+    """Load the archive; its module shares nothing with the program in memory."""
+    if path is None:
+        raise AssertionError("pt2 always has a file")
+    return Loaded(
+        run=module_runner(torch.export.load(path).module(), context.names),
+        facts={"decomposed": "yes" if options.decompose else "no"},
+    )

@@ -1,0 +1,112 @@
+"""One target of one export: convert, load, run on every control input, compare, probe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_gate.contract import AotiTarget, OnnxTarget, Pt2Target, Target, Tolerance
+from export_gate.observation import CaseResult
+from export_gate.worker.compare import compare_case
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.model import Parameter, bind
+from export_gate.worker.probing import Probing
+from export_gate.worker.reference import Reference, Runner
+from export_gate.worker.stages import Desk, StageFailed
+from export_gate.worker.targets import TARGETS
+from export_gate.worker.targets.base import Context, Loaded, describe_artifact
+from export_gate.worker.values import Call, Leaf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Everything that one target of one export is held against."""
+
+    target: Target
+    key: str
+    """Target key of the events."""
+    context: Context
+    parameters: tuple[Parameter, ...]
+    cases: tuple[ControlCase, ...]
+    references: Mapping[str, Reference]
+    probing: Probing
+    separate: dict[str, int]
+    base: Path
+    artifacts: Path
+
+
+def verify_target(work: Verification, desk: Desk) -> Loaded | None:
+    """Observe the target; None where it could not be loaded."""
+    started = time.perf_counter()
+    channel, key = desk.channel, work.key
+    channel.set("target", work.target.name, target=key)
+    channel.set("guards", work.target.guards, target=key)
+    channel.set("separate", work.separate, target=key)
+    try:
+        path = _convert(work, desk)
+        with desk.stage("load", target=key):
+            loaded = TARGETS[work.target.name].load(work.context, work.target, path)
+        channel.set("facts", loaded.facts, target=key)
+        channel.set("notes", loaded.notes, target=key)
+        if loaded.affine is not None:
+            channel.set("affine", loaded.affine, target=key)
+        run_cases(work, loaded.run, desk)
+        desk.channel.at("guards", target=key)
+        channel.set("probes", work.probing.probes(loaded.run), target=key)
+    except StageFailed as ended:
+        channel.fail(ended.failure, target=key)
+        return None
+    finally:
+        channel.set("duration_s", time.perf_counter() - started, target=key)
+    return loaded
+
+
+def run_cases(work: Verification, run: Runner, desk: Desk) -> None:
+    """Run and compare every control input in order, on this one instance."""
+    axis = _axis(work)
+    for case in work.cases:
+        reference = work.references.get(case.name)
+        if reference is None:
+            continue  # eager itself refused it: contract-broken
+        desk.channel.at("run", target=work.key, case=case.name)
+        result = _run_case(case, reference, run, bind(case.make(), work.parameters), axis, desk)
+        desk.channel.add("cases", result, target=work.key)
+
+
+def _run_case(
+    case: ControlCase, reference: Reference, run: Runner, call: Call, axis: int | None, desk: Desk
+) -> CaseResult:
+    try:
+        actual: Sequence[Leaf] = run(call)
+    except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
+        return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name))
+    return compare_case(case.name, reference.leaves, actual, axis)
+
+
+def _convert(work: Verification, desk: Desk) -> Path | None:
+    handed = existing_artifact(work.target, work.base)
+    if handed is not None:
+        desk.channel.set("artifact", describe_artifact(handed, work.base), target=work.key)
+        return handed
+    with desk.stage("convert", target=work.key):
+        work.context.folder.mkdir(parents=True, exist_ok=True)
+        path = TARGETS[work.target.name].convert(work.context, work.target)
+    if path is not None:
+        desk.channel.set("artifact", describe_artifact(path, work.artifacts), target=work.key)
+    return path
+
+
+def existing_artifact(target: Target, base: Path) -> Path | None:
+    """The file to verify instead of exporting, where the contract names one."""
+    match target:
+        case Pt2Target() | OnnxTarget() | AotiTarget() if target.artifact is not None:
+            return base / target.artifact
+        case _:
+            return None
+
+
+def _axis(work: Verification) -> int | None:
+    model: Tolerance = work.context.contract.tolerance
+    return work.target.tolerance.axis if work.target.tolerance.axis is not None else model.axis
