@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from export_gate.contract import GoldenSource, ModelContract, TargetName, Tolerance
 from export_gate.observation import CaseResult, Comparison, ModelObservation, TargetObservation
-from export_gate.rules.equivalence import FaultKind, NonfinitePolicy, first_fault, worst_norm
+from export_gate.rules.equivalence import FaultKind, NonfinitePolicy, first_fault, lacks_axis_norms, worst_norm
 from export_gate.rules.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
 
 
@@ -29,6 +29,8 @@ class Fault:
             return self.comparison.nonfinite_mismatched
         if self.kind == "value" and not is_inexact(self.comparison.expected_dtype):
             return self.comparison.mismatched_elements
+        if lacks_axis_norms(self.comparison, self.tolerance):
+            return math.inf
         return worst_norm(self.comparison, self.tolerance).ratio if self.kind == "value" else math.inf
 
 

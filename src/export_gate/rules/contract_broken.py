@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.contract import ModelContract
-from export_gate.observation import ModelObservation
+from export_gate.observation import Failure, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
@@ -19,26 +19,29 @@ ENDED = {
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
-    """One finding for what ended the model before its targets, one for promises broken at control inputs."""
-    for group in failures_of("contract-broken", contract, observation):
-        failure = group[0].failure
-        at = f" at {source_place(failure.source)}" if failure.source else ""
-        message = (
-            f"{place(contract.name, case=failure.case)}: {ENDED[failure.stage]}{at}: {failure.type}: "
-            f"{first_line(failure.message)}"
-        )
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
-            case=failure.case,
-            message=message,
-            hint=_hint(contract.name) if failure.stage == "eager" else START_HINT,
-            source=failure.source,
-            details=failure_details(failure),
-        )
-    if observation.broken:
+    """One finding: for what ended the model before its targets, else for promises broken at control inputs."""
+    groups = failures_of("contract-broken", contract, observation)
+    if groups:
+        yield _ended(contract, observation, groups[0][0].failure)
+    elif observation.broken:
         yield _broken(contract, observation)
+
+
+def _ended(contract: ModelContract, observation: ModelObservation, failure: Failure) -> Finding:
+    at = f" at {source_place(failure.source)}" if failure.source else ""
+    what = f"{ENDED[failure.stage]}{at}: {failure.type}: {first_line(failure.message)}"
+    also = tuple(f"also at {promise.case}: {first_line(promise.message)}" for promise in observation.broken[:10])
+    return Finding(
+        rule=RULE.name,
+        severity="violation",
+        model=contract.name,
+        case=failure.case,
+        message=f"{place(contract.name, case=failure.case)}: {what}",
+        hint=_hint(contract.name) if failure.stage == "eager" else START_HINT,
+        occurrences=1 + len(observation.broken),
+        source=failure.source,
+        details=failure_details(failure) + also,
+    )
 
 
 def _broken(contract: ModelContract, observation: ModelObservation) -> Finding:

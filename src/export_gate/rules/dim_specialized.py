@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import ModelContract
+from export_gate.contract import Dim, ModelContract
 from export_gate.observation import DimFound, ModelObservation
 from export_gate.rules.base import Finding, Rule
 
@@ -16,26 +16,36 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
         if not found or dim.mode == "static":
             continue
         first = found[0]
-        (low, high), size = first.declared, first.found[0]
-        key = f"models.{contract.name}.dims.{dim.name}"
+        declared = f"{first.declared[0]}..{first.declared[1]}"
         yield Finding(
             rule=RULE.name,
             severity="warning" if dim.mode == "auto" else "violation",
             model=contract.name,
             message=(
-                f"{contract.name}, dim '{dim.name}', axis {first.axis}: declared {low}..{high}, but the exported "
-                f"program is fixed to {size}"
+                f"{contract.name}, dim '{dim.name}', axis {first.axis}: declared {declared}, but the exported program "
+                f"is fixed to {first.found[0]}"
             ),
-            hint=(
-                "Look for a written-out number, an `int(...)` of a size or a branch on a size in the model; a "
-                f"reference size of 1 is always fixed, so set `{key}.example` to 2 or more. If one size is meant, set "
-                f"`{key}.mode` to `static`."
-            ),
+            hint=_hint(f"models.{contract.name}.dims.{dim.name}", dim, first),
             occurrences=len(found),
             details=tuple(
                 f"{axis.axis}: declared {axis.declared[0]}..{axis.declared[1]}, found {axis.found[0]}" for axis in found
             ),
         )
+
+
+def _hint(key: str, dim: Dim, first: DimFound) -> str:
+    size = first.found[0]
+    if size == 1:
+        return (
+            f"torch.export takes size 1 of the reference input for a constant: set `{key}.example` to 2 or more, and "
+            f"verify size 1 with `{key}.separate: [1]`."
+        )
+    is_plain = first.declared == (dim.min, dim.max)  # no factor or offset between the dim and its axis
+    fixed = f"`{key}: {{mode: static, min: {size}, max: {size}}}`" if is_plain else f"`{key}.mode: static`"
+    return (
+        "Look for a written-out number (reshape, view, expand, a buffer of that size), an `int(...)` of a size or a "
+        f"branch on a size in the model. If one size is meant, declare {fixed}."
+    )
 
 
 def is_specialized(found: DimFound) -> bool:

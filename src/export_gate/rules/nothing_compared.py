@@ -90,9 +90,7 @@ def _finding(
 
 
 EMPTY_SET = "Raise `controls.limit` and `controls.budget`, and check that `--case` matches a control input."
-NOT_OBSERVED = (
-    "Run the gate again; if the target stays away, report it with `results.json`: nothing was skipped on purpose."
-)
+NOT_OBSERVED = "Run the gate again; if the target stays away, report it as a fault of export-gate with `results.json`."
 MISSING = (
     "Run the gate again; if inputs stay without a result, report it with `results.json`: nothing was skipped on "
     "purpose."

@@ -84,7 +84,9 @@ def needed_atol(faults: Sequence[Fault]) -> float | None:
 
 
 def spread(comparison: Comparison, expected: str, actual: str) -> tuple[str, ...]:
-    """Detail lines: the worst entry with both values, counts, quantiles, top-1 agreement."""
+    """Detail lines: the worst entry with both values, counts, quantiles, top-1 agreement; none without numbers."""
+    if comparison.elements == 0:
+        return ()
     values = f"{expected} {exact(comparison.expected_at)}, {actual} {exact(comparison.actual_at)}"
     lines = [
         f"largest difference at {index(comparison.where)}: {values}",

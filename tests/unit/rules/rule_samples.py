@@ -1,0 +1,567 @@
+"""Observations made by hand: for each rule one that trips it and one that nearly does.
+
+A sample's name is the rule's, with `-nearly` where the rule must stay silent; further samples say what they are about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from export_gate.contract import (
+    AotiTarget,
+    Controls,
+    Dim,
+    ExportedProgramTarget,
+    GoldenSource,
+    ModelContract,
+    OnnxTarget,
+    Output,
+    Pt2Target,
+    Size,
+    TensorSpec,
+    Tolerance,
+)
+from export_gate.observation import (
+    AxisNorms,
+    CaseResult,
+    Comparison,
+    ControlInput,
+    ControlSetObservation,
+    DimFound,
+    Environment,
+    Failure,
+    HygieneObservation,
+    ModelObservation,
+    NonfiniteCount,
+    OutputLeaf,
+    Probe,
+    PromiseBroken,
+    RunObservation,
+    SourceLine,
+    Structure,
+    TargetObservation,
+)
+
+BATCH = Dim(name="batch", min=2, max=16)
+SIDE = Dim(name="side", min=8, max=64, multiple_of=8)
+LINE = SourceLine(path="src/glyphlab/model.py", line=12, text="if x.sum() > 0:")
+CASES = ("normal-1@batch=2", "normal-1@batch=16")
+ENVIRONMENT = Environment(python="3.11.7", executable="/srv/project/.venv/bin/python", platform="linux", cpu="AVX512")
+
+FIRST = Comparison(
+    output="logits",
+    expected_dtype="float32",
+    actual_dtype="float32",
+    expected_shape=(2, 3),
+    actual_shape=(2, 3),
+    elements=6,
+    max_abs_diff=1e-7,
+    expected_max_abs=2.4,
+    where=(1, 0),
+    expected_at=2.4,
+    actual_at=2.4000001,
+    mismatched_elements=2,
+    error_quantiles=(0.0, 5e-8, 1e-7, 1e-7, 1e-7),
+    top1_agreement=1.0,
+)
+"""An agreement within every target's default tolerance."""
+
+
+def contract(**fields: Any) -> ModelContract:
+    """`glyph-head`: one float input and one output on onnx, with what `fields` replace."""
+    batch, fixed = Size(dim="batch"), Size(offset=3)
+    base = ModelContract(
+        name="glyph-head",
+        factory="glyphlab.model:make_model",
+        dims=(BATCH,),
+        inputs={"x": TensorSpec(dtype="float32", shape=(batch, fixed), range=(0.0, 1.0))},
+        outputs=(Output(name="logits"),),
+        targets=(OnnxTarget(),),
+    )
+    return replace(base, **fields)
+
+
+def leaf(**fields: Any) -> Comparison:
+    """A comparison that agrees, with what `fields` replace."""
+    return replace(FIRST, **fields)
+
+
+def case(name: str = CASES[0], *outputs: Comparison, **fields: Any) -> CaseResult:
+    """A control input's result; without outputs, one that agrees."""
+    return CaseResult(case=name, outputs=outputs or (FIRST,), **fields)
+
+
+def failed(name: str = CASES[0], **fields: Any) -> CaseResult:
+    """A control input at which the artifact raised."""
+    return CaseResult(case=name, failure=failure(stage="run", case=name, **fields))
+
+
+def target(*cases: CaseResult, name: str = "onnx", **fields: Any) -> TargetObservation:
+    """A target with these results first and agreement at every other control input."""
+    given = {result.case for result in cases}
+    rest = tuple(case(other) for other in CASES if other not in given)
+    return TargetObservation(target=name, cases=cases + rest, reached="guards", **fields)
+
+
+def ended(stage: str, kind: str = "exception", *, name: str = "onnx", **fields: Any) -> TargetObservation:
+    """A target that ended early."""
+    return TargetObservation(target=name, failure=failure(stage=stage, kind=kind, **fields), reached=stage)
+
+
+def failure(**fields: Any) -> Failure:
+    """An exception in the run stage, with what `fields` replace."""
+    base = Failure(
+        stage="run",
+        kind="exception",
+        type="RuntimeError",
+        message="the kernel cannot do this\nsecond line",
+        trace="Traceback (most recent call last):\n  ...\nRuntimeError: the kernel cannot do this",
+    )
+    return replace(base, **fields)
+
+
+def observed(*targets: TargetObservation, **fields: Any) -> ModelObservation:
+    """A model observed without fault, with these targets; without any, onnx agrees everywhere."""
+    base = ModelObservation(
+        model="glyph-head",
+        reached="guards",
+        controls=ControlSetObservation(
+            sha256="0" * 64,
+            inputs=tuple(ControlInput(name=name, family="normal") for name in CASES),
+        ),
+        outputs=(OutputLeaf(name="logits", dtype="float32", shape=(2, 3)),),
+        targets=targets or (target(),),
+    )
+    return replace(base, **fields)
+
+
+def run(*models: ModelObservation) -> RunObservation:
+    """A run in which the worker came up."""
+    return RunObservation(environment=ENVIRONMENT, models=models)
+
+
+def probe(kind: str, answer: str, tried: str = "17", **fields: Any) -> Probe:
+    """A probe of `batch`, declared 2..16."""
+    return Probe(kind=kind, axis=fields.pop("axis", "batch"), declared="2..16", tried=tried, answer=answer, **fields)
+
+
+def hygiene(**fields: Any) -> ModelObservation:
+    """A model whose targets agree and whose behaviour is as `fields` say."""
+    return observed(hygiene=HygieneObservation(**fields))
+
+
+def dim_found(found: tuple[int, int], **fields: Any) -> DimFound:
+    """`batch` on axis 0 of `x`, declared 2..16."""
+    return DimFound(axis="x[0]", dim="batch", declared=(2, 16), found=found, **fields)
+
+
+GOLDEN_CONTRACT = contract(controls=Controls(golden=(GoldenSource(path="data/golden.npz"),)))
+
+
+def golden(*outputs: Comparison) -> ModelObservation:
+    """A model with one golden, compared as `outputs` say."""
+    name = "golden-0"
+    members = (ControlInput(name=name, family="golden", group="golden"),)
+    controls = ControlSetObservation(sha256="0" * 64, inputs=members)
+    return observed(
+        TargetObservation(target="onnx", cases=(case(name),)), controls=controls, golden=(case(name, *outputs),)
+    )
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A contract and what was seen of its model."""
+
+    observation: ModelObservation
+    contract: ModelContract = field(default_factory=contract)
+
+
+def on(planned: Any, *targets: TargetObservation, **fields: Any) -> Sample:
+    """A sample whose contract has this target alone."""
+    return Sample(observed(*targets, **fields), contract(targets=(planned,)))
+
+
+GUARD = "Guard failed: x.size()[0] <= 15"
+NAN = NonfiniteCount(nan=1)
+FAR = {"max_abs_diff": 3.1e-3, "actual_at": 2.4031, "mismatched_elements": 6}
+
+SAMPLES: dict[str, Sample] = {
+    "verified": Sample(observed()),
+    "torchscript-model": Sample(hygiene(scripted=True)),
+    "torchscript-model-nearly": Sample(hygiene(scripted=False)),
+    "train-mode": Sample(hygiene(train_modules=("drop (Dropout)", "norm (BatchNorm2d)"), train_module_count=4)),
+    "train-mode-without-effect": Sample(hygiene(train_module_count=1)),
+    "train-mode-forced": Sample(
+        hygiene(train_modules=("drop (Dropout)",), train_module_count=4, forced_eval=True),
+        contract(train_mode="force-eval"),
+    ),
+    "train-mode-nearly": Sample(hygiene(train_module_count=0)),
+    "contract-broken": Sample(
+        observed(
+            TargetObservation(target="onnx", cases=(case(CASES[1]),)),
+            broken=(PromiseBroken(case=CASES[0], message="raised IndexError: index 3 is out of bounds", source=LINE),),
+        )
+    ),
+    "contract-broken-at-start": Sample(
+        ModelObservation(
+            model="glyph-head", failure=failure(stage="eager", type="IndexError", message="index 3", case=CASES[0])
+        )
+    ),
+    "contract-broken-nearly": Sample(observed(broken=())),
+    "nondeterministic-model": Sample(
+        hygiene(repeats=3, nondeterministic=(leaf(max_abs_diff=0.5, mismatched_elements=6),))
+    ),
+    "nondeterministic-model-weights": Sample(hygiene(repeats=3, factory_differs=("head.weight", "head.bias"))),
+    "nondeterministic-model-and-values": Sample(
+        observed(
+            target(case(CASES[0], leaf(**FAR))),
+            hygiene=HygieneObservation(repeats=3, nondeterministic=(leaf(max_abs_diff=0.5),)),
+        )
+    ),
+    "nondeterministic-model-nearly": Sample(hygiene(repeats=3)),
+    "input-mutated": Sample(hygiene(mutated_inputs=("x",))),
+    "input-mutated-nearly": Sample(hygiene(mutated_inputs=())),
+    "state-carried": Sample(
+        hygiene(state_changed=("calls: 0 -> 1",), state_effects=(leaf(max_abs_diff=1.0, mismatched_elements=6),))
+    ),
+    "state-carried-without-effect": Sample(hygiene(state_changed=("calls: 0 -> 1",))),
+    "state-carried-nearly": Sample(hygiene(state_changed=(), state_effects=())),
+    "golden-mismatch": Sample(golden(leaf(**FAR)), GOLDEN_CONTRACT),
+    "golden-mismatch-nearly": Sample(golden(leaf(max_abs_diff=3.4e-5)), GOLDEN_CONTRACT),
+    "worker-died": Sample(observed(ended("run", "died", type="SIGKILL", message="", trace="", case=CASES[1]))),
+    "worker-died-nearly": Sample(observed(target(failed(message="Killed")))),
+    "timed-out": Sample(observed(ended("convert", "timed-out", type="timeout", message="", trace=""))),
+    "timed-out-nearly": Sample(observed(ended("convert", type="TimeoutError", message="no answer"))),
+    "export-failed": Sample(
+        ModelObservation(
+            model="glyph-head",
+            failure=failure(
+                stage="export",
+                type="GuardOnDataDependentSymNode",
+                message="Could not guard on data-dependent expression Eq(u0, 1) (unhinted: Eq(u0, 1)).",
+                source=LINE,
+            ),
+        )
+    ),
+    "export-failed-separate": Sample(
+        observed(
+            target(),
+            TargetObservation(target="onnx", separate={"batch": 1}, failure=failure(stage="export")),
+        )
+    ),
+    "export-failed-nearly": Sample(observed(ended("convert"))),
+    "dim-specialized": Sample(observed(dims=(dim_found((2, 2), specialized=True),))),
+    "dim-specialized-auto": Sample(
+        observed(dims=(dim_found((2, 2), specialized=True),)), contract(dims=(replace(BATCH, mode="auto"),))
+    ),
+    "dim-specialized-nearly": Sample(
+        observed(dims=(dim_found((2, 2), specialized=True),)), contract(dims=(replace(BATCH, mode="static"),))
+    ),
+    "conversion-failed": Sample(
+        observed(
+            ended(
+                "convert",
+                type="ConversionError",
+                message=(
+                    "Failed to convert the exported program to an ONNX model. \x1b[96mThis is step 3/3\x1b[0m\n"
+                    "<class 'torch.onnx._internal.exporter._errors.DispatchError'>: No ONNX function found for "
+                    "<OpOverload(op='prims.bessel_j0', overload='default')>. Failure message: No decompositions "
+                    "registered for the real-valued input"
+                ),
+            )
+        )
+    ),
+    "conversion-failed-package": Sample(
+        observed(
+            ended(
+                "convert",
+                "missing-package",
+                type="ModuleNotFoundError",
+                message="/srv/project/.venv/bin/python has no onnxscript; install it:\n  pip install onnxscript",
+            )
+        )
+    ),
+    "conversion-failed-nearly": Sample(observed(ended("load"))),
+    "load-failed": Sample(observed(ended("load", type="Fail", message="bad magic number"))),
+    "load-failed-nearly": Sample(observed(target(failed(message="bad magic number")))),
+    "range-narrowed": on(
+        ExportedProgramTarget(),
+        target(failed(CASES[1], type="AssertionError", message=GUARD), name="exported-program"),
+    ),
+    "range-narrowed-probe": on(
+        AotiTarget(),
+        target(
+            name="aoti",
+            probes=(
+                probe("at-max", "refused", "16", checks="runtime-checks", message="dim value is too large at 0, <= 15"),
+            ),
+        ),
+    ),
+    "range-narrowed-dim": Sample(observed(dims=(dim_found((5, 16)),))),
+    "range-narrowed-nearly": Sample(observed(target(probes=(probe("at-max", "accepted-equal", "16"),)))),
+    "range-narrowed-nearly-by-torch": Sample(
+        observed(dims=(DimFound(axis="x[0]", dim="batch", declared=(0, 16), found=(2, 16)),)),
+        contract(dims=(Dim(name="batch", min=0, max=16),)),
+    ),
+    "run-failed": Sample(observed(target(failed(), failed(CASES[1])))),
+    "run-failed-nearly": Sample(observed(target())),
+    "nothing-compared": Sample(observed(TargetObservation(target="onnx", cases=(case(CASES[0]),)))),
+    "nothing-compared-target": on(Pt2Target(), target(name="onnx")),
+    "nothing-compared-elements": Sample(
+        observed(target(*(case(name, leaf(elements=0, expected_shape=(0, 3), actual_shape=(0, 3))) for name in CASES)))
+    ),
+    "nothing-compared-nearly": Sample(
+        observed(target(case(CASES[0], leaf(elements=0, expected_shape=(0, 3), actual_shape=(0, 3)))))
+    ),
+    "nothing-compared-nearly-separate": Sample(
+        observed(
+            TargetObservation(target="onnx", cases=(case(CASES[1]),)),
+            TargetObservation(target="onnx", cases=(case(CASES[0]),), separate={"batch": 2}),
+        )
+    ),
+    "structure-mismatch": Sample(
+        observed(
+            target(
+                CaseResult(case=CASES[0], structure=Structure(expected=("logits", "hidden:None"), actual=("logits",)))
+            )
+        )
+    ),
+    "structure-mismatch-nearly": Sample(observed(target(case(CASES[0], FIRST, leaf(output="hidden"))))),
+    "dtype-mismatch": Sample(observed(target(case(CASES[0], leaf(actual_dtype="float64"))))),
+    "dtype-mismatch-nearly": Sample(
+        observed(target(case(CASES[0], leaf(actual_dtype="float64", expected_dtype="float64", max_abs_diff=1e-12))))
+    ),
+    "shape-mismatch": Sample(observed(target(case(CASES[0], leaf(actual_shape=(2, 1, 3)))))),
+    "shape-mismatch-nearly": Sample(observed(target(case(CASES[0], leaf(actual_shape=(1,), expected_shape=(1,)))))),
+    "nonfinite-mismatch": Sample(
+        observed(target(case(CASES[0], leaf(nonfinite_mismatched=1, nonfinite_where=(0, 2), actual_nonfinite=NAN))))
+    ),
+    "nonfinite-mismatch-forbidden": Sample(
+        observed(target(case(CASES[0], leaf(expected_nonfinite=NAN, actual_nonfinite=NAN)))),
+        contract(outputs=(Output(name="logits", nonfinite="forbid"),)),
+    ),
+    "nonfinite-mismatch-nearly": Sample(
+        observed(target(case(CASES[0], leaf(expected_nonfinite=NAN, actual_nonfinite=NAN))))
+    ),
+    "nonfinite-mismatch-allowed": Sample(
+        observed(target(case(CASES[0], leaf(nonfinite_mismatched=1, actual_nonfinite=NAN)))),
+        contract(outputs=(Output(name="logits", nonfinite="allow"),)),
+    ),
+    "value-mismatch": Sample(observed(target(case(CASES[0], leaf(max_abs_diff=9e-5)), case(CASES[1], leaf(**FAR))))),
+    "value-mismatch-integers": Sample(
+        observed(
+            target(
+                case(
+                    CASES[0],
+                    leaf(
+                        expected_dtype="int64",
+                        actual_dtype="int64",
+                        mismatched_elements=1,
+                        max_abs_diff=3.0,
+                        expected_at=5,
+                        actual_at=8,
+                    ),
+                )
+            )
+        )
+    ),
+    "value-mismatch-nearly": Sample(observed(target(case(CASES[0], leaf(max_abs_diff=3.4e-5))))),
+    "value-mismatch-nearly-tolerated": Sample(
+        observed(target(case(CASES[0], leaf(**FAR)))), contract(tolerance=Tolerance(atol=3.1e-3))
+    ),
+    "guard-missing": on(
+        ExportedProgramTarget(),
+        target(
+            name="exported-program",
+            probes=(
+                probe("below-min", "accepted-differs", "1", message="max |P-M| 0.5"),
+                probe("above-max", "refused"),
+                probe("wrong-dtype", "accepted-eager-refuses", "float64", axis="x"),
+            ),
+        ),
+    ),
+    "guard-missing-warning": Sample(
+        observed(
+            target(
+                probes=(
+                    probe("above-max", "accepted-differs", message="max |P-M| 0.5"),
+                    probe("below-min", "accepted-equal", "1"),
+                )
+            )
+        )
+    ),
+    "guard-missing-equal": on(Pt2Target(), target(name="pt2", probes=(probe("below-min", "accepted-equal", "1"),))),
+    "guard-missing-ignored": on(OnnxTarget(guards="ignore"), target(probes=(probe("above-max", "accepted-differs"),))),
+    "guard-missing-nearly": on(
+        ExportedProgramTarget(), target(name="exported-program", probes=(probe("above-max", "refused"),))
+    ),
+    "range-undeclared": Sample(
+        observed(
+            controls=ControlSetObservation(
+                sha256="0" * 64,
+                inputs=tuple(ControlInput(name=name, family="normal") for name in CASES),
+                undeclared_range=("x",),
+            )
+        )
+    ),
+    "range-undeclared-nearly": Sample(observed()),
+    # Further wordings of the same rules.
+    "contract-broken-factory": Sample(
+        ModelObservation(
+            model="glyph-head", failure=failure(stage="model", type="KeyError", message="'head'", source=LINE)
+        )
+    ),
+    "contract-broken-twice": Sample(
+        ModelObservation(
+            model="glyph-head",
+            failure=failure(stage="eager", message="index 3", case=CASES[1]),
+            broken=(PromiseBroken(case=CASES[0], message="output 'logits' is float64, declared float32"),),
+        )
+    ),
+    "nondeterministic-model-shape": Sample(
+        hygiene(
+            repeats=2,
+            nondeterministic=(
+                leaf(actual_shape=(1, 3), elements=0),
+                leaf(output="ids", actual_dtype="int64", elements=0),
+            ),
+        )
+    ),
+    "input-mutated-two": Sample(hygiene(mutated_inputs=("x", "mask"))),
+    "state-carried-hidden": Sample(hygiene(state_effects=(leaf(max_abs_diff=1.0, mismatched_elements=6),))),
+    "golden-mismatch-kinds": Sample(
+        golden(
+            leaf(output="a", actual_dtype="float64", elements=0),
+            leaf(output="b", actual_shape=(2, 4), elements=0),
+            leaf(output="c", nonfinite_mismatched=1, nonfinite_where=(0, 0), actual_nonfinite=NAN),
+            leaf(output="d", expected_dtype="int64", actual_dtype="int64", mismatched_elements=2, max_abs_diff=1.0),
+        ),
+        GOLDEN_CONTRACT,
+    ),
+    "golden-mismatch-structure": Sample(
+        replace(
+            golden(),
+            golden=(CaseResult(case="golden-0", structure=Structure(expected=("a", "b"), actual=("a",))),),
+        ),
+        GOLDEN_CONTRACT,
+    ),
+    "golden-mismatch-failure": Sample(replace(golden(), golden=(failed("golden-0"),)), GOLDEN_CONTRACT),
+    **{
+        f"worker-died-{ending.lower().replace(' ', '-')}": Sample(
+            observed(ended("run", "died", type=ending, message="", trace=""), printed="loading\nlast words")
+        )
+        for ending in ("SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGTERM", "SIGFPE", "SIGUSR1", "exit 3")
+    },
+    "worker-died-before-targets": Sample(
+        ModelObservation(model="glyph-head", failure=failure(stage="eager", kind="died", type="SIGKILL", message=""))
+    ),
+    "timed-out-run": Sample(observed(ended("run", "timed-out", type="timeout", message="", trace="", case=CASES[0]))),
+    "dim-specialized-one": Sample(observed(dims=(dim_found((1, 1), specialized=True),))),
+    "dim-specialized-derived": Sample(
+        observed(dims=(DimFound(axis="x[1]", dim="batch", declared=(5, 33), found=(9, 9)),))
+    ),
+    "dim-specialized-and-narrowed": Sample(
+        observed(
+            dims=(
+                dim_found((2, 2), specialized=True),
+                DimFound(axis="y[0]", dim="batch", declared=(2, 16), found=(5, 16)),
+            )
+        )
+    ),
+    "conversion-failed-complex": Sample(
+        observed(
+            ended(
+                "convert",
+                message=(
+                    "No ONNX function found for <OpOverload(op='aten.angle', overload='out')>. Failure message: "
+                    "No decompositions registered for the complex-valued input"
+                ),
+                source=LINE,
+            )
+        )
+    ),
+    "load-failed-kernel": Sample(
+        observed(ended("load", type="NotImplemented", message="NOT_IMPLEMENTED : no kernel for Conv(11)"))
+    ),
+    "load-failed-package": Sample(
+        observed(
+            ended("load", "missing-package", message="/usr/bin/python3 has no onnxruntime; pip install onnxruntime")
+        )
+    ),
+    "range-narrowed-everywhere": Sample(
+        observed(
+            target(
+                failed(CASES[0], message="Got invalid dimensions for input: x"),
+                failed(CASES[1], message="Got invalid dimensions for input: x"),
+                probes=(probe("at-min", "refused", "2", message="no"),),
+            )
+        )
+    ),
+    "range-narrowed-auto": Sample(observed(dims=(dim_found((2, 15)),)), contract(dims=(replace(BATCH, mode="auto"),))),
+    "run-failed-guards": Sample(observed(ended("guards"))),
+    "nothing-compared-controls": Sample(observed(controls=None)),
+    "nothing-compared-no-target": Sample(observed(), contract(targets=())),
+    "nothing-compared-golden": Sample(replace(golden(), golden=()), GOLDEN_CONTRACT),
+    "structure-mismatch-order": Sample(
+        observed(target(CaseResult(case=CASES[0], structure=Structure(expected=("b", "a"), actual=("a", "b")))))
+    ),
+    "structure-mismatch-number": Sample(
+        observed(target(CaseResult(case=CASES[0], structure=Structure(expected=("a", "n:int"), actual=("a",)))))
+    ),
+    "structure-mismatch-twice": Sample(
+        observed(
+            target(
+                CaseResult(case=CASES[0], structure=Structure(expected=("a",), actual=("a", "b"))),
+                CaseResult(case=CASES[1], structure=Structure(expected=("a", "a"), actual=("a",))),
+            )
+        )
+    ),
+    "shape-mismatch-axis": Sample(observed(target(case(CASES[0], leaf(actual_shape=(2, 4)))))),
+    "value-mismatch-small": Sample(observed(target(case(CASES[0], leaf(max_abs_diff=3.4000001e-5))))),
+    "value-mismatch-rare": Sample(
+        observed(target(case(CASES[0], leaf(elements=60, max_abs_diff=0.5, mismatched_elements=2))))
+    ),
+    "value-mismatch-nan": Sample(observed(target(case(CASES[0], leaf(max_abs_diff=float("nan")))))),
+    "value-mismatch-axis": Sample(
+        observed(
+            target(
+                *(
+                    case(
+                        name,
+                        leaf(
+                            max_abs_diff=2e-5,
+                            per_axis=(
+                                AxisNorms(index=0, max_abs_diff=2e-5, expected_max_abs=2.4),
+                                AxisNorms(index=1, max_abs_diff=small, expected_max_abs=1e-3),
+                            ),
+                        ),
+                    )
+                    for name, small in zip(CASES, (1e-6, 1.5e-5), strict=True)
+                )
+            )
+        ),
+        contract(tolerance=Tolerance(axis=1)),
+    ),
+    "value-mismatch-axis-unobserved": Sample(observed(), contract(tolerance=Tolerance(axis=1))),
+    "guard-missing-many": on(
+        Pt2Target(),
+        target(
+            name="pt2",
+            probes=(
+                *(probe("above-max", "accepted-differs", str(size)) for size in (17, 18, 19, 20)),
+                probe("wrong-rank", "accepted-equal", "3 axes", axis="x"),
+                probe("below-min", "accepted-differs", "1", checks="runtime-checks"),
+            ),
+        ),
+    ),
+    "range-undeclared-two": Sample(
+        observed(
+            controls=ControlSetObservation(
+                sha256="0" * 64,
+                inputs=tuple(ControlInput(name=name, family="normal") for name in CASES),
+                undeclared_range=("x", "scale"),
+            )
+        )
+    ),
+}

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rule_samples import leaf
+
+from export_gate.contract import Tolerance
+from export_gate.observation import AxisNorms, Comparison, NonfiniteCount
+from export_gate.rules.equivalence import first_fault, ratio, worst_norm
+from export_gate.rules.wording import round_up
+
+ONNX = Tolerance(atol=1e-5, rtol=1e-5)
+ANY = st.floats(allow_nan=True, allow_infinity=True)
+SIZES = st.floats(min_value=0, max_value=1e30)
+
+
+@given(measured=SIZES, scale=SIZES, atol=SIZES, rtol=st.floats(min_value=0, max_value=10))
+def test_a_value_passes_exactly_where_the_inequality_holds(measured: float, scale: float, atol: float, rtol: float):
+    """Equivalent means max|P-M| <= atol + rtol * max|M|, equality included."""
+    fault = first_fault(leaf(max_abs_diff=measured, expected_max_abs=scale), Tolerance(atol=atol, rtol=rtol), "match")
+
+    assert (fault is None) == (measured <= atol + rtol * scale)
+
+
+@given(scale=SIZES, atol=SIZES, rtol=st.floats(min_value=0, max_value=10))
+def test_a_difference_of_exactly_the_bound_passes_and_the_next_float_does_not(scale: float, atol: float, rtol: float):
+    """The bound is inclusive, and not a bit wider."""
+    bound, tolerance = atol + rtol * scale, Tolerance(atol=atol, rtol=rtol)
+    above = math.nextafter(bound, math.inf) if hasattr(math, "nextafter") else bound * (1 + 1e-15) + 5e-324
+
+    assert first_fault(leaf(max_abs_diff=bound, expected_max_abs=scale), tolerance, "match") is None
+    assert first_fault(leaf(max_abs_diff=above, expected_max_abs=scale), tolerance, "match") == "value"
+
+
+@given(measured=ANY, scale=ANY, atol=ANY, rtol=ANY)
+def test_nothing_that_is_not_finite_passes(measured: float, scale: float, atol: float, rtol: float):
+    """A NaN or infinity among the numbers of a verdict is never agreement."""
+    fault = first_fault(leaf(max_abs_diff=measured, expected_max_abs=scale), Tolerance(atol=atol, rtol=rtol), "match")
+
+    if not (math.isfinite(measured) and math.isfinite(atol + rtol * scale)):
+        assert fault == "value"
+
+
+@given(excess=st.floats(min_value=1e-300, max_value=1e300))
+def test_a_suggested_tolerance_is_never_too_small(excess: float):
+    """The atol that a hint names accepts the difference, and is close to it."""
+    assert excess < round_up(excess) <= excess * 1.1 + 1e-300 or excess == pytest.approx(round_up(excess), rel=0.11)
+    assert round_up(excess) >= excess
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, None),
+        ({"actual_dtype": "float64", "actual_shape": (6,), "max_abs_diff": 1.0}, "dtype"),
+        ({"actual_shape": (6,), "nonfinite_mismatched": 1, "max_abs_diff": 1.0}, "shape"),
+        ({"actual_shape": (), "expected_shape": (1,)}, "shape"),
+        ({"nonfinite_mismatched": 1, "max_abs_diff": 1.0}, "nonfinite"),
+        ({"max_abs_diff": 1.0}, "value"),
+    ],
+)
+def test_the_first_fault_decides(fields: dict[str, object], expected: str | None):
+    """dtype before shape before non-finite masks before values."""
+    assert first_fault(leaf(**fields), ONNX, "match") == expected
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "bool"])
+def test_integers_and_bools_agree_only_without_a_mismatch(dtype: str):
+    """One unequal element is a violation, however small the difference."""
+    same = leaf(expected_dtype=dtype, actual_dtype=dtype, mismatched_elements=0, max_abs_diff=0.0)
+    other = leaf(expected_dtype=dtype, actual_dtype=dtype, mismatched_elements=1, max_abs_diff=0.0)
+
+    assert first_fault(same, Tolerance(atol=0.0, rtol=0.0), "match") is None
+    assert first_fault(other, Tolerance(atol=0.0, rtol=0.0), "match") == "value"
+
+
+@pytest.mark.parametrize(
+    ("policy", "comparison", "expected"),
+    [
+        ("match", leaf(expected_nonfinite=NonfiniteCount(nan=2), actual_nonfinite=NonfiniteCount(nan=2)), None),
+        ("match", leaf(nonfinite_mismatched=1), "nonfinite"),
+        ("forbid", leaf(), None),
+        ("forbid", leaf(expected_nonfinite=NonfiniteCount(neginf=1)), "nonfinite"),
+        ("forbid", leaf(actual_nonfinite=NonfiniteCount(posinf=1)), "nonfinite"),
+        ("allow", leaf(nonfinite_mismatched=1, actual_nonfinite=NonfiniteCount(nan=1)), None),
+        ("allow", leaf(nonfinite_mismatched=1, max_abs_diff=1.0), "value"),
+    ],
+)
+def test_nonfinite_elements_follow_the_outputs_policy(policy: str, comparison: Comparison, expected: str | None):
+    """`match` wants equal masks, `forbid` none at all, `allow` leaves them out and still judges the rest."""
+    assert first_fault(comparison, ONNX, policy) == expected  # type: ignore[arg-type]
+
+
+def test_with_an_axis_each_index_has_its_own_bound():
+    """A small channel beside a large one is judged by its own size."""
+    comparison = leaf(
+        max_abs_diff=2e-3,
+        expected_max_abs=1000.0,
+        per_axis=(
+            AxisNorms(index=0, max_abs_diff=2e-3, expected_max_abs=1000.0),
+            AxisNorms(index=1, max_abs_diff=1e-3, expected_max_abs=1e-3),
+        ),
+    )
+
+    assert first_fault(comparison, ONNX, "match") is None
+    assert first_fault(comparison, Tolerance(atol=1e-5, rtol=1e-5, axis=1), "match") == "value"
+    assert worst_norm(comparison, Tolerance(atol=1e-5, rtol=1e-5, axis=1)).index == 1
+
+
+def test_a_leaf_without_the_axis_is_judged_as_a_whole():
+    """A scalar loss beside wide logits needs no tolerance of its own."""
+    loss = leaf(expected_shape=(), actual_shape=(), elements=1)
+
+    assert first_fault(loss, Tolerance(atol=1e-5, rtol=1e-5, axis=1), "match") is None
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, -2])
+def test_an_axis_that_was_not_observed_never_passes(axis: int):
+    """Judging again with a new axis asks for a new run instead of using the wider bound."""
+    assert first_fault(leaf(), Tolerance(atol=1e-5, rtol=1e-5, axis=axis), "match") == "value"
+
+
+@pytest.mark.parametrize(
+    ("measured", "allowed", "expected"),
+    [
+        (2.0, 1.0, 2.0),
+        (0.0, 0.0, 0.0),
+        (1.0, 0.0, math.inf),
+        (math.nan, 1.0, math.inf),
+        (1.0, math.nan, math.inf),
+        (None, None, math.inf),
+    ],
+)
+def test_ratio_of_measured_to_allowed(measured: float | None, allowed: float | None, expected: float):
+    """What cannot be expressed as a ratio counts as the worst."""
+    assert ratio(measured, allowed) == expected

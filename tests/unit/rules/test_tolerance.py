@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from rule_samples import contract
+
+from export_gate.contract import (
+    AotiTarget,
+    ExportedProgramTarget,
+    GoldenSource,
+    OnnxTarget,
+    Pt2Target,
+    TargetName,
+    Tolerance,
+)
+from export_gate.rules.tolerance import resolve_golden_tolerance, resolve_tolerance
+
+# The design's table, written out once more: a change of a default must be made twice, on purpose.
+TABLE = [
+    ("float64", (1e-12, 1e-12), (1e-12, 1e-10)),
+    ("float32", (1e-6, 1e-6), (1e-5, 1e-5)),
+    ("float16", (1e-4, 1e-3), (1e-3, 5e-3)),
+    ("bfloat16", (1e-3, 8e-3), (1e-2, 2e-2)),
+    ("complex64", (1e-6, 1e-6), (1e-5, 1e-5)),
+    ("complex128", (1e-12, 1e-12), (1e-12, 1e-10)),
+    ("int64", (0, 0), (0, 0)),
+    ("uint8", (0, 0), (0, 0)),
+    ("bool", (0, 0), (0, 0)),
+    ("float8_e4m3fn", (0, 0), (0, 0)),
+]
+ALL = (ExportedProgramTarget(), Pt2Target(), OnnxTarget(), AotiTarget())
+
+
+@pytest.mark.parametrize(("dtype", "same", "other"), TABLE)
+def test_defaults_follow_the_reference_dtype_and_the_target(
+    dtype: str, same: tuple[float, float], other: tuple[float, float]
+):
+    """The defaults are those of the documented table."""
+    model = contract(targets=ALL)
+
+    found = {target.name: resolve_tolerance(model, target.name, dtype) for target in ALL}
+
+    for name, (atol, rtol) in {"exported-program": same, "pt2": same, "onnx": other, "aoti": other}.items():
+        assert found[name] == Tolerance(atol=atol, rtol=rtol)
+
+
+@pytest.mark.parametrize("name", ["onnx", "aoti"])
+def test_each_field_comes_from_the_narrowest_declaration(name: TargetName):
+    """A target's atol stands beside the model's rtol and axis; nothing declared is lost."""
+    model = contract(
+        tolerance=Tolerance(atol=1e-2, rtol=1e-3, axis=1),
+        targets=(OnnxTarget(tolerance=Tolerance(atol=5e-4)), AotiTarget(tolerance=Tolerance(axis=0))),
+    )
+    expected = {
+        "onnx": Tolerance(atol=5e-4, rtol=1e-3, axis=1),
+        "aoti": Tolerance(atol=1e-2, rtol=1e-3, axis=0),
+    }
+
+    assert resolve_tolerance(model, name, "float32") == expected[name]
+
+
+def test_a_declared_zero_is_a_declaration():
+    """`atol: 0` means zero, not the default."""
+    model = contract(tolerance=Tolerance(atol=0.0), targets=(OnnxTarget(tolerance=Tolerance(rtol=0.0)),))
+
+    assert resolve_tolerance(model, "onnx", "float32") == Tolerance(atol=0.0, rtol=0.0)
+
+
+def test_integers_stay_exact_under_a_declared_tolerance():
+    """A tolerance for floats never loosens integers and bools."""
+    model = contract(tolerance=Tolerance(atol=1.0, rtol=1.0, axis=0))
+
+    assert resolve_tolerance(model, "onnx", "int64") == Tolerance(atol=0.0, rtol=0.0)
+
+
+def test_goldens_take_their_own_tolerance_then_the_models_then_that_of_onnx():
+    """A golden from another machine is judged like another runtime, unless the contract says otherwise."""
+    source = GoldenSource(path="golden.npz", tolerance=Tolerance(atol=1e-3))
+    declared = contract(tolerance=Tolerance(rtol=2e-3), targets=(Pt2Target(),))
+
+    assert resolve_golden_tolerance(contract(targets=(Pt2Target(),)), None, "float32") == Tolerance(
+        atol=1e-5, rtol=1e-5
+    )
+    assert resolve_golden_tolerance(declared, source, "float32") == Tolerance(atol=1e-3, rtol=2e-3)
