@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from export_gate.observation import Comparison, HygieneObservation
 from export_gate.worker.compare import compare_case, compare_leaf
 from export_gate.worker.model import forward_parameters, is_scripted
 from export_gate.worker.reference import Runner
-from export_gate.worker.state import restore_state, snapshot_state, tensor_digest
+from export_gate.worker.state import State, restore_state, snapshot_state, tensor_digest
 from export_gate.worker.state_changes import state_changes
 from export_gate.worker.values import Call, Leaf, flatten
 
@@ -54,6 +55,14 @@ def observe_hygiene(module: torch.nn.Module, run: Runner, calls: Sequence[Maker]
     if is_scripted(module):
         return HygieneObservation(train_modules=train, train_module_count=train_count, scripted=True)
     fresh = snapshot_state(module)
+    try:
+        facts = _observe_runs(module, run, calls, fresh)
+    finally:
+        restore_state(fresh)
+    return replace(facts, train_modules=train, train_module_count=train_count)
+
+
+def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], fresh: State) -> HygieneObservation:
     parameters = [parameter.name for parameter in forward_parameters(module)]
     changed_inputs: dict[str, None] = {}
 
@@ -72,19 +81,15 @@ def observe_hygiene(module: torch.nn.Module, run: Runner, calls: Sequence[Maker]
     repeats = worst_differences((expected, observed(first)) for _ in range(REPEATS - 1))
     outputs = [observed(make) for make in used]
     changes = state_changes(fresh, module)
-    is_restored = restore_state(fresh)
     chance, pairs = repeats, [(expected, outputs[-1])]
-    if changes and not is_restored:  # a large parameter changed: nothing can be run from the fresh state again
+    if changes and not restore_state(fresh):  # a large parameter changed: nothing can be run as fresh again
         chance = ()
     elif changes:
         chance = worst_differences((expected, from_fresh(first)) for _ in range(REPEATS - 1)) if repeats else ()
         pairs = [(from_fresh(make), output) for make, output in zip(used, outputs, strict=True)]
-        restore_state(fresh)
     by_chance = {comparison.output for comparison in chance}
     effects = _worst_by_output([*repeats, *worst_differences(pairs)])
     return HygieneObservation(
-        train_modules=train,
-        train_module_count=train_count,
         repeats=REPEATS,
         nondeterministic=chance,
         mutated_inputs=tuple(changed_inputs),
