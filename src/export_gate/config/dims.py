@@ -47,7 +47,7 @@ DIM = Section(
     make=_make_dim,
     named=True,
     verify=_verify_dim,
-    expected="a mapping with max, and min and the like",
+    expected="a mapping with min and max",
     fields=(
         Field("min", _SIZE, "Smallest size; by default multiple-of (1)."),
         Field("max", _POSITIVE, "Largest size.", required=True),

@@ -67,7 +67,11 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, path, key, key_at, depth)
         if event.tag is not None:
-            self._problems.add(at, path, f"expected no YAML tag, got {shorten(event.tag)}; remove it, quote a text")
+            self._problems.add(
+                at,
+                path,
+                f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is a text",
+            )
         node = Node(path=path, key=key, at=at, key_at=key_at or at, value=None)
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -90,8 +94,7 @@ class _Composer:
         try:
             return resolve(event.value)
         except ValueError as error:
-            self._problems.add(at, path, f"expected a number of at most {MAX_DIGITS} characters, got {error}")
-            return 0
+            raise Unreadable(at, path, f"expected a number of at most {MAX_DIGITS} characters, got {error}") from error
 
     def _list(self, path: str, depth: int) -> tuple[Node, ...]:
         items: list[Node] = []
@@ -132,7 +135,11 @@ class _Composer:
             self._problems.add(at, path, f"expected a text as key, got {what}; quote it")
             return event.value[:_MAX_KEY], False
         if event.tag is not None:
-            self._problems.add(at, path, f"expected no YAML tag, got {shorten(event.tag)}; remove it, quote a text")
+            self._problems.add(
+                at,
+                path,
+                f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is a text",
+            )
         if len(value) > _MAX_KEY:
             message = f"expected a key of at most {_MAX_KEY} characters, got {len(value)}: {shorten(value)}"
             self._problems.add(at, path, message)

@@ -19,7 +19,7 @@ from export_gate.config.units import TIME
 from export_gate.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
 
 MODEL_NAME = Text(
-    expected="a model name of letters, digits, '.', '_' and '-' that starts with a letter or digit",
+    expected="a model name (letters, digits, '.', '_', '-'; first a letter or digit)",
     pattern="[A-Za-z0-9][A-Za-z0-9._-]*",
     max_length=100,
 )

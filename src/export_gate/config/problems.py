@@ -45,10 +45,15 @@ class Problems:
 
     def text(self, name: str) -> str:
         """One line per mistake, from the top of the file `name` to its end."""
+        by_place = sorted(self._lines.items(), key=lambda item: item[0][:2])
         return "\n".join(
-            f"{name}:{line}:{column}: {path}: {message}" if path else f"{name}:{line}:{column}: {message}"
-            for (line, column, message), path in sorted(self._lines.items())
+            f"{name}:{line}:{column}: {_clipped(path)}: {message}" if path else f"{name}:{line}:{column}: {message}"
+            for (line, column, message), path in by_place
         )
+
+
+def _clipped(path: str) -> str:
+    return path if len(path) <= 120 else f"{path[:120]}..."  # noqa: PLR2004 - deep nesting, which is a mistake itself
 
 
 def _sentence(expected: str, got: str, then: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 
 from export_gate.config.containers import Values
@@ -9,43 +10,55 @@ from export_gate.config.dims import verify_step
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Node
 from export_gate.config.sizes import MAX_SIZE, parse_size
+from export_gate.config.tensors import NAME
 from export_gate.contract import Dim, Size
 
 
 def verify_references(values: Values, node: Node, scope: Scope) -> None:
     """Every name that a model uses is one that it declares, and every dim that it declares is used."""
+    tensors = dict(tensor for name in _entries(node, "inputs") for tensor in _tensors(name, name.key))
     dims = node.child("dims")
-    declared = dims.value if dims and isinstance(dims.value, dict) else {}
-    ranges: Mapping[str, Dim] = values.get("dims", {})
-    used = {size.dim for _, size in _sizes(node.child("inputs"))}
-    for key in ("inputs", "outputs"):
-        for entry, size in _sizes(node.child(key)):
-            _verify_size(entry, size, declared, ranges, scope)
-    if node.child("inputs"):
-        for name, dim in declared.items():
-            if name not in used:
-                then = "use it in a shape or remove it"
-                scope.problems.expected_key(dim, "a dim that an input's shape names", then=then)
-    controls = node.child("controls")
-    if controls:
-        _verify_control_sizes(controls.child("sizes"), declared, ranges, scope)
-        _verify_files(controls, node, scope)
+    if dims is None or isinstance(dims.value, dict):
+        shapes = [(spec.child("shape"), True) for spec in tensors.values()]
+        shapes += [(output.child("shape"), False) for output in _entries(node, "outputs")]
+        declared = {dim.key: dim for dim in _entries(node, "dims")}
+        ranges: Mapping[str, Dim] = values.get("dims", {})
+        for shape, _ in shapes:
+            _verify_shape(shape, declared, ranges, scope)
+        _verify_use(declared, [shape for shape, is_input in shapes if is_input], scope)
+        _verify_control_sizes(node, declared, ranges, scope)
+    _verify_files(node, tensors, scope)
 
 
-def _sizes(node: Node | None) -> Iterator[tuple[Node, Size]]:
-    """Entries of every `shape` beneath an inputs or outputs table, as far as they can be read."""
-    if node is None:
+def _tensors(spec: Node, path: str) -> Iterator[tuple[str, Node]]:
+    """Tensors of an input by path, as the control set names them: `x`, `pyramid.0`, `state.hidden`."""
+    forms = [form for form in ("constant", "list", "tuple", "dict") if spec.child(form)]
+    for form in forms[:1]:
+        child = spec.child(form)
+        for number, item in enumerate(child.children if child and form != "constant" else ()):
+            yield from _tensors(item, f"{path}.{item.key or number}")
+    if not forms:
+        yield path, spec
+
+
+def _verify_use(declared: Mapping[str, Node], shapes: Collection[Node | None], scope: Scope) -> None:
+    """No dim is left over; where a shape cannot be read, it may be the one that uses the dim."""
+    if not all(shape and isinstance(shape.value, tuple) for shape in shapes) or not shapes:
         return
-    shape = node.child("shape")
+    words = {word for shape in shapes if shape for entry in shape.children for word in re.findall(r"\w+", entry.text)}
+    for name, dim in declared.items():
+        if name not in words and NAME.matches(name):
+            then = "use it in a shape or remove it"
+            scope.problems.expected_key(dim, "a dim that an input's shape names", then=then)
+
+
+def _verify_shape(shape: Node | None, declared: Mapping[str, Node], ranges: Mapping[str, Dim], scope: Scope) -> None:
     for entry in shape.children if shape else ():
-        if isinstance(entry.value, str):
-            try:
-                yield entry, parse_size(entry.value)
-            except ValueError:
-                continue
-    for child in node.children:
-        if child is not shape and child.key != "constant":
-            yield from _sizes(child)
+        try:
+            size = parse_size(entry.value if isinstance(entry.value, str) else "0")
+        except ValueError:  # said already, by the entry's own check
+            continue
+        _verify_size(entry, size, declared, ranges, scope)
 
 
 def _verify_size(
@@ -64,10 +77,9 @@ def _verify_size(
             return
 
 
-def _verify_control_sizes(
-    sizes: Node | None, declared: Mapping[str, Node], ranges: Mapping[str, Dim], scope: Scope
-) -> None:
-    for entry in sizes.children if sizes else ():
+def _verify_control_sizes(model: Node, declared: Mapping[str, Node], ranges: Mapping[str, Dim], scope: Scope) -> None:
+    controls = model.child("controls")
+    for entry in _entries(controls, "sizes"):
         if entry.key not in declared:
             _unknown(entry, "dim", entry.key, declared, scope, is_key=True)
         elif entry.key in ranges:
@@ -78,29 +90,22 @@ def _verify_control_sizes(
                 verify_step(item, dim.multiple_of, scope)
 
 
-def _verify_files(controls: Node, model: Node, scope: Scope) -> None:
+def _verify_files(model: Node, inputs: Collection[str], scope: Scope) -> None:
     """Files feed inputs that the model has, and golden files expect outputs that it declares."""
-    inputs = dict.fromkeys(path for name in _children(model, "inputs") for path in _leaf_paths(name, name.key))
-    outputs = dict.fromkeys(output.key for output in _children(model, "outputs"))
-    for source in (*_children(controls, "data"), *_children(controls, "golden")):
+    controls = model.child("controls")
+    outputs = [output.key for output in _entries(model, "outputs")]
+    lists = [controls.child(key) for key in ("data", "golden")] if controls else []
+    for source in (source for sources in lists if sources for source in sources.children):
         for what, declared in (("input", inputs), ("output", outputs)):
-            for entry in _children(source, f"{what}s") if declared else ():
+            for entry in _entries(source, f"{what}s") if declared else ():
                 if entry.key not in declared:
                     _unknown(entry, what, entry.key, declared, scope, is_key=True)
 
 
-def _leaf_paths(spec: Node, path: str) -> Iterator[str]:
-    """Paths of the tensors in an input, as the control set names them: `x`, `pyramid.0`, `state.hidden`."""
-    for form in ("list", "tuple", "dict"):
-        for number, item in enumerate(_children(spec, form)):
-            yield from _leaf_paths(item, f"{path}.{item.key or number}")
-    if not any(spec.child(form) for form in ("constant", "list", "tuple", "dict")):
-        yield path
-
-
-def _children(node: Node, key: str) -> tuple[Node, ...]:
-    child = node.child(key)
-    return child.children if child else ()
+def _entries(node: Node | None, key: str) -> tuple[Node, ...]:
+    """Values of the mapping under `key`, if there is one."""
+    child = node.child(key) if node else None
+    return child.children if child and isinstance(child.value, dict) else ()
 
 
 def _unknown(node: Node, what: str, name: str, known: Collection[str], scope: Scope, *, is_key: bool = False) -> None:

@@ -88,7 +88,7 @@ def _verify_numbers(node: Node, key: str, dtype: str, scope: Scope) -> None:
     child = node.child(key)
     assert child is not None
     if dtype == "bool":
-        scope.problems.expected(child, f"no {key} for dtype bool", then="draws chooses the bool inputs")
+        scope.problems.expected(child, f"no {key} for dtype bool", then="choose bool inputs with draws")
         return
     low, high = BOUNDS[dtype]
     what = "a whole number" if is_whole(dtype) else "a number"
@@ -188,7 +188,7 @@ class InputSpec:
 
 
 _ITEMS = ListOf(item=InputSpec(), minimum=1, expected="a list of at least one input")
-_KEY = Text(expected="a text without control characters", pattern=ONE_LINE)
+_KEY = Text(expected="a text of one line", pattern=ONE_LINE)
 _SCALAR = Anything(nested=False, expected="a number, a text, true, false or null")
 
 FORMS = {
