@@ -1,0 +1,132 @@
+"""Calls at the edge of the contract and outside it, and how an artifact answers them beside eager.
+
+Source: the section on guards in the design; an exported program does not enforce a lower bound of 2, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from export_gate.observation import CaseResult, Comparison, Probe
+from export_gate.worker.compare import compare_case
+from export_gate.worker.failures import describe
+from export_gate.worker.probes import PlannedProbe
+from export_gate.worker.reference import Runner
+from export_gate.worker.values import Leaf
+
+MESSAGE_LENGTH = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a program says to a probe."""
+
+    probe: PlannedProbe
+    leaves: tuple[Leaf, ...] = ()
+    refusal: str | None = None
+    """First line of the exception; None where it accepts."""
+
+
+def eager_answers(probes: Sequence[PlannedProbe], eager: Runner) -> tuple[Answer, ...]:
+    """Eager's answers to the probes that are tried, computed once for all targets."""
+    return tuple(_ask(probe, eager) for probe in probes if not probe.left_out)
+
+
+def run_probes(
+    answers: Sequence[Answer],
+    artifact: Runner,
+    is_equal: Callable[[CaseResult], bool],
+    checks: Literal["default", "runtime-checks"] = "default",
+) -> tuple[Probe, ...]:
+    """Try the probes on an artifact.
+
+    Args:
+        answers: Eager's, from `eager_answers`.
+        artifact: Runs the artifact; any exception is a refusal.
+        is_equal: Whether a comparison with eager's outputs passes; loose, as wrong guards give wrong results, not
+            inexact ones.
+        checks: Whether AOTInductor's own checks are on.
+    """
+    return tuple(_probe(answer, _ask(answer.probe, artifact), is_equal, checks) for answer in answers)
+
+
+def _ask(probe: PlannedProbe, run: Runner) -> Answer:
+    call = probe.call()
+    try:
+        return Answer(probe=probe, leaves=run(call))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever is raised refuses the call
+        return Answer(probe=probe, refusal=first_line(error))
+
+
+def _probe(
+    eager: Answer,
+    artifact: Answer,
+    is_equal: Callable[[CaseResult], bool],
+    checks: Literal["default", "runtime-checks"],
+) -> Probe:
+    probe = eager.probe
+    answer, message = _verdict(eager, artifact, is_equal)
+    return Probe(
+        kind=probe.kind,
+        axis=probe.axis,
+        declared=probe.declared,
+        tried=probe.tried,
+        answer=answer,
+        message=message,
+        checks=checks,
+    )
+
+
+def _verdict(
+    eager: Answer, artifact: Answer, is_equal: Callable[[CaseResult], bool]
+) -> tuple[Literal["refused", "accepted-equal", "accepted-differs", "accepted-eager-refuses"], str]:
+    if artifact.refusal is not None:
+        return "refused", artifact.refusal
+    if eager.refusal is not None:
+        return "accepted-eager-refuses", f"eager refuses: {eager.refusal}"
+    result = compare_case(f"{eager.probe.kind} {eager.probe.axis}", eager.leaves, artifact.leaves)
+    return ("accepted-equal", "") if is_equal(result) else ("accepted-differs", difference(result))
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text; its class where there is none.
+
+    ONNX Runtime and others end it with a colon or the like and name the sizes on the second, which then belongs to it.
+    """
+    lines = [line.strip() for line in describe(error).splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    if len(lines) > 1 and text.endswith((":", "following indices")):
+        text = f"{text} {lines[1]}"
+    return text if len(text) <= MESSAGE_LENGTH else f"{text[: MESSAGE_LENGTH - 3]}..."
+
+
+def difference(result: CaseResult) -> str:
+    """How an artifact's answer differs from eager's, by its worst output."""
+    if result.structure is not None:
+        actual, expected = (
+            ", ".join(names) or "nothing" for names in (result.structure.actual, result.structure.expected)
+        )
+        return f"returned {actual}; eager returns {expected}"
+    if not result.outputs:
+        return "no output to compare"
+    worst = max(result.outputs, key=_severity)
+    place = f"output '{worst.output}': "
+    if _is_other_type(worst):
+        actual = f"{worst.actual_dtype}{list(worst.actual_shape)}"
+        return f"{place}{actual}; eager returns {worst.expected_dtype}{list(worst.expected_shape)}"
+    if worst.nonfinite_mismatched:
+        return (
+            f"{place}NaN or infinity at {worst.nonfinite_mismatched} of {worst.elements} elements where eager differs"
+        )
+    return f"{place}max |P-M| {worst.max_abs_diff:.1e} where max |M| is {worst.expected_max_abs:.1e}"
+
+
+def _severity(comparison: Comparison) -> tuple[bool, bool, float]:
+    relative = comparison.max_abs_diff / (comparison.expected_max_abs or 1.0)
+    return _is_other_type(comparison), comparison.nonfinite_mismatched > 0, relative
+
+
+def _is_other_type(comparison: Comparison) -> bool:
+    return (comparison.expected_dtype, comparison.expected_shape) != (comparison.actual_dtype, comparison.actual_shape)
