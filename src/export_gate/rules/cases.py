@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from export_gate.contract import GoldenSource, ModelContract, TargetName, Tolerance
 from export_gate.observation import CaseResult, Comparison, ModelObservation, TargetObservation
@@ -62,17 +64,26 @@ def golden_faults(contract: ModelContract, observation: ModelObservation) -> Ite
     """(output, faults of any kind) of eager against the goldens, the worst first."""
 
     def tolerance(case: str, dtype: str) -> Tolerance:
-        return resolve_golden_tolerance(contract, golden_source(contract, case), dtype)
+        return resolve_golden_tolerance(contract, golden_sources(contract, case), dtype)
 
     return faults_by_output(contract, observation, observation.golden, tolerance)
 
 
-def golden_source(contract: ModelContract, case: str) -> GoldenSource | None:
-    """The declared source of a golden case: the one whose file name the case carries, or the only one."""
+def golden_sources(contract: ModelContract, case: str) -> tuple[GoldenSource, ...]:
+    """The declared sources that the case may come from: those whose file its name `golden.<file>-<turn>` carries."""
+    name = GOLDEN_CASE.match(case)
     sources = contract.controls.golden
-    named = [source for source in sources if source.path.rsplit("/", 1)[-1].rsplit(".", 1)[0] in case]
-    candidates = named or sources
-    return candidates[0] if len(candidates) == 1 else None
+    stems = [PurePosixPath(source.path).stem for source in sources]
+    named = [s for s, stem in zip(sources, stems, strict=True) if name and _letters(stem) == _letters(name["file"])]
+    return tuple(named) or sources
+
+
+GOLDEN_CASE = re.compile(r"golden\.(?P<file>.+)-\d+(?:~\d+)?(?:@|$)")
+
+
+def _letters(text: str) -> str:
+    """Letters and digits alone: other characters are replaced in case names."""
+    return "".join(filter(str.isalnum, text))
 
 
 def faults_by_output(

@@ -78,8 +78,11 @@ def worst_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
 
 
 def lacks_axis_norms(comparison: Comparison, tolerance: Tolerance) -> bool:
-    """Whether the leaf has the tolerance axis but was observed without norms along it (judged again, say)."""
-    if tolerance.axis is None or comparison.per_axis or comparison.elements == 0:
+    """Whether norms along the tolerance axis would decide but were not observed (judged again, say).
+
+    A difference within atol alone passes at every index, and a leaf without that axis is judged as a whole.
+    """
+    if tolerance.axis is None or comparison.per_axis or comparison.max_abs_diff <= (tolerance.atol or 0.0):
         return False
     rank = len(comparison.expected_shape)
     return -rank <= tolerance.axis < rank

@@ -12,6 +12,8 @@ DATA_DEPENDENT = re.compile(r"data-dependent|GuardOnDataDependentSymNode|torch\.
 SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
 UNKNOWN_TYPE = re.compile(r"Found <class '([^']+)'> in (output|input), which is not a known type")
 
+TAKEN_NAME = re.compile(r"SympifyError: (?!SympifyError)(\w+)")
+
 CONSTANT = re.compile(r"^(\w+) = (\d+)$")
 MULTIPLE = re.compile(r"^(\w+) = (\d+)\*(\w+)$")
 BOUNDS = re.compile(r"^(\w+) = Dim\(['\"]\w+['\"](?:, min=(\d+))?(?:, max=(\d+))?\)$")
@@ -37,6 +39,12 @@ def export_advice(contract: ModelContract, failure: Failure) -> str:
     if ".numpy() is not supported" in text:
         return (
             f"Write the NumPy code{_at(failure)} with torch operators: torch.export cannot follow values out of torch."
+        )
+    taken = TAKEN_NAME.search(text)
+    if taken:
+        return (
+            f"Give dim '{taken.group(1)}' another name under `models.{contract.name}.dims`: torch reads dims as "
+            "formulas, in which sympy keeps some names (S, N, I, E, Q, O, C, pi) for itself."
         )
     return (
         f"Change the model so that torch.export can capture it{_at(failure)}; the details have the traceback. To see "
@@ -106,9 +114,8 @@ def _suggestion_advice(contract: ModelContract, line: str, lines: tuple[str, ...
         return [f"Set `{_key(contract, name)}.multiple-of` to {step}: the model needs it."]
     if bounds:
         name, low, high = bounds.groups()
-        is_helper = any(
-            re.match(rf"^\w+ = .*\b{re.escape(name)}\b", other.strip()) for other in lines if other.strip() != line
-        )
+        others = " ".join(other.partition("=")[2] for other in lines if other.strip() != line)
+        is_helper = not _is_declared(contract, name) and re.search(rf"\b{re.escape(name)}\b", others)
         return [] if is_helper else [_bounds_advice(contract, name, low, high)]
     if constant:
         name, value = constant.groups()

@@ -11,8 +11,8 @@ from export_gate.rules.wording import count, place
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
-    """Holds what was compared against what was planned; failures explain an absence with findings of their own."""
-    if observation.problem or observation.failure:
+    """Holds what was compared against what was planned; what explains an absence has a finding of its own."""
+    if observation.problem or observation.failure or observation.hygiene.scripted:
         return
     controls = observation.controls
     if not contract.targets:
@@ -22,6 +22,8 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
     else:
         names = _expected(observation, [member.name for member in controls.inputs])
         goldens = _expected(observation, [member.name for member in controls.inputs if member.group == "golden"])
+        if not names:
+            return  # contract-broken at every control input: there was nothing to export for
         for planned in contract.targets:
             yield from _check_target(contract, observation, planned.name, names)
         yield from _check_cases(contract, None, observation.golden, goldens)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from export_gate.contract import Dim, ModelContract, TargetName
@@ -14,6 +15,9 @@ from export_gate.rules.wording import count, first_line, place
 
 SMALLEST_SYMBOL = 2
 """torch.export's range analysis takes 0 and 1 apart, so a found minimum up to 2 says nothing against 0 or 1."""
+
+MULTIPLE_GUARD = re.compile(r"(?P<step>\d+) ?\* ?\((?P<size>\S+) ?// ?(?P=step)\) == (?P=size)")
+"""torch's guard of a size that must be a multiple, e.g. `4 * (x.size()[2] // 4) == x.size()[2]`."""
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
@@ -36,11 +40,11 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
 def is_narrowed(found: DimFound, dim: Dim) -> bool:
     """Whether the exported program's range of an axis leaves out declared sizes."""
     low, high = found.declared
-    # The axis is step * symbol + offset, where the symbol starts at `first`; found below is what symbol = 2 gives.
-    step = (high - low) // max(1, dim.max - dim.min) * dim.multiple_of
-    first = -(-dim.min // dim.multiple_of)
-    lowest = low + step * max(0, SMALLEST_SYMBOL - first)
-    return found.found[0] > lowest or found.found[1] < high
+    factor, step = (high - low) // max(1, dim.max - dim.min), dim.multiple_of
+    # torch has a symbol for the number of steps, which may begin at 2 where the contract begins at 0 or 1.
+    first, last = max(SMALLEST_SYMBOL, -(-dim.min // step)), dim.max // step
+    lowest, highest = low + factor * (first * step - dim.min), low + factor * (last * step - dim.min)
+    return found.found[0] > lowest or found.found[1] < highest
 
 
 def _refused_probes(contract: ModelContract, observation: ModelObservation, target: TargetName) -> list[Probe]:
@@ -68,7 +72,7 @@ def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: l
             f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges{further}: "
             f"{first_line(first.failure.message)}"
         ),
-        hint=_hint(contract),
+        hint=_multiple_hint(contract, first.failure.message) or _hint(contract),
         occurrences=total,
         details=(
             *failure_details(first.failure),
@@ -125,6 +129,16 @@ def _hint(contract: ModelContract) -> str:
         f"Narrow `models.{contract.name}.dims` to the sizes that the artifact takes, give a size of its own an export "
         "with `separate`, or find what in the model fixes or bounds the size (a written-out number, a size check, a "
         "convolution that narrows the range while compiling)."
+    )
+
+
+def _multiple_hint(contract: ModelContract, message: str) -> str | None:
+    multiple = MULTIPLE_GUARD.search(message)
+    if multiple is None:
+        return None
+    return (
+        f"The artifact takes multiples of {multiple['step']} of {multiple['size']} only: set `multiple-of` of that "
+        f"dim in `models.{contract.name}.dims` to {multiple['step']}, or pad the size in the model."
     )
 
 

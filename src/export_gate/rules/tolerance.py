@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from export_gate.contract import GoldenSource, ModelContract, TargetName, Tolerance
 
 # Source: the protocol of section 3 of the design for float32; unit roundoff with a small factor for the rest.
@@ -39,10 +41,18 @@ def resolve_tolerance(contract: ModelContract, target: TargetName, dtype: str) -
     return _layered(declared, contract.tolerance, table, dtype)
 
 
-def resolve_golden_tolerance(contract: ModelContract, source: GoldenSource | None, dtype: str) -> Tolerance:
-    """The source's declaration over the model's over ONNX's default: goldens may come from another CPU."""
-    declared = Tolerance() if source is None else source.tolerance
-    return _layered(declared, contract.tolerance, OTHER_KERNELS, dtype)
+def resolve_golden_tolerance(contract: ModelContract, sources: Sequence[GoldenSource], dtype: str) -> Tolerance:
+    """The source's declaration over the model's over ONNX's default: goldens may come from another CPU.
+
+    Of several possible sources (files of one name) the strictest bounds hold.
+    """
+    declared = [source.tolerance for source in sources] or [Tolerance()]
+    resolved = [_layered(tolerance, contract.tolerance, OTHER_KERNELS, dtype) for tolerance in declared]
+    return Tolerance(
+        atol=min(found.atol or 0.0 for found in resolved),
+        rtol=min(found.rtol or 0.0 for found in resolved),
+        axis=resolved[0].axis,
+    )
 
 
 def _layered(first: Tolerance, second: Tolerance, table: dict[str, tuple[float, float]], dtype: str) -> Tolerance:

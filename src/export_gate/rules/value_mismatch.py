@@ -40,7 +40,8 @@ def _hint(model: str, target: TargetName, faults: Sequence[Fault]) -> str:
     if lacks_axis_norms(worst, faults[0].tolerance):
         return "Verify again with this tolerance: norms for each index are taken while comparing, not afterwards."
     values = f"eager {exact(worst.expected_at)}, {target} {exact(worst.actual_at)}"
-    return f"The largest difference is at {index(worst.where)}: {values}. {_usual_cause(faults[0])} {_accept(model, target, faults)}"
+    where = f"The largest difference is at {index(worst.where)}: {values}."
+    return f"{where} {_usual_cause(faults[0])} {_accept(model, target, faults)}"
 
 
 def _usual_cause(fault: Fault) -> str:

@@ -161,7 +161,7 @@ GOLDEN_CONTRACT = contract(controls=Controls(golden=(GoldenSource(path="data/gol
 
 def golden(*outputs: Comparison) -> ModelObservation:
     """A model with one golden, compared as `outputs` say."""
-    name = "golden-0"
+    name = "golden.golden-1@batch=2"
     members = (ControlInput(name=name, family="golden", group="golden"),)
     controls = ControlSetObservation(sha256="0" * 64, inputs=members)
     return observed(
@@ -419,6 +419,13 @@ SAMPLES: dict[str, Sample] = {
             broken=(PromiseBroken(case=CASES[0], message="output 'logits' is float64, declared float32"),),
         )
     ),
+    "contract-broken-everywhere": Sample(
+        replace(
+            observed(broken=tuple(PromiseBroken(case=name, message="IndexError: index 3") for name in CASES)),
+            targets=(),
+        )
+    ),
+    "torchscript-model-alone": Sample(ModelObservation(model="glyph-head", hygiene=HygieneObservation(scripted=True))),
     "nondeterministic-model-shape": Sample(
         hygiene(
             repeats=2,
@@ -442,11 +449,13 @@ SAMPLES: dict[str, Sample] = {
     "golden-mismatch-structure": Sample(
         replace(
             golden(),
-            golden=(CaseResult(case="golden-0", structure=Structure(expected=("a", "b"), actual=("a",))),),
+            golden=(
+                CaseResult(case="golden.golden-1@batch=2", structure=Structure(expected=("a", "b"), actual=("a",))),
+            ),
         ),
         GOLDEN_CONTRACT,
     ),
-    "golden-mismatch-failure": Sample(replace(golden(), golden=(failed("golden-0"),)), GOLDEN_CONTRACT),
+    "golden-mismatch-failure": Sample(replace(golden(), golden=(failed("golden.golden-1@batch=2"),)), GOLDEN_CONTRACT),
     **{
         f"worker-died-{ending.lower().replace(' ', '-')}": Sample(
             observed(ended("run", "died", type=ending, message="", trace=""), printed="loading\nlast words")
@@ -499,6 +508,18 @@ SAMPLES: dict[str, Sample] = {
         )
     ),
     "range-narrowed-auto": Sample(observed(dims=(dim_found((2, 15)),)), contract(dims=(replace(BATCH, mode="auto"),))),
+    "range-narrowed-multiple": on(
+        Pt2Target(),
+        target(failed(message="Guard failed: 4 * (x.size()[2] // 4) == x.size()[2]"), name="pt2"),
+    ),
+    "range-narrowed-nearly-by-steps": Sample(
+        observed(dims=(DimFound(axis="x[2]", dim="side", declared=(8, 60), found=(16, 56)),)),
+        contract(dims=(BATCH, replace(SIDE, max=60))),
+    ),
+    "range-narrowed-nearly-derived": Sample(
+        observed(dims=(DimFound(axis="x[1]", dim="batch", declared=(3, 33), found=(5, 33)),)),
+        contract(dims=(replace(BATCH, min=1),)),
+    ),
     "run-failed-guards": Sample(observed(ended("guards"))),
     "nothing-compared-controls": Sample(observed(controls=None)),
     "nothing-compared-no-target": Sample(observed(), contract(targets=())),
@@ -543,7 +564,9 @@ SAMPLES: dict[str, Sample] = {
         ),
         contract(tolerance=Tolerance(axis=1)),
     ),
-    "value-mismatch-axis-unobserved": Sample(observed(), contract(tolerance=Tolerance(axis=1))),
+    "value-mismatch-axis-unobserved": Sample(
+        observed(target(case(CASES[0], leaf(max_abs_diff=1.1e-5)))), contract(tolerance=Tolerance(axis=1))
+    ),
     "guard-missing-many": on(
         Pt2Target(),
         target(

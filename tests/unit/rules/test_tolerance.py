@@ -5,6 +5,7 @@ from rule_samples import contract
 
 from export_gate.contract import (
     AotiTarget,
+    Controls,
     ExportedProgramTarget,
     GoldenSource,
     OnnxTarget,
@@ -12,6 +13,7 @@ from export_gate.contract import (
     TargetName,
     Tolerance,
 )
+from export_gate.rules.cases import golden_sources
 from export_gate.rules.tolerance import resolve_golden_tolerance, resolve_tolerance
 
 # The design's table, written out once more: a change of a default must be made twice, on purpose.
@@ -77,7 +79,33 @@ def test_goldens_take_their_own_tolerance_then_the_models_then_that_of_onnx():
     source = GoldenSource(path="golden.npz", tolerance=Tolerance(atol=1e-3))
     declared = contract(tolerance=Tolerance(rtol=2e-3), targets=(Pt2Target(),))
 
-    assert resolve_golden_tolerance(contract(targets=(Pt2Target(),)), None, "float32") == Tolerance(
-        atol=1e-5, rtol=1e-5
-    )
-    assert resolve_golden_tolerance(declared, source, "float32") == Tolerance(atol=1e-3, rtol=2e-3)
+    assert resolve_golden_tolerance(contract(), [], "float32") == Tolerance(atol=1e-5, rtol=1e-5)
+    assert resolve_golden_tolerance(declared, [source], "float32") == Tolerance(atol=1e-3, rtol=2e-3)
+
+
+def test_of_several_possible_goldens_the_strictest_tolerance_holds():
+    """Two files of one name cannot loosen each other."""
+    sources = [
+        GoldenSource(path="a/golden.npz", tolerance=Tolerance(atol=1e-3, rtol=0.0)),
+        GoldenSource(path="b/golden.npz", tolerance=Tolerance(atol=0.0, rtol=1e-3)),
+    ]
+
+    assert resolve_golden_tolerance(contract(), sources, "float32") == Tolerance(atol=0.0, rtol=0.0)
+
+
+@pytest.mark.parametrize(
+    ("case", "expected"),
+    [
+        ("golden.old run-3@batch=2", ["data/old run.npz"]),
+        ("golden.old-run-3", ["data/old run.npz"]),
+        ("golden.golden-1~2", ["data/golden.npz"]),
+        ("golden.golden-12-1", ["data/golden-12.pt"]),
+        ("golden.other-1", ["data/golden.npz", "data/golden-12.pt", "data/old run.npz"]),
+    ],
+)
+def test_a_golden_case_is_judged_by_its_own_source(case: str, expected: list[str]):
+    """The file in a case's name says which tolerance holds."""
+    paths = ("data/golden.npz", "data/golden-12.pt", "data/old run.npz")
+    model = contract(controls=Controls(golden=tuple(GoldenSource(path=path) for path in paths)))
+
+    assert [source.path for source in golden_sources(model, case)] == expected

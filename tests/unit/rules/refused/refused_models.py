@@ -1,0 +1,114 @@
+"""Models that torch.export or the ONNX converter refuses, in a folder of their own that stands for a project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate, max_pool2d
+
+
+class Branch(nn.Module):
+    """Takes a branch on values."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[n] -> float32[n]."""
+        if x.sum() > 0:
+            return x + 1
+        return x - 1
+
+
+class Item(nn.Module):
+    """Reads a size from values."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[n] -> float32[m]."""
+        return x[: int(x.sum().item())]
+
+
+class WrittenOut(nn.Module):
+    """Has the batch size in its code."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[4, n] -> float32[4, n]."""
+        return x.reshape(4, -1)
+
+
+class Identity(nn.Module):
+    """Works at every size."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[...] -> float32[...]."""
+        return x + 1
+
+
+class Even(nn.Module):
+    """Halves and doubles a height, which must be even."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[n, c, 2*h, w] -> float32[n, c, 2*h, w]."""
+        return interpolate(max_pool2d(x, 2), scale_factor=2) + x
+
+
+class Add(nn.Module):
+    """Adds inputs of one shape."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """float32[n], float32[n] -> float32[n]."""
+        return x + y
+
+
+class Twice(nn.Module):
+    """Takes a second input twice as long as the first."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """float32[n, c], float32[2*n, c] -> float32[2*n, c]."""
+        return torch.cat([x, x]) + y
+
+
+class Longer(nn.Module):
+    """Takes a first input one longer than the second."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        """float32[n, t+1], float32[n, t] -> float32[n, t]."""
+        return x[:, 1:] + y
+
+
+class Split(nn.Module):
+    """Takes a branch on a size."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[n, c] -> float32[n, c]."""
+        return x * 2 if x.shape[0] > 4 else x * 3
+
+
+@dataclass
+class Scores:
+    """An output class that torch does not know."""
+
+    logits: Tensor
+
+
+class Unregistered(nn.Module):
+    """Returns a dataclass."""
+
+    def forward(self, x: Tensor) -> Scores:
+        """float32[n] -> float32[n]."""
+        return Scores(x)
+
+
+class Numpy(nn.Module):
+    """Leaves torch on the way."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[n] -> float32[n]."""
+        return torch.from_numpy(x.numpy() * 2)
+
+
+class Bessel(nn.Module):
+    """Uses an operator without ONNX translation."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[n] -> float32[n]."""
+        return torch.special.bessel_j0(x)

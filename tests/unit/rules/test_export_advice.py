@@ -1,0 +1,226 @@
+"""Advice on messages that torch really gives: each test exports a tiny model that torch refuses."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rule_samples import contract
+from torch.export import Dim as TorchDim
+
+from export_gate.contract import Dim
+from export_gate.observation import Failure, ModelObservation, TargetObservation
+from export_gate.rules.conversion_failed import check as check_conversion
+from export_gate.rules.export_advice import export_advice
+from export_gate.rules.export_failed import essence
+from export_gate.worker.failures import failure_of
+
+PROJECT = Path(__file__).parent / "refused"
+
+
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The user's project, imported as the worker imports it."""
+    monkeypatch.syspath_prepend(str(PROJECT))
+    import refused_models
+
+    yield refused_models
+    sys.modules.pop("refused_models")
+
+
+def _refusal(model: torch.nn.Module, *args: torch.Tensor, **shapes: Any) -> Failure:
+    with pytest.raises(Exception) as caught:
+        torch.export.export(model, args, dynamic_shapes=shapes or None)
+    return failure_of(caught.value, "export", [PROJECT])
+
+
+def _advice(failure: Failure, *dims: Dim) -> str:
+    return export_advice(contract(dims=dims), failure)
+
+
+def _line(failure: Failure) -> str:
+    assert failure.source is not None
+    return f"{failure.source.path}:{failure.source.line} `{failure.source.text}`"
+
+
+def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):
+    """The user's own line, and the two ways to write it."""
+    failure = _refusal(models.Branch(), torch.ones(4))
+
+    assert "if x.sum() > 0:" in _line(failure)
+    assert _advice(failure) == (
+        f"The branch at {_line(failure)} depends on a tensor's values, and an exported program holds both sides or "
+        "none: write it as `torch.where(condition, a, b)` for elementwise choices or `torch.cond(condition, f, g, "
+        "operands)` for whole branches; where only one side can happen, promise it with `torch._check(condition)`."
+    )
+
+
+def test_a_size_read_from_values_is_answered_with_checks(models: Any):
+    """`.item()` in a size has a remedy of its own."""
+    failure = _refusal(models.Item(), torch.ones(4))
+
+    assert "int(x.sum().item())" in _line(failure)
+    assert _advice(failure) == (
+        f"A size or index is read from a tensor's values at {_line(failure)}. Compute it from shapes instead, or keep "
+        "it a tensor (masking, torch.gather); where it must be read, use `.item()` and bound it with "
+        "`torch._check(n >= 0)` and `torch._check(n <= limit)`."
+    )
+
+
+def test_a_specialized_dim_names_the_size_and_how_to_declare_it(models: Any):
+    """A number written into the model is named as the cause, the static dim as the way out."""
+    failure = _refusal(models.WrittenOut(), torch.ones(4, 3), x={0: TorchDim("batch", min=2, max=8)})
+
+    assert essence(failure).startswith("You marked batch as dynamic but your code specialized it to be a constant (4).")
+    assert _advice(failure, Dim(name="batch", min=2, max=8)) == (
+        "The model's code works for size 4 of 'batch' only: look for a written-out number (reshape, view, expand, a "
+        "buffer of that size), an `int(...)` of a size, or another input whose axis is declared constant. If the size "
+        "is meant to be fixed, declare `models.glyph-head.dims.batch: {mode: static, min: 4, max: 4}`."
+    )
+
+
+def test_a_reference_size_of_one_is_the_configs_matter(models: Any):
+    """Size 1 is a constant to torch whatever the model does."""
+    failure = _refusal(models.Identity(), torch.ones(1, 3), x={0: TorchDim("batch", min=1, max=8)})
+
+    assert _advice(failure, Dim(name="batch", min=1, max=8)) == (
+        "The reference input has size 1 in 'batch', which torch.export always takes for a constant: set "
+        "`models.glyph-head.dims.batch.example` to 2 or more, and verify size 1 with "
+        "`models.glyph-head.dims.batch.separate: [1]`."
+    )
+
+
+def test_a_size_that_must_be_even_is_answered_with_multiple_of(models: Any):
+    """What torch calls `H = 2*_H` is `multiple-of: 2` in the config."""
+    failure = _refusal(models.Even(), torch.ones(2, 3, 8, 8), x={2: TorchDim("H", min=4, max=64)})
+
+    assert failure.suggestions == ("_H = Dim('_H', max=32)", "H = 2*_H")
+    assert _advice(failure, Dim(name="H", min=4, max=64)) == (
+        "Set `models.glyph-head.dims.H.multiple-of` to 2: the model needs it."
+    )
+
+
+def test_sizes_that_must_be_equal_are_one_dim(models: Any):
+    """Two names for one size are answered with one name."""
+    shapes = {"x": {0: TorchDim("a", max=8)}, "y": {0: TorchDim("b", max=8)}}
+    failure = _refusal(models.Add(), torch.ones(4, 3), torch.ones(4, 3), **shapes)
+
+    assert _advice(failure, Dim(name="a", min=1, max=8), Dim(name="b", min=1, max=8)) == (
+        "Use one dim for both axes: write 'a' wherever a shape under `inputs` has 'b'."
+    )
+
+
+def test_a_size_twice_another_is_written_as_an_expression(models: Any):
+    """What torch calls `b = 2*a` is the shape `2*a` in the config, with the range that fits both."""
+    shapes = {"x": {0: TorchDim("a", max=64)}, "y": {0: TorchDim("b", max=64)}}
+    failure = _refusal(models.Twice(), torch.ones(4, 3), torch.ones(8, 3), **shapes)
+
+    assert _advice(failure, Dim(name="a", min=1, max=64), Dim(name="b", min=1, max=64)) == (
+        "Set `max` to 32 in `models.glyph-head.dims.a`, the range that the exported code path covers; or remove the "
+        "size check that splits the range from the model. "
+        "Write \"2*a\" wherever a shape under `inputs` has 'b': the model ties these sizes together."
+    )
+
+
+def test_a_size_one_longer_than_another_is_written_as_an_expression(models: Any):
+    """What torch calls `a = b + 1` is the shape `b+1` in the config."""
+    shapes = {"x": {1: TorchDim("a", min=3, max=9)}, "y": {1: TorchDim("b", min=2, max=8)}}
+    failure = _refusal(models.Longer(), torch.ones(3, 6), torch.ones(3, 5), **shapes)
+
+    assert _advice(failure, Dim(name="a", min=3, max=9), Dim(name="b", min=2, max=8)) == (
+        "Write \"b+1\" wherever a shape under `inputs` has 'a': the model ties these sizes together."
+    )
+
+
+def test_a_range_that_is_split_by_a_branch_names_the_part_that_was_exported(models: Any):
+    """A check on a size in forward leaves one side of the range."""
+    failure = _refusal(models.Split(), torch.ones(6, 3), x={0: TorchDim("batch", min=2, max=8)})
+
+    assert _advice(failure, Dim(name="batch", min=2, max=8)) == (
+        "Set `min` to 5 and `max` to 8 in `models.glyph-head.dims.batch`, the range that the exported code path "
+        "covers; or remove the size check that splits the range from the model."
+    )
+
+
+def test_a_dim_with_a_name_of_sympy_is_renamed(models: Any):
+    """Torch reads dims as formulas, in which S and some other letters are taken."""
+    shapes = {"x": {1: TorchDim("T", min=3, max=9)}, "y": {1: TorchDim("S", min=2, max=8)}}
+    failure = _refusal(models.Longer(), torch.ones(3, 6), torch.ones(3, 5), **shapes)
+
+    assert failure.type == "SympifyError"
+    assert _advice(failure, Dim(name="T", min=1, max=8), Dim(name="S", min=1, max=8)) == (
+        "Give dim 'S' another name under `models.glyph-head.dims`: torch reads dims as formulas, in which sympy keeps "
+        "some names (S, N, I, E, Q, O, C, pi) for itself."
+    )
+
+
+def test_an_unknown_output_class_is_answered_with_its_registration(models: Any):
+    """A dataclass can be registered, or returned as a tuple."""
+    assert _advice(_refusal(models.Unregistered(), torch.ones(3))) == (
+        "Return a tensor, or a tuple, list or dict of tensors, instead of Scores; or register the class in the module "
+        "that defines it: `torch.export.register_dataclass(Scores)` for a dataclass, "
+        "`torch.utils._pytree.register_pytree_node(Scores, ...)` for any other."
+    )
+
+
+def test_numpy_in_forward_is_named(models: Any):
+    """Torch cannot follow values into NumPy."""
+    failure = _refusal(models.Numpy(), torch.ones(3))
+
+    assert _advice(failure) == (
+        f"Write the NumPy code at {_line(failure)} with torch operators: torch.export cannot follow values out of "
+        "torch."
+    )
+
+
+SUGGESTIONS = {
+    "batch = 4": "Declare `models.glyph-head.dims.batch: {mode: static, min: 4, max: 4}`: the model fixes it.",
+    "batch = 2*_k + 1": (
+        "Declare '_k' under `models.glyph-head.dims` and write \"2*_k+1\" wherever a shape under `inputs` has 'batch': "
+        "the model ties these sizes together."
+    ),
+    "_side = 2*__side": "Set `models.glyph-head.dims.side.multiple-of` to 16: the model needs it.",
+    "_side = Dim('_side', max=4)": (
+        "Set `max` to 32 in `models.glyph-head.dims.side`, the range that the exported code path covers; or remove the "
+        "size check that splits the range from the model."
+    ),
+    "something new": (
+        "Bring `models.glyph-head.dims` and the shapes under `inputs` in line with what the model's code demands; the "
+        "details have torch's message."
+    ),
+}
+
+
+@pytest.mark.parametrize(("suggestion", "advice"), SUGGESTIONS.items())
+def test_rarer_suggestions_of_torch(suggestion: str, advice: str):
+    """Every form of torch's suggested fixes is said in the config's words, an unknown one not guessed at."""
+    message = "Constraints violated (batch)!"
+    failure = Failure(stage="export", kind="exception", type="UserError", message=message, suggestions=(suggestion,))
+    dims = (Dim(name="batch", min=2, max=16), Dim(name="side", min=8, max=64, multiple_of=8))
+
+    assert _advice(failure, *dims) == advice
+
+
+def test_suggestions_are_found_in_the_message_too():
+    """Results of a worker that did not split torch's message are judged alike."""
+    message = "Constraints violated (B)!\nSuggested fixes:\n  batch = 4\n\nThe error above occurred when ..."
+    failure = Failure(stage="export", kind="exception", type="UserError", message=message)
+
+    assert _advice(failure, Dim(name="batch", min=2, max=16)) == SUGGESTIONS["batch = 4"]
+
+
+@pytest.mark.slow
+def test_an_operator_without_translation_is_named(models: Any):
+    """The report says which operator, not in which step of the converter."""
+    program = torch.export.export(models.Bessel(), (torch.ones(4, 3),))
+    with pytest.raises(Exception) as caught:
+        torch.onnx.export(program, dynamo=True, verbose=False)
+    failure = failure_of(caught.value, "convert", [PROJECT])
+    observation = ModelObservation(model="glyph-head", targets=(TargetObservation(target="onnx", failure=failure),))
+
+    (finding,) = check_conversion(contract(), observation)
+
+    assert "operator prims.bessel_j0 has no ONNX translation" in finding.message

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rule_samples import FAR, SAMPLES, case, contract, hygiene, leaf, observed, run, target
+
+from export_gate.codec import decode, encode
+from export_gate.contract import OnnxTarget, Pt2Target, Tolerance
+from export_gate.observation import HygieneObservation, ModelObservation, Problem, RunObservation
+from export_gate.rules.judge import Judgement, ModelSummary, TargetSummary, judge
+
+MISTAKE = Problem(message="factory 'x:y': no module named 'x'", hint="Set `pythonpath`.")
+
+
+def _named(observation: ModelObservation, name: str) -> ModelObservation:
+    return replace(observation, model=name)
+
+
+def test_a_model_that_agrees_everywhere_is_verified():
+    """Green means that every planned target was compared and nothing was found."""
+    judgement = judge([contract()], run(observed()))
+
+    assert judgement.verdict == "verified"
+    assert judgement.exit_code == 0
+    assert judgement.findings == ()
+
+
+def test_nothing_to_check_is_verified():
+    """No planned model is no violation, even if no worker was started."""
+    assert judge([], RunObservation()).verdict == "verified"
+
+
+@pytest.mark.parametrize(
+    ("models", "verdict", "exit_code"),
+    [
+        (("good",), "verified", 0),
+        (("good", "bad"), "violations", 1),
+        (("good", "bad", "mistaken"), "problem", 2),
+        (("good", "bad", "mistaken", "absent"), "broken", 3),
+        (("mistaken", "good"), "problem", 2),
+    ],
+)
+def test_the_worst_model_decides(models: tuple[str, ...], verdict: str, exit_code: int):
+    """Broken outweighs a user's mistake, which outweighs violations."""
+    seen = {
+        "good": observed(),
+        "bad": hygiene(scripted=True),
+        "mistaken": ModelObservation(model="", problem=MISTAKE),
+    }
+    contracts = [contract(name=name) for name in models]
+
+    judgement = judge(contracts, run(*(_named(seen[name], name) for name in models if name in seen)))
+
+    assert judgement.verdict == verdict
+    assert judgement.exit_code == exit_code
+
+
+def test_without_an_environment_the_gate_is_broken():
+    """A worker that did not come up verifies nothing, whatever was recorded."""
+    assert judge([contract()], RunObservation(models=(observed(),))).verdict == "broken"
+
+
+def test_a_model_with_a_problem_has_no_findings_of_its_own():
+    """What could not be checked is not reported as a broken promise."""
+    judgement = judge([contract()], run(ModelObservation(model="glyph-head", problem=MISTAKE)))
+
+    assert judgement.findings == ()
+    assert judgement.models[0].verdict == "problem"
+
+
+def test_warnings_and_notes_do_not_fail():
+    """Only violations change the exit code."""
+    assert judge([contract()], run(SAMPLES["guard-missing-warning"].observation)).verdict == "verified"
+    assert judge([contract()], run(SAMPLES["range-undeclared"].observation)).verdict == "verified"
+
+
+def test_both_observations_of_a_model_count():
+    """Merged results of one model cannot hide a violation behind a good one."""
+    assert judge([contract()], run(observed(), hygiene(scripted=True))).verdict == "violations"
+
+
+def test_causes_come_before_effects_and_the_worst_ratio_first():
+    """A reader meets what explains the rest first, then the largest excess."""
+    model = contract(targets=(OnnxTarget(), Pt2Target()))
+    observation = observed(
+        target(case("normal-1@batch=2", leaf(**FAR))),
+        target(case("normal-1@batch=2", leaf(**FAR)), name="pt2"),
+        hygiene=HygieneObservation(nondeterministic=(leaf(max_abs_diff=0.5),), repeats=2),
+    )
+
+    found = judge([model], run(observation)).findings
+
+    assert [(finding.rule, finding.target) for finding in found] == [
+        ("nondeterministic-model", None),
+        ("value-mismatch", "pt2"),  # the same difference against a bound ten times smaller
+        ("value-mismatch", "onnx"),
+    ]
+
+
+def test_violations_come_before_warnings_and_notes():
+    """What fails the check is on top."""
+    observations = [
+        _named(SAMPLES[name].observation, name)
+        for name in ("range-undeclared", "guard-missing-warning", "value-mismatch")
+    ]
+
+    found = judge([contract(name=o.model) for o in observations], run(*observations)).findings
+
+    assert [finding.severity for finding in found] == ["violation", "warning", "note"]
+
+
+@given(seed=st.integers(0, 1000))
+@settings(max_examples=20, deadline=None)
+def test_the_order_of_findings_does_not_depend_on_the_order_of_observations(seed: int):
+    """The same run reads the same, whichever worker finished first."""
+    observations = [_named(sample.observation, name) for name, sample in SAMPLES.items()]
+    contracts = [replace(sample.contract, name=name) for name, sample in SAMPLES.items()]
+    shuffled = random.Random(seed).sample(observations, len(observations))
+
+    assert judge(contracts, run(*shuffled)) == judge(contracts, run(*observations))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_one_finding_for_each_rule_target_and_output(name: str):
+    """Many cases of one kind are one finding with a count."""
+    sample = SAMPLES[name]
+
+    found = judge([sample.contract], run(sample.observation)).findings
+
+    keys = [(f.rule, f.severity, f.target, f.output) for f in found]
+    assert len(set(keys)) == len(keys)
+
+
+def test_results_can_be_judged_again_with_another_tolerance():
+    """A verdict is a function of contract and observations, which survive their way through JSON."""
+    recorded = json.loads(json.dumps(encode(run(SAMPLES["value-mismatch"].observation))))
+    again = decode(RunObservation, recorded)
+
+    assert judge([contract()], again).verdict == "violations"
+    assert judge([contract(tolerance=Tolerance(atol=3.1e-3))], again).verdict == "verified"
+
+
+def test_summary_of_models_and_targets():
+    """The table of a report: what was compared, how close it came, and what was found."""
+    model = contract(targets=(OnnxTarget(), Pt2Target()))
+    observation = observed(target(), target(case("normal-1@batch=2", leaf(**FAR)), name="pt2"))
+
+    (summary,) = judge([model], run(observation)).models
+
+    assert summary == ModelSummary(
+        model="glyph-head",
+        verdict="violations",
+        violations=1,
+        targets=(
+            TargetSummary(
+                target="onnx", verdict="verified", cases=2, elements=12, worst_ratio=pytest.approx(1e-7 / 3.4e-5)
+            ),
+            TargetSummary(
+                target="pt2",
+                verdict="violations",
+                violations=1,
+                cases=2,
+                elements=12,
+                worst_ratio=pytest.approx(3.1e-3 / 3.4e-6),
+            ),
+        ),
+    )
+
+
+def test_targets_that_were_not_reached_are_not_verified():
+    """A model that ended early shows no green target."""
+    (summary,) = judge([contract()], run(SAMPLES["export-failed"].observation)).models
+
+    assert [found.verdict for found in summary.targets] == ["not-reached"]
+
+
+def test_a_failed_target_is_red_though_its_finding_is_the_models():
+    """A failed separate export makes its target red in the table."""
+    sample = SAMPLES["export-failed-separate"]
+
+    (summary,) = judge([sample.contract], run(sample.observation)).models
+
+    assert [found.verdict for found in summary.targets] == ["violations"]
+
+
+def test_a_judgement_survives_its_way_through_json():
+    """Reports and merged shards read what one run wrote."""
+    judgement = judge([contract()], run(SAMPLES["value-mismatch-nan"].observation))
+
+    encoded = json.dumps(encode(judgement), allow_nan=False)
+
+    assert encode(decode(Judgement, json.loads(encoded))) == encode(judgement)
+
+
+def test_counts_by_severity():
+    """The report's headline counts come from the findings."""
+    judgement = judge([contract()], run(SAMPLES["nondeterministic-model-and-values"].observation))
+
+    assert [judgement.count(severity) for severity in ("violation", "warning", "note")] == [2, 0, 0]
