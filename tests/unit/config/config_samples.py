@@ -1,8 +1,16 @@
-"""Snippets of configs from `messages/`, put into the config they belong to."""
+"""Configs to read: snippets from `messages/` in the config they belong to, and the documented ones."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+import pytest
+
+from export_gate.config import Config, load_config
+from export_gate.errors import UserError
+
+DOCS = Path(__file__).parents[3] / "docs" / "config.md"
 
 MESSAGES = Path(__file__).parent / "messages"
 
@@ -40,3 +48,27 @@ def samples(name: str) -> list[tuple[str, str]]:
     blocks = (MESSAGES / f"{name}.txt").read_text(encoding="utf-8").strip("\n").split("\n\n")
     snippets = ["\n".join(line for line in block.split("\n") if not line.startswith("=> ")) for block in blocks]
     return [(snippet, TEMPLATES[name](snippet)) for snippet in snippets]
+
+
+def documented_configs() -> list[str]:
+    """The small and the full example of docs/config.md."""
+    return re.findall(r"```yaml\n(version:.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+
+
+class Project:
+    """The folder of a config."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def load(self, text: str | bytes) -> Config:
+        """The config with this text."""
+        path = self.folder / "export-gate.yml"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return load_config(Path("export-gate.yml"))
+
+    def mistakes(self, text: str | bytes) -> list[str]:
+        """The lines that the user sees for a config with this text."""
+        with pytest.raises(UserError) as caught:
+            self.load(text)
+        return str(caught.value).splitlines()

@@ -1,4 +1,4 @@
-"""What the user reads: each file of `messages/` holds snippets of a config, each followed by its messages after `=>`."""
+"""What the user reads: `messages/` holds snippets of configs, each followed by its messages after `=>`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from config_samples import MESSAGES, TEMPLATES, Project, samples
 
-from config_samples import MESSAGES, TEMPLATES, samples
+from export_gate.config import load_config
+from export_gate.errors import UserError
 
 SYNTAX = pytest.param(
     "syntax", marks=pytest.mark.skipif(not yaml.__with_libyaml__, reason="PyYAML without libyaml words these otherwise")
@@ -16,7 +18,7 @@ SYNTAX = pytest.param(
 
 
 @pytest.mark.parametrize("name", [*(name for name in TEMPLATES if name != "syntax"), SYNTAX])
-def test_each_mistake_has_its_message(name, project):
+def test_each_mistake_has_its_message(name: str, project: Project):
     """Every mistake is named with its place, its key, what was expected, what was found, and often the next step."""
     path = MESSAGES / f"{name}.txt"
     found = "\n\n".join(
@@ -28,7 +30,7 @@ def test_each_mistake_has_its_message(name, project):
     assert found + "\n" == path.read_text(encoding="utf-8")
 
 
-def test_all_mistakes_are_listed_at_once_by_place(project):
+def test_all_mistakes_are_listed_at_once_by_place(project: Project):
     """One run tells everything that is wrong, from the top of the file to its end."""
     text = """\
 version: 2
@@ -47,18 +49,26 @@ models:
     unused = "expected a dim that an input's shape names"
     assert project.mistakes(text) == [
         "export-gate.yml:1:10: version: expected 1, the only version that this export-gate reads, got 2",
-        "export-gate.yml:2:21: defaults.timeout: expected a time above 0 and up to 168h such as 90s, 10m or 1h30m, "
-        "or a number of seconds, got 'soon'",
+        (
+            "export-gate.yml:2:21: defaults.timeout: expected a time above 0 and up to 168h such as 90s, 10m or 1h30m, "
+            "or a number of seconds, got 'soon'"
+        ),
         "export-gate.yml:5:14: models.m.factory: expected module:attribute or path/to/file.py:attribute, got 'make'",
         f"export-gate.yml:6:12: models.m.dims.n: {unused}, got 'n'; use it in a shape or remove it",
         f"export-gate.yml:6:25: models.m.dims.side: {unused}, got 'side'; use it in a shape or remove it",
-        f"export-gate.yml:8:18: models.m.inputs.x.dtype: expected one of {dtypes}, got 'float33'; "
-        "did you mean 'float32'?",
-        "export-gate.yml:8:35: models.m.inputs.x.shape[0]: expected a dim that the model declares (n, side), got 'm'; "
-        "declare it under dims",
+        (
+            f"export-gate.yml:8:18: models.m.inputs.x.dtype: expected one of {dtypes}, got 'float33'; "
+            "did you mean 'float32'?"
+        ),
+        (
+            "export-gate.yml:8:35: models.m.inputs.x.shape[0]: expected a dim that the model declares (n, side), got 'm'; "
+            "declare it under dims"
+        ),
         "export-gate.yml:9:28: models.m.controls.sizes.n[0]: expected a size within n's min and max, 1 to 8, got 9",
-        f"export-gate.yml:10:5: models.m.tolerances: expected one of the keys {keys}, got 'tolerances'; "
-        "did you mean 'tolerance'?",
+        (
+            f"export-gate.yml:10:5: models.m.tolerances: expected one of the keys {keys}, got 'tolerances'; "
+            "did you mean 'tolerance'?"
+        ),
     ]
 
 
@@ -83,16 +93,13 @@ models:
     ],
     ids=["empty", "bom", "utf-16", "latin-1", "binary", "too-large"],
 )
-def test_a_file_that_is_no_text_is_one_sentence(content, message, project):
+def test_a_file_that_is_no_text_is_one_sentence(content: bytes, message: str, project: Project):
     """A file that cannot hold a config at all is refused in one sentence."""
     assert project.mistakes(content) == [message]
 
 
-def test_a_missing_file_and_a_folder_are_one_sentence_each(project):
+def test_a_missing_file_and_a_folder_are_one_sentence_each(project: Project):
     """A wrong path is named as such."""
-    from export_gate.config import load_config
-    from export_gate.errors import UserError
-
     with pytest.raises(UserError) as missing:
         load_config(Path("nowhere/export-gate.yml"))
     with pytest.raises(UserError) as folder:
@@ -107,11 +114,8 @@ def test_a_missing_file_and_a_folder_are_one_sentence_each(project):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are a POSIX matter")
-def test_a_pipe_is_refused_instead_of_waited_for(project):
+def test_a_pipe_is_refused_instead_of_waited_for(project: Project):
     """A config that is no regular file cannot hang the gate."""
-    from export_gate.config import load_config
-    from export_gate.errors import UserError
-
     os.mkfifo("pipe.yml")
     with pytest.raises(UserError) as caught:
         load_config(Path("pipe.yml"))
@@ -119,17 +123,19 @@ def test_a_pipe_is_refused_instead_of_waited_for(project):
     assert str(caught.value) == message
 
 
-def test_a_key_cannot_break_a_line_or_colour_a_terminal(project):
+def test_a_key_cannot_break_a_line_or_colour_a_terminal(project: Project):
     """Control characters from the config are escaped, in keys and in values."""
     lines = project.mistakes('"a\\nb\\e[31m": 1\nversion: 1\nmodels: "\\e[2J"')
     assert lines == [
-        "export-gate.yml:1:1: 'a\\nb\\x1b[31m': expected one of the keys version, python, pythonpath, defaults, models, "
-        "got 'a\\nb\\x1b[31m'",
+        (
+            "export-gate.yml:1:1: 'a\\nb\\x1b[31m': expected one of the keys version, python, pythonpath, defaults, "
+            "models, got 'a\\nb\\x1b[31m'"
+        ),
         "export-gate.yml:3:9: models: expected a mapping of at least one model by name, got '\\x1b[2J'",
     ]
 
 
-def test_a_mistake_in_defaults_is_reported_once(project):
+def test_a_mistake_in_defaults_is_reported_once(project: Project):
     """A default that is wrong is one mistake, however many models take it."""
     text = """\
 version: 1
@@ -140,16 +146,15 @@ models:
 """
     assert project.mistakes(text) == [
         "export-gate.yml:2:30: defaults.controls.limit: expected a whole number from 1 to 1000, got 0",
-        "export-gate.yml:2:41: models.a.controls.sizes.k: expected a dim that the model declares, got 'k'; "
-        "declare it under dims",
+        (
+            "export-gate.yml:2:41: models.a.controls.sizes.k: expected a dim that the model declares, got 'k'; "
+            "declare it under dims"
+        ),
     ]
 
 
-def test_the_path_is_the_one_that_was_asked_for(project):
+def test_the_path_is_the_one_that_was_asked_for(project: Project):
     """Messages name the file as the caller did, so that editors and annotations can follow them."""
-    from export_gate.config import load_config
-    from export_gate.errors import UserError
-
     (project.folder / "data" / "gate.yml").write_text("version: 1", encoding="utf-8")
     with pytest.raises(UserError) as caught:
         load_config(project.folder / "data" / "gate.yml")
