@@ -2,11 +2,12 @@
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 ARGS ?=
-CASES ?= tests/cases
+CASES ?=
 
 BIN := .venv/bin
 INSTALLED := .venv/installed
-REPORT := examples/.export-gate/report.md
+# The report ends in the platform and the interpreter's path, which differ for every reader.
+WITHOUT_MACHINE := 's|; [^;]*; [^;]*</sub>$$|</sub>|'
 
 # One thread per process: parallel tests on few cores are several times slower with torch's own threads on top.
 export OMP_NUM_THREADS := 1
@@ -47,15 +48,16 @@ golden: $(INSTALLED) ## rewrite the golden files; review the diff like code
 	UPDATE_GOLDEN=1 $(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
 
 readme: $(INSTALLED) ## put the demo's report into README.md
-	$(BIN)/export-gate run --config examples/export-gate.yml
-	@sed -e '/<!-- report:start -->/,/<!-- report:end -->/{//!d;}' -e '/<!-- report:start -->/r $(REPORT)' README.md > README.new
-	@mv README.new README.md
+	$(BIN)/export-gate run --config examples/export-gate.yml --quiet
+	@$(BIN)/export-gate report examples/.export-gate/results.json --format comment | sed -E $(WITHOUT_MACHINE) > README.report
+	@sed -e '/<!-- report:start -->/,/<!-- report:end -->/{//!d;}' -e '/<!-- report:start -->/r README.report' README.md > README.new
+	@mv README.new README.md && rm README.report
 
 bench: $(INSTALLED) ## time the gate on the examples
 	$(BIN)/python benchmarks/examples.py
 
-cases: $(INSTALLED) ## run the gate on every project under CASES=folder, one verdict a line
-	$(BIN)/python benchmarks/cases.py $(CASES)
+cases: $(INSTALLED) ## judge a corpus of reproduced bug reports (CASES=folder)
+	$(BIN)/python tests/corpus.py $(CASES)
 
 clean: ## remove the environment, build results, caches and reports
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
