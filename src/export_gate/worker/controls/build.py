@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-
 from export_gate.contract import ModelContract
 from export_gate.worker.controls.data import FileCases, data_cases
 from export_gate.worker.controls.function import function_cases

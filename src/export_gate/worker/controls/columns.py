@@ -64,9 +64,9 @@ def read_columns(
             "Write `inputs: {input: key in the file}`."
         )
     wanted = dict(keys) or {path: path for path in leaves}
-    single = len(wanted) == 1 and [key for key in (SINGLE, "images") if key in arrays][:1]
+    only = _only_array(arrays) if len(wanted) == 1 else None
     columns = tuple(
-        _column(place, path, leaves[path], pick(place, arrays, single[0] if single else key))
+        _column(place, path, leaves[path], pick(place, arrays, key) if only is None else only)
         for path, key in wanted.items()
     )
     _check_alike(place, columns)
@@ -81,7 +81,7 @@ def pick(place: str, arrays: Mapping[str, Any], key: str) -> Any:
     """
     if key not in arrays:
         have = ", ".join(f"'{known}'" for known in arrays) or "none"
-        raise UserError(f"{place}: expected a key '{key}', the file has {have}\nMap names to keys with `inputs`.")
+        raise UserError(f"{place}: expected a key '{key}', the file has {have}\nName one of those keys.")
     return arrays[key]
 
 
@@ -98,7 +98,9 @@ def batches(contract: ModelContract, columns: Sequence[Column], indices: Sequenc
     return [batch for members in alike.values() for batch in _cut(members, _rows(contract, columns, len(members)))]
 
 
-def stack_values(contract: ModelContract, columns: Sequence[Column], batch: Sequence[int], case: str, sizes: Sizes) -> Values:
+def stack_values(
+    contract: ModelContract, columns: Sequence[Column], batch: Sequence[int], case: str, sizes: Sizes
+) -> Values:
     """Fresh values of one case; inputs that the file does not have are drawn from their base family."""
     stacked = {column.path: column for column in columns}
 
@@ -125,6 +127,14 @@ def allowed_rows(contract: ModelContract, size: Size) -> tuple[int, ...]:
     static = dim.mode == "static"
     values = [reference_sizes(contract)[dim.name]] if static else sorted({*allowed_sizes(dim), *dim.separate})
     return tuple(size.at({dim.name: value}) for value in values if size.at({dim.name: value}) > 0)
+
+
+def _only_array(arrays: Mapping[str, Any]) -> Any:
+    """The content of a file that has no keys to choose from, or None."""
+    if set(arrays) == {SINGLE}:
+        return arrays[SINGLE]
+    images = arrays.get("images")
+    return images if isinstance(images, ImageFolder) else None
 
 
 def _column(place: str, path: str, spec: TensorSpec, array: Any) -> Column:

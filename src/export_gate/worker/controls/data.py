@@ -16,7 +16,7 @@ from export_gate.errors import UserError
 from export_gate.worker.controls.check import check_values, solve_sizes
 from export_gate.worker.controls.columns import Column, batches, drawn_paths, pick, read_columns, stack_values
 from export_gate.worker.controls.files import load_arrays
-from export_gate.worker.controls.record import ControlCase, Group, case_name
+from export_gate.worker.controls.record import ControlCase, Group, case_name, sanitized
 from export_gate.worker.controls.sample import choose_samples
 from export_gate.worker.controls.stream import Stream
 
@@ -41,14 +41,14 @@ def data_cases(contract: ModelContract, base: Path, number: int) -> FileCases:
     columns = read_columns(contract, place, arrays, source.inputs)
     indices = _choose(contract, place, source, arrays, len(columns[0]))
     cases = tuple(
-        stacked_case(contract, place, columns, batch, f"data.{stem(source.path)}-{turn}", "data")
+        stacked_case(contract, place, columns, batch, label=f"data.{stem(source.path)}-{turn}", group="data")
         for turn, batch in enumerate(batches(contract, columns, indices), 1)
     )
     return FileCases(cases=cases, notes=_notes(contract, source.path, columns))
 
 
 def stacked_case(
-    contract: ModelContract, place: str, columns: Sequence[Column], batch: Sequence[int], label: str, group: Group
+    contract: ModelContract, place: str, columns: Sequence[Column], batch: Sequence[int], *, label: str, group: Group
 ) -> ControlCase:
     """One case made of these samples.
 
@@ -71,8 +71,6 @@ def stacked_case(
 
 def stem(path: str) -> str:
     """The file's name without its suffix, fit for a case name."""
-    from export_gate.worker.controls.function import sanitized
-
     return sanitized(Path(path).stem)
 
 

@@ -26,10 +26,10 @@ from export_gate.worker.controls.intervals import (
 from export_gate.worker.controls.specs import is_floating, is_integer
 from export_gate.worker.controls.stream import Floats, Stream
 
-REPEATED = frozenset(
-    ("normal", "uniform", "halves", "constant", "offset", "large", "nonfinite")
-    + ("random", "duplicates", "distinct", "sparse", "right-padded", "row-off", "tail-off")
-)
+REPEATED = frozenset((
+    "normal", "uniform", "halves", "constant", "offset", "large", "nonfinite",
+    "random", "duplicates", "distinct", "sparse", "right-padded", "row-off", "tail-off",
+))  # fmt: skip
 """Families whose seeded draws differ; the others have one member each."""
 
 
@@ -58,7 +58,7 @@ def draw(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stre
         return torch.from_numpy(integers).to(torch_dtype(spec.dtype)).reshape(shape)
     width = 2 if spec.dtype.startswith("complex") else 1
     values = draw_floats(family, float_interval(spec), count * width, stream)
-    return to_tensor(spec, _with_nonfinite(spec, values, shape, family, index, stream), shape)
+    return to_tensor(spec, _with_nonfinite(spec, values, shape, family=family, index=index, stream=stream), shape)
 
 
 def _fitting(spec: TensorSpec) -> tuple[str, ...]:
@@ -76,7 +76,7 @@ def _fitting(spec: TensorSpec) -> tuple[str, ...]:
 
 
 def _with_nonfinite(
-    spec: TensorSpec, values: Floats, shape: tuple[int, ...], family: str, index: int, stream: Stream
+    spec: TensorSpec, values: Floats, shape: tuple[int, ...], *, family: str, index: int, stream: Stream
 ) -> Floats:
     if family != "nonfinite" or not spec.nonfinite:
         return values
@@ -111,5 +111,5 @@ def _draw_allowed(spec: TensorSpec, shape: tuple[int, ...], family: str, index: 
         case _:
             values = allowed[stream.integers(0, len(allowed) - 1, count)]
     if is_floating(spec):
-        return to_tensor(spec, _with_nonfinite(spec, values, shape, family, index, stream), shape)
+        return to_tensor(spec, _with_nonfinite(spec, values, shape, family=family, index=index, stream=stream), shape)
     return torch.from_numpy(values).to(torch_dtype(spec.dtype)).reshape(shape)

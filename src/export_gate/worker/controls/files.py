@@ -133,8 +133,8 @@ def _folder(place: str, path: Path) -> Mapping[str, Any]:
 
 
 def _unreadable(place: str, path: Path, error: BaseException) -> UserError:
-    first = (str(error).strip() or type(error).__name__).splitlines()[0]
+    cause = f"{type(error).__name__}: {(str(error).strip() or 'no details').splitlines()[0]}"
     return UserError(
-        f"{place}: expected a readable {path.suffix} file, reading {path.name} failed: {type(error).__name__}: {first}\n"
+        f"{place}: expected a readable {path.suffix} file, reading {path.name} failed: {cause}\n"
         "The file is truncated, damaged, or holds pickled objects; write it again."
     )

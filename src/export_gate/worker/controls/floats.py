@@ -54,9 +54,7 @@ def draw_floats(family: str, interval: Interval, count: int, stream: Stream) -> 
     return np.clip(values, interval.low, interval.high)
 
 
-def sprinkle(
-    values: Floats, row: int, kinds: tuple[Literal["nan", "inf"], ...], index: int, stream: Stream
-) -> Floats:
+def sprinkle(values: Floats, row: int, kinds: tuple[Literal["nan", "inf"], ...], index: int, stream: Stream) -> Floats:
     """Non-finite values at about one place in eight, at the edges of the first row, and over one whole row.
 
     `row` is the length of the last axis. Where both kinds are admitted, index 1 has NaN alone, 2 has infinities

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -16,13 +15,15 @@ from export_gate.errors import UserError
 from export_gate.worker.controls.check import check_dtype, solve_sizes
 from export_gate.worker.controls.intervals import admits
 from export_gate.worker.controls.layout import clone
-from export_gate.worker.controls.record import ControlCase, case_name
+from export_gate.worker.controls.record import ControlCase, case_name, sanitized
 from export_gate.worker.controls.specs import build_values
 from export_gate.worker.failures import describe
 from export_gate.worker.model import load_attribute
 from export_gate.worker.values import Values
 
 FAMILY = "function"
+Tensors = list[tuple[str, TensorSpec, torch.Tensor]]
+"""Input path, what was declared, what was given."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,11 +66,6 @@ def function_cases(contract: ModelContract, base: Path) -> FunctionCases:
     return FunctionCases(cases=tuple(cases), notes=notes)
 
 
-def sanitized(name: str) -> str:
-    """The name with everything but letters, digits and `._+-` replaced, for file names, globs and shells."""
-    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name) or "unnamed"
-
-
 def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Mapping[Any, Any]:
     function = load_attribute(reference, base, f"models.{contract.name}.controls.function")
     if not callable(function):
@@ -90,10 +86,10 @@ def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Ma
     return made
 
 
-def _bind(contract: ModelContract, where: str, given: Any) -> tuple[Values, list[tuple[str, TensorSpec, torch.Tensor]]]:
+def _bind(contract: ModelContract, where: str, given: Any) -> tuple[Values, Tensors]:
     """The case's values by input name, constants filled in, and its tensors with their specs."""
     named = _by_name(contract, where, given)
-    tensors: list[tuple[str, TensorSpec, torch.Tensor]] = []
+    tensors: Tensors = []
     for name, spec in contract.inputs.items():
         if name in named:
             _match(where, name, spec, named[name], tensors)
@@ -126,44 +122,38 @@ def _by_name(contract: ModelContract, where: str, given: Any) -> dict[str, Any]:
     )
 
 
-def _match(
-    where: str, path: str, spec: Spec, value: Any, tensors: list[tuple[str, TensorSpec, torch.Tensor]]
-) -> None:
+def _match(where: str, path: str, spec: Spec, value: Any, tensors: Tensors) -> None:
     """Collect the tensors of one argument, checked against its spec."""
     match spec:
         case TensorSpec():
-            if not isinstance(value, torch.Tensor):
-                raise UserError(
-                    f"{where}: input '{path}': expected a {spec.dtype} tensor, got {_kind(value)}\n"
-                    "Wrap it with torch.tensor(...)."
-                )
+            _require(isinstance(value, torch.Tensor), where, path, f"a {spec.dtype} tensor", value)
             check_dtype(where, path, spec, value)
             tensors.append((path, spec, value))
         case SequenceSpec():
-            if not isinstance(value, (list, tuple)) or len(value) != len(spec.items):
-                got = f"{len(value)} items" if isinstance(value, (list, tuple)) else _kind(value)
-                raise UserError(
-                    f"{where}: input '{path}': expected a {spec.kind} of {len(spec.items)} items, got {got}\n"
-                    "Give what `inputs` declares."
-                )
+            fits = isinstance(value, (list, tuple)) and len(value) == len(spec.items)
+            _require(fits, where, path, f"a {spec.kind} of {len(spec.items)} items", value)
             for index, (item, part) in enumerate(zip(spec.items, value, strict=True)):
                 _match(where, f"{path}.{index}", item, part, tensors)
         case DictSpec():
-            if not isinstance(value, Mapping) or list(value) != list(spec.items):
-                got = f"the keys {', '.join(map(str, value))}" if isinstance(value, Mapping) else _kind(value)
-                raise UserError(
-                    f"{where}: input '{path}': expected a dict with the keys {', '.join(spec.items)}, got {got}\n"
-                    "Give what `inputs` declares, in that order."
-                )
+            fits = isinstance(value, Mapping) and list(value) == list(spec.items)
+            _require(fits, where, path, f"a dict with the keys {', '.join(spec.items)}, in that order", value)
             for key, item in spec.items.items():
                 _match(where, f"{path}.{key}", item, value[key], tensors)
         case ConstantSpec():
-            if type(value) is not type(spec.value) or value != spec.value:
-                raise UserError(
-                    f"{where}: input '{path}': expected the constant {spec.value!r}, got {value!r:.80}\n"
-                    "A constant is baked into the artifact; leave it out of the case."
-                )
+            fits = type(value) is type(spec.value) and value == spec.value
+            _require(fits, where, path, f"the constant {spec.value!r}, or nothing", value)
+
+
+def _require(condition: bool, where: str, path: str, expected: str, value: Any) -> None:
+    if not condition:
+        raise UserError(
+            f"{where}: input '{path}': expected {expected}, got {_kind(value)}\nGive what `inputs` declares."
+        )
 
 
 def _kind(value: Any) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"
+    if isinstance(value, (list, tuple)):
+        return f"a {type(value).__name__} of {len(value)} items"
+    if isinstance(value, Mapping):
+        return f"a dict with the keys {', '.join(map(str, value))}"
+    return f"{value!r}" if isinstance(value, (bool, int, float, str, type(None))) else f"a {type(value).__name__}"

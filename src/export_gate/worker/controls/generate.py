@@ -12,8 +12,15 @@ from export_gate.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.draws import REPEATED, base_family, draw, families
 from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
 from export_gate.worker.controls.record import ControlCase, case_name
-from export_gate.worker.controls.sizes import Sizes, SizePlan
-from export_gate.worker.controls.specs import build_values, elements_at, is_floating, is_integer, shape_at, tensor_leaves
+from export_gate.worker.controls.sizes import SizePlan, Sizes
+from export_gate.worker.controls.specs import (
+    build_values,
+    elements_at,
+    is_floating,
+    is_integer,
+    shape_at,
+    tensor_leaves,
+)
 from export_gate.worker.controls.stream import Stream
 from export_gate.worker.values import Values
 
@@ -25,7 +32,7 @@ CATCH_ORDER = (
 """Families by what they caught in reproduced bug reports, after the base draws at boundary sizes."""
 
 SAME, MIXED = "same", "mixed"
-"""Beyond the contract's families: equal values in inputs of one kind (ties), and each input with a family of its own."""
+"""Beyond the contract's families: equal values in inputs declared alike (ties), and each input in its own family."""
 
 
 def values_at(contract: ModelContract, sizes: Sizes, family: str, index: int) -> Values:

@@ -15,7 +15,7 @@ from export_gate.worker.controls.columns import Column, allowed_rows, batches, d
 from export_gate.worker.controls.data import FileCases, stacked_case, stem
 from export_gate.worker.controls.files import load_arrays
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.values import Leaf, as_leaf
+from export_gate.worker.values import as_leaf
 
 
 def golden_cases(contract: ModelContract, base: Path, number: int) -> FileCases:
@@ -41,20 +41,15 @@ def golden_cases(contract: ModelContract, base: Path, number: int) -> FileCases:
     everything = tuple(range(len(columns[0])))
     whole = columns[0].rows and len(everything) in allowed_rows(contract, columns[0].spec.shape[0])
     parts = [everything] if whole else batches(contract, columns, everything)
-    cases = [
-        _case(contract, place, columns, part, f"golden.{stem(source.path)}-{turn}", number)
-        for turn, part in enumerate(parts, 1)
-    ]
-    picked = [{name: value if whole else _part(place, name, value, columns, part) for name, value in outputs.items()} for part in parts]
-    return FileCases(
-        cases=tuple(replace(case, expected=_leaves(values)) for case, values in zip(cases, picked, strict=True))
-    )
-
-
-def _case(
-    contract: ModelContract, place: str, columns: Sequence[Column], part: Sequence[int], label: str, number: int
-) -> ControlCase:
-    return replace(stacked_case(contract, place, columns, part, label, "golden"), golden=number)
+    cases: list[ControlCase] = []
+    for turn, part in enumerate(parts, 1):
+        case = stacked_case(contract, place, columns, part, label=f"golden.{stem(source.path)}-{turn}", group="golden")
+        promised = {
+            name: value if whole else _part(place, name, value, columns, part) for name, value in outputs.items()
+        }
+        leaves = tuple(as_leaf(name, value) for name, value in promised.items())
+        cases.append(replace(case, expected=leaves, golden=number))
+    return FileCases(cases=tuple(cases))
 
 
 def _outputs(
@@ -91,7 +86,3 @@ def _part(place: str, name: str, value: torch.Tensor, columns: Sequence[Column],
             f" {list(value.shape)}\nInputs that make several calls need outputs for each."
         )
     return value[list(part)] if columns[0].rows else value[part[0]]
-
-
-def _leaves(values: Mapping[str, torch.Tensor]) -> tuple[Leaf, ...]:
-    return tuple(as_leaf(name, value) for name, value in values.items())

@@ -45,9 +45,11 @@ class ImageFolder:
             )
         pixels = torch.from_numpy(_read(self.place, self.files[index], MODES[channels]))
         pixels = pixels.unsqueeze(0) if channels == 1 else pixels.permute(2, 0, 1)
-        return (pixels.to(torch_dtype(spec.dtype)) / self._scale(path, spec)).contiguous() if is_floating(
-            spec
-        ) else self._whole(path, spec, pixels)
+        return (
+            (pixels.to(torch_dtype(spec.dtype)) / self._scale(path, spec)).contiguous()
+            if is_floating(spec)
+            else self._whole(path, spec, pixels)
+        )
 
     def _scale(self, path: str, spec: TensorSpec) -> float:
         if spec.range == (0, 1):

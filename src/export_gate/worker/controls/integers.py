@@ -51,7 +51,7 @@ def draw_bools(family: str, rows: int, row: int, index: int, stream: Stream) -> 
         case "all-true" | "all-false":
             return np.full((rows, row), family == "all-true", dtype=np.bool_)
         case "sparse":
-            mask = stream.integers(0, 7, rows * row).reshape(rows, row) == 0
+            mask: Bools = stream.integers(0, 7, rows * row).reshape(rows, row) == 0
             mask.flat[int(stream.integers(0, rows * row - 1, 1)[0])] = True
             return mask
         case "right-padded":
@@ -62,9 +62,11 @@ def draw_bools(family: str, rows: int, row: int, index: int, stream: Stream) -> 
             return mask
         case "tail-off":
             kept = int(stream.integers(row // 2, max(row - 1, row // 2), 1)[0])
-            return np.broadcast_to(np.arange(row) < kept, (rows, row)).copy()
+            tail: Bools = np.tile(np.arange(row) < kept, (rows, 1))
+            return tail
         case _:
-            return stream.integers(0, 1, rows * row).reshape(rows, row) == 1
+            coins: Bools = stream.integers(0, 1, rows * row).reshape(rows, row) == 1
+            return coins
 
 
 def _right_padded(rows: int, row: int, index: int, stream: Stream) -> Bools:
@@ -80,6 +82,8 @@ def _distinct(low: int, high: int, count: int, stream: Stream) -> Integers:
     span = high - low + 1
     if span >= count:
         start = int(stream.integers(low, high - count + 1, 1)[0]) if count else low
-        return start + stream.permutation(count)
+        consecutive: Integers = start + stream.permutation(count)
+        return consecutive
     turns = [low + stream.permutation(span) for _ in range(-(-count // span))]
-    return np.concatenate(turns)[:count]
+    repeated: Integers = np.concatenate(turns)[:count]
+    return repeated

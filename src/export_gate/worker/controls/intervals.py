@@ -16,7 +16,12 @@ INFINITE_BOUND = 1e4
 """How far values go towards a bound declared infinite."""
 
 _COMPONENT = {"complex64": torch.float32, "complex128": torch.float64}
-_BITS = {torch.float64: torch.int64, torch.float32: torch.int32, torch.float16: torch.int16, torch.bfloat16: torch.int16}
+_BITS = {
+    torch.float64: torch.int64,
+    torch.float32: torch.int32,
+    torch.float16: torch.int16,
+    torch.bfloat16: torch.int16,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +33,7 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """high - low."""
+        """Distance of the bounds."""
         return self.high - self.low
 
     @property

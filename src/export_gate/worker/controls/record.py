@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -44,3 +45,8 @@ def case_name(label: str, sizes: dict[str, int]) -> str:
     """`halves-1@batch=2,side=24`, or the label alone where the contract has no dims."""
     at = ",".join(f"{dim}={size}" for dim, size in sizes.items())
     return f"{label}@{at}" if at else label
+
+
+def sanitized(name: str) -> str:
+    """The name with everything but letters, digits and `._+-` replaced, for file names, globs and shells."""
+    return re.sub(r"[^A-Za-z0-9._+-]+", "-", name) or "unnamed"

@@ -66,7 +66,7 @@ def plan_sizes(contract: ModelContract) -> SizePlan:
     """The control set's sizes for each dim and each combination worth a case."""
     reference = reference_sizes(contract)
     levels = {dim.name: _levels(contract, dim, reference[dim.name]) for dim in contract.dims}
-    middle = {name: min(tried, key=lambda size, name=name: abs(size - reference[name])) for name, tried in levels.items()}  # type: ignore[misc]  # mypy: a lambda with a default
+    middle = {name: _nearest(tried, reference[name]) for name, tried in levels.items()}
     ends = {name: (min(tried), max(tried)) for name, tried in levels.items()}
     seen: list[Sizes] = []
     return SizePlan(
@@ -88,7 +88,13 @@ def _reference_size(contract: ModelContract, dim: Dim, taken: set[int], constant
     near = allowed[max(0, middle - 32) : middle + 33]
     return min(
         near,
-        key=lambda size: (size in (0, 1), size in taken, size == dim.max, size in constants, abs(size - allowed[middle])),
+        key=lambda size: (
+            size in (0, 1),
+            size in taken,
+            size == dim.max,
+            size in constants,
+            abs(size - allowed[middle]),
+        ),
     )
 
 
@@ -109,6 +115,10 @@ def _levels(contract: ModelContract, dim: Dim, reference: int) -> tuple[int, ...
             )
     inside = {size for size in chosen if size in allowed}
     return tuple(sorted(inside)) or (reference,)
+
+
+def _nearest(tried: tuple[int, ...], size: int) -> int:
+    return min(tried, key=lambda other: abs(other - size))
 
 
 def _boundary(middle: Sizes, ends: dict[str, tuple[int, int]]) -> Iterator[Sizes]:

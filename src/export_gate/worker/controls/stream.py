@@ -31,7 +31,8 @@ class Stream:
 
     def uniform(self, count: int) -> Floats:
         """Uniform in [0, 1), multiples of 2^-53."""
-        return (self.raw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        values: Floats = (self.raw(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return values
 
     def normal(self, count: int) -> Floats:
         """Mean 0, variance 1, within [-6, 6): the sum of twelve uniforms minus six (Irwin-Hall), exact in float64."""
@@ -41,13 +42,15 @@ class Stream:
             for shift in (0, 16, 32, 48):
                 total += (word >> np.uint64(shift)) & np.uint64(0xFFFF)
         fraction = (words[3] >> np.uint64(34)).astype(np.float64) * 2.0**-30
-        return (total.astype(np.float64) + fraction) * 2.0**-16 - 6.0
+        values: Floats = (total.astype(np.float64) + fraction) * 2.0**-16 - 6.0
+        return values
 
     def integers(self, low: int, high: int, count: int) -> Integers:
         """Uniform in [low, high], both inside int64; the remainder's bias is below 2^-32 for spans below 2^32."""
         span, words = high - low + 1, self.raw(count)
         offsets = words if span == _WORD else words % np.uint64(span)
-        return offsets.astype(np.int64) + np.int64(low)
+        values: Integers = offsets.astype(np.int64) + np.int64(low)
+        return values
 
     def permutation(self, count: int) -> Integers:
         """0 .. count-1 in random order."""
