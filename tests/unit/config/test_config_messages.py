@@ -61,8 +61,8 @@ models:
             "did you mean 'float32'?"
         ),
         (
-            "export-gate.yml:8:35: models.m.inputs.x.shape[0]: expected a dim that the model declares (n, side), got 'm'; "
-            "declare it under dims"
+            "export-gate.yml:8:35: models.m.inputs.x.shape[0]: expected a dim that the model declares (n, side), "
+            "got 'm'; declare it under dims"
         ),
         "export-gate.yml:9:28: models.m.controls.sizes.n[0]: expected a size within n's min and max, 1 to 8, got 9",
         (
