@@ -538,6 +538,37 @@ SAMPLES: dict[str, Sample] = {
             )
         )
     ),
+    "structure-mismatch-alone": Sample(
+        observed(
+            target(case(CASES[0], leaf(**FAR), structure=Structure(expected=("logits", "hidden"), actual=("logits",))))
+        )
+    ),
+    "train-mode-judged-again": Sample(hygiene(train_module_count=4, forced_eval=True)),
+    "nonfinite-mismatch-allowed-for-another": Sample(
+        observed(target(case(CASES[0], leaf(nonfinite_mismatched=1, actual_nonfinite=NAN)))),
+        contract(outputs=(Output(name="hidden", nonfinite="allow"), Output(name="logits"))),
+    ),
+    "nonfinite-mismatch-forbidden-by-position": Sample(
+        observed(target(case(CASES[0], leaf(actual_nonfinite=NAN, expected_nonfinite=NAN)))),
+        contract(outputs=(Output(name="scores", nonfinite="forbid"),)),
+    ),
+    "nonfinite-mismatch-forbidden-by-name": Sample(
+        observed(
+            target(case(CASES[0], leaf(actual_nonfinite=NAN, expected_nonfinite=NAN))),
+            outputs=tuple(OutputLeaf(name=name, dtype="float32", shape=(2, 3)) for name in ("logits", "hidden")),
+        ),
+        contract(outputs=(Output(name="hidden"), Output(name="logits", nonfinite="forbid"))),
+    ),
+    "range-narrowed-probes": on(
+        AotiTarget(),
+        target(
+            name="aoti",
+            probes=(
+                probe("at-min", "refused", "2", checks="runtime-checks"),
+                probe("at-max", "refused", "16", message="dim value is too large"),
+            ),
+        ),
+    ),
     "shape-mismatch-axis": Sample(observed(target(case(CASES[0], leaf(actual_shape=(2, 4)))))),
     "value-mismatch-small": Sample(observed(target(case(CASES[0], leaf(max_abs_diff=3.4000001e-5))))),
     "value-mismatch-rare": Sample(
