@@ -38,9 +38,7 @@ folder_option = click.option(
     "--report-dir",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    default=Path(".export-gate"),
-    show_default=True,
-    help="Receives results.json, report.md and artifacts.",
+    help="Receives results.json, report.md and artifacts; default .export-gate beside the config.",
 )
 
 
@@ -66,7 +64,7 @@ def run(
     models: tuple[str, ...],
     config: Path | None,
     python: str | None,
-    folder: Path,
+    folder: Path | None,
     targets: tuple[str, ...],
     cases: tuple[str, ...],
     jobs: int | None,
@@ -76,12 +74,13 @@ def run(
     from export_gate import pipeline
     from export_gate.plan import Selection
 
+    path = find_config(config)
     order = pipeline.Order(
-        config=find_config(config),
+        config=path,
         selection=Selection(models=models, targets=targets, cases=cases),
         python=python,
         parallel=jobs or pipeline.default_parallel(),
-        folder=folder,
+        folder=folder or path.parent / ".export-gate",
         environment=dict(os.environ),
     )
     with follow(quiet=quiet) as announce:

@@ -76,7 +76,7 @@ def _observe(job: Job, desk: Desk) -> None:
     with desk.stage("eager"):
         facts = observe_behaviour(trial.cases, subject, desk)
         eager = observe_eager(trial.cases, subject, desk)
-        probing = ask_eager(subject, eager)
+        probing = ask_eager(subject, eager.names)
     if not eager.references:
         return  # eager refuses every control input: contract-broken says so
     study = Study(

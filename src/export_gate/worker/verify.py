@@ -49,12 +49,12 @@ def verify_target(work: Verification, desk: Desk) -> Loaded | None:
         with desk.stage("load", target=key):
             loaded = TARGETS[work.target.name].load(work.context, work.target, path)
         channel.set("facts", loaded.facts, target=key)
-        channel.set("notes", loaded.notes, target=key)
+        channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
         if loaded.affine is not None:
             channel.set("affine", loaded.affine, target=key)
         run_cases(work, loaded.run, desk)
-        desk.channel.at("guards", target=key)
-        channel.set("probes", work.probing.probes(loaded.run), target=key)
+        with desk.stage("guards", target=key):
+            channel.set("probes", work.probing.probe(loaded), target=key)
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
         return None

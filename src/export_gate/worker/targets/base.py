@@ -49,6 +49,8 @@ class Loaded:
     run: Runner
     facts: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    run_checked: Runner | None = None
+    """The same artifact with its own run-time input checks on; None where there is no such switch."""
     affine: bool | None = None
     """Whether the artifact's own graph is affine in the input; None where it has no graph of its own."""
 
