@@ -1,7 +1,7 @@
 """A report for a place with a limit: chosen by priority, worst first, never chopped, always saying what was left out.
 
-Order of priority: verdict and table, models that could not be checked, findings in a line each with the worst ones in full,
-all findings in full, the appendix (stages, control inputs, artifacts).
+Order of priority: verdict and table, models that could not be checked, findings in a line each with the worst ones in
+full, all findings in full, the appendix (stages, control inputs, artifacts).
 """
 
 from __future__ import annotations
@@ -28,7 +28,11 @@ class Limits:
     """How much of a single foreign text is shown; None is all of it."""
 
     characters: int | None = None
+    """Of a message or a hint."""
     lines: int | None = None
+    """Of a finding's details."""
+    details: int | None = None
+    """Characters of a finding's details."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,30 +106,45 @@ def fit(report: Report, draw: Callable[[Shown], str], allowance: Allowance) -> s
 def _chosen(report: Report, allowance: Allowance, needs: Callable[[_Amounts], int], limit: int) -> _Amounts:
     """Each kind in order of priority: as many as fit beside what was chosen before it."""
     most = _everything(report, allowance)
-    half = max(limit // 2, needs(_Amounts()))
-    now = _Amounts()
-    now = replace(now, rows=_most(0, most.rows, lambda n: needs(replace(now, rows=n)) <= half))
-    half = (needs(now) + limit) // 2
-    chosen = now
-    now = replace(chosen, problems=_most(0, most.problems, lambda n: needs(replace(chosen, problems=n)) <= half))
-    half, base = (needs(now) + limit) // 2, now
-    kept = _most(0, min(KEPT_IN_FULL, most.full), lambda n: needs(replace(base, full=n, listed=n)) <= half)
-    listed = _most(kept, most.listed, lambda n: needs(replace(base, full=kept, listed=n)) <= limit)
+
+    def half(amounts: _Amounts) -> int:
+        return (needs(amounts) + limit) // 2
+
+    start = _Amounts()
+    rows = _most(0, most.rows, lambda n: needs(replace(start, rows=n)), half(start))
+    with_rows = replace(start, rows=rows)
+    problems = _most(0, most.problems, lambda n: needs(replace(with_rows, problems=n)), half(with_rows))
+    base = replace(with_rows, problems=problems)
+    worst = min(KEPT_IN_FULL, most.full)
+    kept = _most(0, worst, lambda n: needs(replace(base, full=n, listed=n)), half(base))
+    listed = _most(kept, most.listed, lambda n: needs(replace(base, full=kept, listed=n)), limit)
     full = kept
     if listed == most.listed:
-        full = _most(kept, most.full, lambda n: needs(replace(base, full=n, listed=listed)) <= limit)
-    now = replace(base, full=full, listed=listed)
-    with_appendix = replace(now, appendix=True)
-    return with_appendix if needs(with_appendix) <= limit else now
+        full = _most(kept, most.full, lambda n: needs(replace(base, full=n, listed=listed)), limit)
+    chosen = replace(base, full=full, listed=listed)
+    whole = replace(chosen, appendix=True)
+    return whole if needs(whole) <= limit else chosen
 
 
-def _most(low: int, high: int, fits: Callable[[int], bool]) -> int:
-    """The largest number in [low, high] that fits, by bisection; `low` is known to fit."""
-    if high > low and fits(high):
+def _most(low: int, high: int, needs: Callable[[int], int], limit: int) -> int:
+    """The largest number in [low, high] that fits; `low` is known to.
+
+    Sizes grow nearly linearly, so a straight line guesses well; every other step halves, in case it does not.
+    """
+    if high <= low:
+        return low
+    least, most = needs(low), needs(high)
+    if most <= limit:
         return high
+    is_straight = True
     while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        share = (limit - least) / (most - least) if is_straight and most > least else 0.5
+        middle = min(max(low + int(share * (high - low)), low + 1), high - 1)
+        size, is_straight = needs(middle), not is_straight
+        if size <= limit:
+            low, least = middle, size
+        else:
+            high, most = middle, size
     return low
 
 

@@ -44,7 +44,7 @@ def headline(results: Results, counts: Counts) -> str:
     """The verdict in one line: `export-gate: 2 of 3 models verified, 1 violation`."""
     parts = [f"{counts.verified} of {plural(counts.models, 'model')} verified"]
     if results.verdict == "broken":
-        parts = ["no verdict, the check itself failed", *parts]
+        parts = [f"no verdict, the check itself failed; {parts[0]}"]
     elif not counts.models:
         parts = ["no models to check"]
     if counts.unchecked and results.verdict != "broken":
@@ -64,7 +64,7 @@ def _counts(results: Results, rows: Sequence[Row]) -> Counts:
         violations=severities.count("violation"),
         warnings=severities.count("warning"),
         notes=severities.count("note"),
-        control_inputs=sum(row.control_inputs for row in rows),
+        control_inputs=sum(row.compared for row in rows),
     )
 
 
@@ -91,21 +91,21 @@ def _row(contract: ModelContract, observation: ModelObservation, findings: Seque
     filled = cells(contract, observation, findings)
     state = _row_state(filled, findings, reason)
     controls = observation.controls
+    compared = max((sum(ladder.compared for ladder in cell.ladders) for cell in filled), default=0)
     return Row(
         model=contract.name,
         state=state,
         reason=reason,
         cells=filled,
         dims=dims_line(contract),
-        control_inputs=len(controls.inputs) if controls else 0,
-        evidence=model_evidence(controls, verified=state in ("ok", "warned")),
+        compared=compared,
+        evidence=model_evidence(controls, compared, verified=state in ("ok", "warned")),
         affine=affine_line([ladder for cell in filled for ladder in cell.ladders], controls),
         left_out=left_out_lines(controls),
         parameters=observation.parameters,
         weights_bytes=observation.weights_bytes,
         peak_memory_bytes=observation.peak_memory_bytes,
         duration_s=observation.duration_s,
-        printed=observation.printed,
     )
 
 
@@ -126,7 +126,10 @@ def _problems(results: Results) -> Iterator[ProblemView]:
         yield ProblemView(
             model=None,
             message="The worker did not come up in the project's interpreter: no model was checked.",
-            hint="Run `export-gate doctor` to see which interpreter is used and what it lacks.",
+            hint=(
+                "Check that the interpreter starts and has torch: `--python`, EXPORT_GATE_PYTHON or `python:` in the "
+                "config choose it. What it printed is in the log of this run."
+            ),
             command=reproduce(results.config_path),
         )
         return

@@ -1,8 +1,8 @@
-"""Strings from models, configs and exceptions, made inert for Markdown on GitHub, for HTML inside it and for a terminal.
+r"""Strings from models, configs and exceptions, made inert for Markdown on GitHub, HTML inside it, and terminals.
 
-Two threats: a string that breaks the layout (a pipe in a cell, a backtick in a fence), and one that acts (a mention, a link to
-an issue, a tag, a workflow command, text that reads right to left). Nothing is dropped in silence but terminal styling: what
-cannot be shown is spelled out as an escape such as `\x07`.
+Two threats: a string that breaks the layout (a pipe in a cell, a backtick in a fence), and one that acts (a mention, a
+link to an issue, a tag, a workflow command, text that reads right to left). Nothing is dropped in silence but terminal
+styling: what cannot be shown is spelled out as an escape such as `\x07`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import unicodedata
 ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]")
 _LINE_ENDS = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _UNSEEN = {"Cc", "Cf", "Cs", "Cn", "Co"}
-"""Unicode categories without a glyph of their own: control, format (bidi, zero width), surrogate, unassigned, private."""
-_NOTHING = "&#8203;"
-"""A zero-width space, as an entity so that a reader of the raw text sees it. Between `@` and a name it stops the mention."""
-_MARKUP = str.maketrans({character: f"&#{ord(character)};" for character in "\\`*[]|~$^"}) | {
+"""Unicode categories without a glyph: control, format (bidi, zero width), surrogate, unassigned, private."""
+_NOTHING = "\u200b"
+"""A zero-width space: between `@` and a name it stops the mention. `visible` leaves none, so it is always ours."""
+_MARKUP = str.maketrans({character: f"&#{ord(character)};" for character in "\\`*[]|~$^\u200b"}) | {
     ord("&"): "&amp;",
     ord("<"): "&lt;",
     ord(">"): "&gt;",
@@ -26,23 +26,23 @@ _ACTIVE = re.compile(
     r"""
     @(?=\w)                               # a mention, an address
   | \#(?=\d)                              # an issue
-  | \b(?:GH|GHSA|CVE)-(?=\w)              # an issue, an advisory
-  | \b(?:https?|ftp|mailto|xmpp):(?=\S)   # a link
-  | \bwww(?=\.)                           # a link without a scheme
+  | (?<![^\W_])(?:GH|GHSA|CVE)-(?=\w)     # an issue, an advisory; not the end of `high-1`
+  | (?:https?|ftp|mailto|xmpp):(?=\S)     # a link
+  | www(?=\.)                             # a link without a scheme
   | :(?=[\w+-]+:)                         # an emoji: `model.py:100: error` is one
-  | \b[0-9a-f]{6}(?=[0-9a-f]+\b)          # a commit
+  | (?<![^\W_])[0-9a-f]{6}(?=[0-9a-f]+(?![^\W_]))  # a commit
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 _LOOSE_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-_BLOCK_START = re.compile(r"^(?:[#+=-]|\d+(?=[.)]))")
+_BLOCK_START = re.compile(r"^()([#+=-])|^(\d+)([.)])(?=\s|$)")
 _COMMAND = re.compile(r"(?m)^(\s*):(?=:)|##(?=\[)")
 
 
 def visible(text: str) -> str:
-    """`text` as lines of characters that can be seen: no terminal styling, no control, bidi or zero-width characters."""
+    """`text` as lines of what can be seen: no terminal styling, no control, bidi or zero-width characters."""
     lines = _LINE_ENDS.split(ANSI.sub("", text).expandtabs(4))
-    return "\n".join("".join(map(_visible_character, line)) for line in lines)
+    return "\n".join(line if line.isprintable() else "".join(map(_visible_character, line)) for line in lines)
 
 
 def _visible_character(character: str) -> str:
@@ -61,15 +61,30 @@ def markdown(text: object) -> str:
 
     Entities rather than backslashes, since a backslash means nothing inside HTML and little inside a table cell.
     """
-    plain = one_line(text).translate(_MARKUP)
-    plain = _ACTIVE.sub(lambda match: match.group() + _NOTHING, plain)
-    plain = _LOOSE_UNDERSCORE.sub("&#95;", plain)
-    return _BLOCK_START.sub(_open_no_block, plain)
+    plain = _ACTIVE.sub(lambda match: match.group() + _NOTHING, one_line(text))
+    inline = _LOOSE_UNDERSCORE.sub("&#95;", plain.translate(_MARKUP))
+    return _BLOCK_START.sub(_open_no_block, inline)
 
 
 def _open_no_block(match: re.Match[str]) -> str:
-    start = match.group()
-    return start + _NOTHING if start.isdigit() else f"&#{ord(start)};"
+    number, mark = match.groups("")[:2] if match.group(2) else match.groups("")[2:]
+    return f"{number}&#{ord(mark)};"
+
+
+def prose(text: object) -> str:
+    """A sentence that quotes code in backticks, as our rules write them: code spans and plain text, both inert."""
+    parts = one_line(text).split("`")
+    are_spans = all(part and part == part.strip() for part in parts[1::2])
+    if len(parts) % 2 == 0 or not are_spans or not all(parts[2:-1:2]):
+        return markdown(text)  # the backticks are not ours
+    return "".join(code(part) if place % 2 else _between(part) for place, part in enumerate(parts))
+
+
+def _between(part: str) -> str:
+    """Escaped text with the spaces around it, which separate it from the code beside it."""
+    before = " " if part.startswith(" ") else ""
+    after = " " if part.endswith(" ") and part.strip() else ""
+    return f"{before}{markdown(part)}{after}"
 
 
 def code(text: object) -> str:

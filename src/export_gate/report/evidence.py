@@ -17,25 +17,27 @@ SHOWN_HASH = 12
 """Characters of a sha256 that people compare by eye."""
 
 
-def model_evidence(controls: ControlSetObservation | None, *, verified: bool) -> str:
+def model_evidence(controls: ControlSetObservation | None, compared: int, *, verified: bool) -> str:
     """`verified at 48 control inputs (normal, halves, ...; batch 2, 8, 16), sha256 ab12...; evidence at ...`."""
-    if controls is None or not controls.inputs:
-        return "checked at no control input"
+    if controls is None or not compared:
+        return "nothing was compared"
     points = plural(len(controls.inputs), "control input")
+    if compared < len(controls.inputs):
+        points = f"{compared} of {points}"
     about = "; ".join([_families(controls), *_sizes(controls)])
     verb = "verified" if verified else "checked"
-    return f"{verb} at {points} ({about}), sha256 {controls.sha256[:SHOWN_HASH]}; {NOT_A_PROOF}"
+    return f"{verb} at {points} ({about}), sha256 `{controls.sha256[:SHOWN_HASH]}`; {NOT_A_PROOF}"
 
 
 def run_evidence(rows: Sequence[Row]) -> str:
     """One sentence for the whole run; with one model, that model's."""
-    checked = [row for row in rows if row.control_inputs]
+    checked = [row for row in rows if row.compared]
     if not checked:
         return "Nothing was compared."
     if len(rows) == 1:
         return f"{rows[0].evidence[0].upper()}{rows[0].evidence[1:]}."
     verb = "Verified" if all(row.state in ("ok", "warned") for row in rows) else "Checked"
-    points = plural(sum(row.control_inputs for row in checked), "control input")
+    points = plural(sum(row.compared for row in checked), "control input")
     return f"{verb} at {points} over {plural(len(checked), 'model')}; {NOT_A_PROOF}."
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from export_gate.report import escape
+from export_gate.rules.base import SEVERITIES, Severity
 
 TERMINAL_COLUMNS = 100
 SHORTEST_NAME = 12
@@ -46,7 +47,7 @@ def share(ratio: float) -> str:
     if ratio == 0:
         return "exact"
     if ratio <= 1:
-        return "<1%" if ratio < 0.005 else f"{max(1, round(100 * ratio))}%"  # noqa: PLR2004  # half a percent rounds to 1%
+        return "<1%" if ratio < 0.01 else f"{math.floor(100 * ratio)}%"  # noqa: PLR2004  # 100% is the bound itself
     if math.isinf(ratio):
         return "inf"
     if ratio < 10:  # noqa: PLR2004  # one more digit below ten
@@ -93,6 +94,12 @@ def plural(number_of: int, noun: str) -> str:
     return f"{number_of} {noun}" if number_of == 1 else f"{number_of} {noun}s"
 
 
+def tally(severities: Sequence[Severity]) -> str:
+    """`3 violations, 1 warning`."""
+    counted = [(severities.count(severity), severity) for severity in SEVERITIES]
+    return ", ".join(plural(number_of, noun) for number_of, noun in counted if number_of)
+
+
 def clip(text: str, characters: int | None) -> str:
     """The first `characters` of `text`, saying how many are missing; None cuts nothing."""
     if characters is None or len(text) <= characters:
@@ -118,9 +125,11 @@ def wrap(text: str, indent: int = 0) -> str:
 
 
 def indent(text: str, by: int) -> str:
-    """Lines for a terminal, each indented and cut at the terminal's columns."""
+    """Lines for a terminal, each indented; one that is too long goes on below itself."""
     lines = escape.visible(text).split("\n")
-    return "\n".join(set_cell_size(f"{' ' * by}{line}", TERMINAL_COLUMNS).rstrip() for line in lines)
+    width = TERMINAL_COLUMNS - by
+    parts = [line[at : at + width].rstrip() for line in lines for at in range(0, max(len(line), 1), width)]
+    return "\n".join(" " * by + part for part in parts)
 
 
 def align(text: str) -> str:
@@ -128,7 +137,7 @@ def align(text: str) -> str:
     table = [line.split("\t") for line in text.splitlines() if line]
     widths = [max(map(_width, column)) for column in zip_longest(*table, fillvalue="")]
     spare = TERMINAL_COLUMNS - sum(widths[1:]) - 2 * len(widths[1:])
-    widths[:1] = [max(SHORTEST_NAME, min(first, spare)) for first in widths[:1]]
+    widths[:1] = [min(first, max(spare, SHORTEST_NAME)) for first in widths[:1]]
     return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in table)
 
 
@@ -143,9 +152,9 @@ def _padded(cell: str, width: int) -> str:
 
 
 EMOJI = {
-    "verified": "✅", "violations": "❌", "problem": "⚠️", "broken": "💥",
-    "ok": "✅", "failed": "❌", "warned": "⚠️", "skipped": "➖", "not-applicable": "",
-    "violation": "❌", "warning": "⚠️", "note": "ℹ️",
+    "verified": "✅", "violations": "❌", "problem": "⛔", "broken": "💥",
+    "ok": "✅", "failed": "❌", "warned": "⚠️", "skipped": "⏭️", "not-applicable": "",
+    "violation": "❌", "warning": "⚠️", "note": "📝",
 }  # fmt: skip
 """Verdicts, states and severities by shape, not by colour alone."""
 WORDS = {
@@ -171,6 +180,7 @@ def painter(*, color: bool) -> Callable[[str, str], str]:
 
 FILTERS: dict[str, Callable[..., Any]] = {
     "md": escape.markdown,
+    "prose": escape.prose,
     "code": escape.code,
     "fence": escape.fence,
     "terminal": escape.terminal,
@@ -181,6 +191,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "count": count,
     "duration": duration,
     "plural": plural,
+    "tally": tally,
     "clip": clip,
     "clip_lines": clip_lines,
     "wrap": wrap,

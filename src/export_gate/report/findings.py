@@ -1,45 +1,30 @@
-"""Findings -> what is shown of them: worst first, the same one of several targets told once, with a command to reproduce it."""
+"""Findings -> what is shown of them: worst first, told once for several targets, with a command to reproduce."""
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from export_gate.contract import TARGET_NAMES, TargetName
-from export_gate.observation import STAGES
-from export_gate.report.ladder import ENDINGS, STAGE_OF_RULE
+from export_gate.contract import TargetName
+from export_gate.report.ladder import ENDINGS
 from export_gate.report.record import FindingView
 from export_gate.report.results import Results
 from export_gate.rules.base import SEVERITIES, Finding
 from export_gate.rules.equivalence import ratio
+from export_gate.rules.wording import place
 
 DEFAULT_CONFIG = "export-gate.yml"
 
 
 def views(results: Results) -> tuple[FindingView, ...]:
-    """All findings, worst first."""
-    order = [contract.name for contract in results.contracts]
+    """All findings, worst first: in the judge's order, but by severity first where results were joined."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in sorted(results.findings, key=lambda finding: _badness(finding, order)):
+    for finding in sorted(results.findings, key=lambda finding: SEVERITIES.index(finding.severity)):
         groups.setdefault(_sameness(finding), []).append(finding)
     return tuple(_view(group, results.config_path) for group in groups.values())
-
-
-def _badness(finding: Finding, order: Sequence[str]) -> tuple[object, ...]:
-    """By severity, then by stage (what comes later may follow from it), then by how far it is over its bound."""
-    return (
-        SEVERITIES.index(finding.severity),
-        -1 if finding.rule in ENDINGS else STAGES.index(STAGE_OF_RULE.get(finding.rule, "eager")),
-        -ratio(finding.measured, finding.allowed),
-        order.index(finding.model) if finding.model in order else len(order),
-        -1 if finding.target is None else TARGET_NAMES.index(finding.target),
-        finding.rule,
-        finding.output or "",
-        finding.case or "",
-        finding.message,
-    )
 
 
 def _sameness(finding: Finding) -> tuple[str, ...]:
@@ -51,11 +36,14 @@ def _sameness(finding: Finding) -> tuple[str, ...]:
 
 def _view(group: Sequence[Finding], config_path: str) -> FindingView:
     worst, *others = group
-    measured = worst.measured is not None and worst.allowed is not None
+    over = ratio(worst.measured, worst.allowed)
+    source = worst.source
     return FindingView(
         finding=worst,
-        ratio=ratio(worst.measured, worst.allowed) if measured else None,
+        statement=worst.message.removeprefix(f"{place(worst.model, worst.target, worst.output, worst.case)}: "),
+        times_over=over if 1 < over < math.inf else None,
         command=reproduce(config_path, worst.model, worst.target, worst.case),
+        source=None if source and f"{source.path}:{source.line}" in worst.message else source,
         also=tuple(others),
     )
 

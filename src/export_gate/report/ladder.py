@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from export_gate.contract import ModelContract, Target
 from export_gate.observation import STAGES, ModelObservation, Stage, TargetObservation
 from export_gate.report.record import LADDER, Cell, Ladder, State, Step, Worst
-from export_gate.rules.base import Finding, Severity
+from export_gate.rules.base import Finding
 from export_gate.rules.equivalence import worst_norm
 from export_gate.rules.tolerance import resolve_tolerance
 
 STAGE_OF_RULE: dict[str, Stage] = {
+    "torchscript-model": "eager",
+    "train-mode": "eager",
+    "contract-broken": "eager",
+    "nondeterministic-model": "eager",
+    "input-mutated": "eager",
+    "state-carried": "eager",
+    "golden-mismatch": "eager",
+    "range-undeclared": "eager",
     "export-failed": "export",
     "dim-specialized": "export",
     "conversion-failed": "convert",
@@ -19,14 +28,14 @@ STAGE_OF_RULE: dict[str, Stage] = {
     "run-failed": "run",
     "nothing-compared": "compare",
     "structure-mismatch": "compare",
-    "shape-mismatch": "compare",
     "dtype-mismatch": "compare",
-    "value-mismatch": "compare",
+    "shape-mismatch": "compare",
     "nonfinite-mismatch": "compare",
+    "value-mismatch": "compare",
     "range-narrowed": "guards",
     "guard-missing": "guards",
 }
-"""Where a rule's finding shows on the ladder; rules on the model itself show at `eager`."""
+"""The rung at which a rule's finding shows."""
 ENDINGS = ("worker-died", "timed-out")
 """Rules that can strike at any stage: the observation says at which."""
 
@@ -36,9 +45,7 @@ def cells(contract: ModelContract, observation: ModelObservation, findings: Sequ
     return tuple(_cell(contract, planned, observation, findings) for planned in contract.targets)
 
 
-def _cell(
-    contract: ModelContract, planned: Target, observation: ModelObservation, findings: Sequence[Finding]
-) -> Cell:
+def _cell(contract: ModelContract, planned: Target, observation: ModelObservation, findings: Sequence[Finding]) -> Cell:
     mine = [finding for finding in findings if finding.target in (None, planned.name)]
     seen = sorted((t for t in observation.targets if t.target == planned.name), key=lambda t: len(t.separate))
     unseen = TargetObservation(target=planned.name, guards=planned.guards, reached=observation.reached)
@@ -60,17 +67,16 @@ def _cell(
 
 
 def _decisive(findings: Sequence[Finding], state: State) -> Finding | None:
-    """The finding that a failed or warned cell names: the first in the pipeline, since what follows may be its effect."""
-    severity: Severity | None = {"failed": "violation", "warned": "warning"}.get(state)  # type: ignore[assignment]
-    matching = [finding for finding in findings if finding.severity == severity]
-    return min(matching, key=lambda f: STAGES.index(STAGE_OF_RULE.get(f.rule, "eager")), default=None)
+    """The finding that a failed or warned cell names: the judge's first, since what follows may be its effect."""
+    severity = {"failed": "violation", "warned": "warning"}.get(state)
+    return next((finding for finding in findings if finding.severity == severity), None)
 
 
 def _cell_ratio(decisive: Finding | None, worst: Worst | None) -> float | None:
-    """A number only where it says why: the margin of a NaN or of a crash would read as good news."""
+    """A number only where it says why: the margin beside a NaN or a crash would read as good news."""
     if decisive is not None and decisive.severity == "violation" and decisive.rule != "value-mismatch":
         return None
-    return None if worst is None else worst.ratio
+    return worst.ratio if worst is not None and math.isfinite(worst.ratio) else None
 
 
 def _ladder(
@@ -91,7 +97,6 @@ def _ladder(
         affine=observation.affine and target.affine and Step(stage="compare", state="ok") in steps,
         facts=target.facts,
         notes=target.notes,
-        duration_s=target.duration_s,
     )
 
 

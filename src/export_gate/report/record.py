@@ -7,8 +7,8 @@ from typing import Literal
 
 from export_gate.contract import TargetName
 from export_gate.observation import SourceLine, Stage
-from export_gate.report.results import Verdict
 from export_gate.rules.base import Finding, Severity
+from export_gate.rules.judge import Verdict
 
 State = Literal["failed", "skipped", "warned", "ok", "not-applicable"]
 """From worst to best: a step that was never reached is no pass."""
@@ -51,8 +51,8 @@ class Ladder:
     affine: bool
     """The basis points settle this artifact for every input, up to rounding."""
     facts: dict[str, str] = field(default_factory=dict)
+    """Opset, providers and the like."""
     notes: tuple[str, ...] = ()
-    duration_s: float = 0.0
 
     @property
     def state(self) -> State:
@@ -60,7 +60,7 @@ class Ladder:
         reached = {step.stage: step.state for step in self.steps}
         if "failed" not in reached.values() and reached["compare"] == "skipped":
             return "skipped"
-        return next((s for s in ("failed", "warned") if s in reached.values()), "ok")  # type: ignore[return-value]
+        return next((state for state in ("failed", "warned") if state in reached.values()), "ok")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class Cell:
     reason: str = ""
     """The rule that decided a failed or warned cell."""
     ratio: float | None = None
-    """Worst error over its tolerance; None where no number says it."""
+    """Worst error over its tolerance, finite; None where no number says it."""
     ladders: tuple[Ladder, ...] = ()
 
 
@@ -87,7 +87,8 @@ class Row:
     cells: tuple[Cell, ...]
     dims: str
     """`batch 2..16, side 8..64 in steps of 8`; empty without dims."""
-    control_inputs: int
+    compared: int
+    """Control inputs at which targets were compared with eager, taken from the target with the most."""
     evidence: str
     """What the row's verdict rests on, as one sentence."""
     affine: str = ""
@@ -97,7 +98,6 @@ class Row:
     weights_bytes: int = 0
     peak_memory_bytes: int = 0
     duration_s: float = 0.0
-    printed: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +105,14 @@ class FindingView:
     """A finding, with the same one in other targets folded into it."""
 
     finding: Finding
-    ratio: float | None
+    statement: str
+    """The message without the model, target, output and case that it starts with."""
+    times_over: float | None
+    """measured / allowed; None where that is no number above 1."""
     command: str
     """Reproduces it; safe to paste into a POSIX shell."""
+    source: SourceLine | None = None
+    """None too where the statement quotes it."""
     also: tuple[Finding, ...] = ()
     """The same in other targets, by output or by words."""
 
@@ -159,6 +164,7 @@ class Counts:
     warnings: int
     notes: int
     control_inputs: int
+    """Compared ones, over all models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

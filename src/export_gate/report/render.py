@@ -40,19 +40,19 @@ ALLOWANCES: dict[Format, Allowance] = {
         limit=None,
         in_full=("violation",),
         most_in_full=20,
-        limits=Limits(characters=800, lines=12),
+        limits=Limits(characters=800, lines=12, details=4_000),
     ),
     "comment": Allowance(
         size=characters,
         limit=COMMENT_CHARACTERS - MARKER_CHARACTERS,
         in_full=("violation",),
-        limits=Limits(characters=800, lines=40),
+        limits=Limits(characters=800, lines=40, details=6_000),
     ),
     "summary": Allowance(
         size=utf8_bytes,
         limit=SUMMARY_BYTES,
         in_full=("violation", "warning", "note"),
-        limits=Limits(characters=4_000, lines=200),
+        limits=Limits(characters=4_000, lines=200, details=40_000),
     ),
 }
 
@@ -84,7 +84,7 @@ def environment(*, color: bool = False) -> SandboxedEnvironment:
     jinja = SandboxedEnvironment(
         loader=FileSystemLoader(template_folder()),
         undefined=StrictUndefined,
-        autoescape=False,  # noqa: S701  # three formats, none HTML: every value goes through the filter of its place
+        autoescape=False,  # three formats, none HTML: every value goes through the filter of its place
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,

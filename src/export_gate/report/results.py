@@ -1,4 +1,4 @@
-"""One run as a file: what was promised, what was seen, what was found. `results.json` is these records as strict JSON."""
+"""One run as a file, `results.json`: what was promised, what was seen, what was found, as strict JSON."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 from export_gate.codec import decode, encode
 from export_gate.contract import ModelContract
 from export_gate.errors import GateError, UserError
 from export_gate.observation import RunObservation
 from export_gate.rules.base import Finding
-
-Verdict = Literal["verified", "violations", "problem", "broken"]
+from export_gate.rules.judge import Verdict
 
 SCHEMA_VERSION = 1
 """Raised whenever a reader of `results.json` would misread the new file."""

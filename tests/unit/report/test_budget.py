@@ -1,0 +1,147 @@
+"""A report fits its place by leaving out what matters least, and says so."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import report_samples as samples
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export_gate.report.budget import COMMENT_CHARACTERS, SUMMARY_BYTES, characters
+from export_gate.report.build import build_report
+from export_gate.report.render import Format, render
+
+CROWD = build_report(samples.crowd(500))
+RED = build_report(samples.red())
+
+
+@cache
+def _crowd(kind: Format) -> str:
+    return render(CROWD, kind)
+
+
+def test_500_violations_fit_a_comment():
+    """With 500 violations the verdict, a table and the worst findings are there, and what is missing is said."""
+    text = _crowd("comment")
+    assert characters(text) <= COMMENT_CHARACTERS - 1_024
+    assert text.startswith("## ❌ export-gate: 500 of 1000 models verified, 500 violations\n")
+    full = text.count("\n#### ❌")
+    assert 5 <= full <= 10
+    assert "#### ❌ `model-499` onnx, output `logits`: value-mismatch" in text
+    (left_out,) = re.findall(r"(?m)^> Left out.*$", text)
+    listed = full + len(re.findall(r"(?m)^- ❌", text))
+    rows = len(re.findall(r"(?m)^\| `(?:fine|model)-", text))
+    assert left_out == (
+        f"> Left out to fit here: {1000 - rows} models of the table; {500 - listed} findings; the details of "
+        f"{listed - full} findings; stages, control inputs and artifacts. All of it is in `.export-gate/report.md`."
+    )
+    assert listed > 50
+    assert rows > 500
+
+
+def test_the_worst_models_keep_their_rows():
+    """A verified model gives up its row before a failed one does."""
+    text = _crowd("comment")
+    assert len(re.findall(r"(?m)^\| `model-", text)) == 500
+
+
+def test_the_worst_findings_keep_their_details():
+    """The findings shown in full are the first of the report, in its order."""
+    text = _crowd("comment")
+    shown = re.findall(r"(?m)^#### ❌ `(model-\d+)`", text)
+    assert shown == [view.finding.model for view in CROWD.findings[: len(shown)]]
+    assert len(shown) >= 5
+
+
+def test_500_violations_fit_a_summary():
+    """The job summary holds them all, within GitHub's bytes."""
+    text = _crowd("summary")
+    assert len(text.encode()) <= SUMMARY_BYTES
+    assert text.count("#### ❌") + text.count("\n- ❌") == 500
+
+
+def test_the_report_file_leaves_nothing_out():
+    """The file that the others point to has everything."""
+    text = _crowd("markdown")
+    assert text.count("#### ❌") == 500
+    assert "Left out" not in text
+
+
+def test_a_terminal_shows_the_first_twenty_in_full():
+    """A log of 500 violations is not 500 pages."""
+    text = _crowd("terminal")
+    assert len(re.findall(r"(?m)^  run:  export-gate run", text)) == 20
+    flat = " ".join(text.split())
+    assert "Left out: the details of 480 findings. All of it is in .export-gate/report.md." in flat
+
+
+def test_nothing_is_left_out_without_need():
+    """A report that fits is whole."""
+    assert "Left out" not in render(RED, "comment")
+
+
+def test_the_appendix_goes_first():
+    """One character less than the whole costs the appendix, and no finding."""
+    whole = render(RED, "comment")
+    text = render(RED, "comment", budget=characters(whole) - 1)
+    assert "> Left out to fit here: stages, control inputs and artifacts. All of it is in" in text
+    assert text.count("#### ❌") == 3
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(700, 12_000))
+def test_any_budget_is_kept(budget: int):
+    """Whatever the budget, the text is within it, starts with the verdict and never stops in the middle."""
+    text = render(RED, "comment", budget=budget)
+    assert characters(text) <= budget
+    assert text.startswith(f"## ❌ {RED.headline}\n")
+    assert text.endswith("</sub>\n")
+    assert text.count("<details>") == text.count("</details>")
+    assert text.count("```") % 2 == 0
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.integers(1_000, 30_000))
+def test_bytes_are_bytes(budget: int):
+    """A summary is measured in bytes, of which an emoji has several."""
+    assert len(render(RED, "summary", budget=budget).encode()) <= budget
+
+
+def test_a_larger_budget_shows_no_fewer_findings():
+    """More room never hides a finding."""
+    report = build_report(samples.crowd(100))
+    texts = [render(report, "comment", budget=budget) for budget in (4_000, 10_000, 20_000, 40_000)]
+    counts = [len(re.findall(r"(?m)^(?:#### |- )❌", text)) for text in texts]
+    assert counts == sorted(counts)
+    assert len(set(counts)) == len(counts)
+
+
+def test_an_impossible_budget_is_an_error():
+    """A budget below the verdict is refused rather than answered with a torso."""
+    with pytest.raises(ValueError, match=r"^a budget of 10 is below the verdict alone, which takes \d+$"):
+        render(RED, "comment", budget=10)
+
+
+def test_problems_give_way_too():
+    """500 models that could not be checked fit as well, and are counted."""
+    one = build_report(samples.problem())
+    report = replace(one, problems=one.problems * 500)
+    text = render(report, "comment")
+    assert characters(text) <= COMMENT_CHARACTERS
+    shown = text.count("#### ⛔")
+    assert f"{500 - shown} models that could not be checked" in text
+
+
+def test_one_giant_message_fits():
+    """A message of a megabyte is shortened, and the report file has it whole."""
+    red = samples.red()
+    giant = replace(red.findings[0], message="x" * 1_000_000, hint="y" * 1_000_000, details=("z" * 1_000_000,))
+    report = build_report(replace(red, findings=(giant, *red.findings[1:])))
+    text = render(report, "comment")
+    assert "xxx ... (999200 more characters)" in text
+    assert "Left out" not in text
+    assert "x" * 1_000_000 in render(report, "markdown")

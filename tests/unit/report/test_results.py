@@ -1,0 +1,169 @@
+"""`results.json` is strict, complete, written whole or not at all, and read with care: it may be a stranger's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import jsonschema
+import pytest
+import report_samples as samples
+
+from export_gate.errors import GateError, UserError
+from export_gate.report.results import Results, read_results, results_schema, write_results
+
+RUNS = [samples.green, samples.red, samples.problem, samples.broken]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where results go: a folder that is not there yet."""
+    return tmp_path / ".export-gate" / "results.json"
+
+
+def _changed(path: Path, **changes: object) -> None:
+    write_results(samples.red(), path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def _refusal(path: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        read_results(path)
+    return str(caught.value).replace(str(path), "results.json")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_what_is_written_is_read(run: Callable[[], Results], path: Path):
+    """Results come back equal, so they can be judged and reported again."""
+    write_results(run(), path)
+    assert read_results(path) == run()
+
+
+def test_the_folder_has_nothing_but_the_results(path: Path):
+    """No partial file is left behind, and writing again replaces."""
+    write_results(samples.red(), path)
+    write_results(samples.green(), path)
+    assert [entry.name for entry in path.parent.iterdir()] == ["results.json"]
+    assert read_results(path).verdict == "verified"
+
+
+def _with_nan() -> Results:
+    red = samples.red()
+    first = replace(red.findings[0], measured=float("nan"), allowed=float("inf"))
+    return replace(red, findings=(first, *red.findings[1:]))
+
+
+def test_non_finite_numbers_are_strict_json(path: Path):
+    """Any JSON parser reads the file: NaN and infinity are strings."""
+    write_results(_with_nan(), path)
+    value = json.loads(path.read_text(), parse_constant=pytest.fail)
+    assert value["findings"][0]["measured"] == "nan"
+    assert value["findings"][0]["allowed"] == "inf"
+    assert str(read_results(path).findings[0].measured) == "nan"
+
+
+def test_a_failed_write_is_the_gates_failure_and_keeps_the_old_file(tmp_path: Path):
+    """A target that cannot be replaced costs no earlier results and leaves no partial file."""
+    path = tmp_path / "results.json"
+    path.mkdir()
+    with pytest.raises(GateError) as caught:
+        write_results(samples.green(), path)
+    assert str(caught.value) == f"{path}: the results could not be written: Is a directory"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["results.json"]
+
+
+def test_no_file(path: Path):
+    """A missing file names the command that makes it."""
+    assert _refusal(path) == "results.json: no such file; `export-gate run` writes it"
+
+
+def test_not_json(path: Path):
+    """A file that is no JSON is refused at its line and column."""
+    path.parent.mkdir()
+    path.write_text('{\n "a": }')
+    assert _refusal(path) == "results.json:2:7: not JSON: Expecting value"
+
+
+def test_not_utf8(path: Path):
+    """Bytes that are no text are refused."""
+    path.parent.mkdir()
+    path.write_bytes(b"\xff\xfe")
+    assert _refusal(path).startswith("results.json: not JSON: 'utf-8' codec can't decode byte 0xff")
+
+
+def test_nan_literal(path: Path):
+    """NaN without quotes is no JSON."""
+    path.parent.mkdir()
+    path.write_text('{"duration_s": NaN}')
+    assert _refusal(path) == "results.json: not JSON: NaN is no JSON number"
+
+
+def test_too_deep(path: Path):
+    """Nesting that would exhaust the stack is refused, not crashed on."""
+    path.parent.mkdir()
+    path.write_text("[" * 200_000)
+    assert _refusal(path).startswith("results.json: not JSON: ")
+
+
+def test_other_json(path: Path):
+    """JSON of another tool is refused."""
+    path.parent.mkdir()
+    path.write_text("[]")
+    assert _refusal(path) == "results.json: expected results of export-gate, got JSON without 'schema_version'"
+
+
+def test_other_schema_version(path: Path):
+    """Another schema names both versions and the tool that wrote it."""
+    _changed(path, schema_version=7, tool_version="9.0.0")
+    assert _refusal(path) == (
+        "results.json: schema version 7, but this export-gate reads version 1; use the version of export-gate that "
+        "wrote the file (9.0.0)"
+    )
+
+
+def test_wrong_shape(path: Path):
+    """The message says where the shape is wrong."""
+    _changed(path, duration_s="long")
+    assert _refusal(path) == "results.json: not the shape of results: Results.duration_s: expected a number, got 'long'"
+
+
+def test_a_finding_of_an_unknown_model(path: Path):
+    """Findings without a contract would vanish from every table."""
+    findings = json.loads(json.dumps([{"rule": "x", "severity": "note", "model": "other", "message": "", "hint": ""}]))
+    _changed(path, findings=findings)
+    assert _refusal(path) == "results.json: model 'other' was seen, but has no contract in the file"
+
+
+def test_a_model_twice(path: Path):
+    """Two observations of one model cannot both be its row."""
+    red = samples.red()
+    write_results(replace(red, run=replace(red.run, models=(*red.run.models, red.run.models[0]))), path)
+    assert _refusal(path) == "results.json: model 'glyph-head' is there 2 times, expected once"
+
+
+def test_verified_with_violations(path: Path):
+    """A verdict that its own findings contradict is refused."""
+    _changed(path, verdict="verified")
+    assert _refusal(path) == "results.json: the verdict is 'verified', but there are violations"
+
+
+@pytest.mark.parametrize("run", [*RUNS, _with_nan])
+def test_the_schema_accepts_what_is_written(run: Callable[[], Results], path: Path):
+    """Everything we write is valid under the published schema."""
+    write_results(run(), path)
+    jsonschema.Draft202012Validator.check_schema(results_schema())
+    jsonschema.validate(json.loads(path.read_text()), results_schema())
+
+
+def test_the_schema_is_as_strict_as_the_reader(path: Path):
+    """An unknown key and a missing version fail under the schema, as they do in the reader."""
+    write_results(samples.green(), path)
+    value = json.loads(path.read_text())
+    validator = jsonschema.Draft202012Validator(results_schema())
+    assert [error.message for error in validator.iter_errors({**value, "extra": 1})] == [
+        "Additional properties are not allowed ('extra' was unexpected)"
+    ]
+    del value["schema_version"]
+    assert [error.message for error in validator.iter_errors(value)] == ["'schema_version' is a required property"]
