@@ -74,6 +74,17 @@ def test_a_green_run_is_short():
     assert len(render(build_report(samples.green()), "terminal").splitlines()) <= 12
 
 
+def test_notes_do_not_lengthen_a_terminal():
+    """What needs no action is counted in the terminal and told in the report file."""
+    controls = samples.controls(undeclared_range=("x",))
+    seen = samples.model("m", samples.all_fine(), controls=controls)
+    run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
+    report = build_report(samples.results((samples.contract("m"),), run))
+    assert "\n\n1 note in .export-gate/report.md\n\n" in render(report, "terminal")
+    assert "range-undeclared" not in render(report, "terminal")
+    assert "#### 📝 `m`: range-undeclared" in render(report, "markdown")
+
+
 @pytest.mark.parametrize("run", RUNS)
 def test_colour_changes_no_word(run: str):
     """Colour is on top of words and aligned like them; other formats never have any."""
