@@ -70,6 +70,7 @@ def _observe(job: Job, desk: Desk) -> None:
     subject = load_subject(job.contract, Path(job.base), desk)
     if subject is None:
         return
+    weights = hygiene.weight_digest(subject.module)  # before anything runs: forward may write into buffers
     with desk.stage("controls"):
         trial = choose_trial(job, subject)
         desk.channel.set("controls", trial.observation)
@@ -86,7 +87,7 @@ def _observe(job: Job, desk: Desk) -> None:
         trial=trial,
         eager=eager,
         hygiene=facts,
-        weights=hygiene.weight_digest(subject.module),
+        weights=weights,
         probing=probing,
     )
     del subject  # releases the eager instance before the export

@@ -12,6 +12,7 @@ from typing import Literal
 from export_gate.observation import CaseResult, Comparison, Probe
 from export_gate.worker.compare import compare_case
 from export_gate.worker.failures import describe
+from export_gate.worker.isolated import Isolated
 from export_gate.worker.probes import PlannedProbe
 from export_gate.worker.reference import Runner
 from export_gate.worker.values import Leaf
@@ -40,7 +41,7 @@ def run_probes(
     is_equal: Callable[[CaseResult], bool],
     checks: Literal["default", "runtime-checks"] = "default",
 ) -> tuple[Probe, ...]:
-    """Try the probes on an artifact.
+    """Try the probes on an artifact, in a forked copy of this process: input outside the contract can kill it.
 
     Args:
         answers: Eager's, from `eager_answers`.
@@ -49,7 +50,15 @@ def run_probes(
             inexact ones.
         checks: Whether AOTInductor's own checks are on.
     """
-    return tuple(_probe(answer, _ask(answer.probe, artifact), is_equal, checks) for answer in answers)
+
+    def call(eager: Answer) -> Probe:
+        return _probe(eager, _ask(eager.probe, artifact), is_equal, checks)
+
+    def died(eager: Answer, ending: str) -> Probe:
+        refusal = Answer(probe=eager.probe, refusal=f"the process died: {ending}")
+        return _probe(eager, refusal, is_equal, checks)
+
+    return Isolated(kind=Probe, call=call, died=died).each(answers)
 
 
 def _ask(probe: PlannedProbe, run: Runner) -> Answer:

@@ -15,8 +15,12 @@ def convert(context: Context, options: ExportedProgramTarget) -> Path | None:  #
 
 
 def load(context: Context, options: ExportedProgramTarget, path: Path | None) -> Loaded:  # noqa: ARG001 - as above
-    """The program's own module."""
+    """The program's own module, with buffers of its own: running it must not change what other targets are made of."""
+    module = context.program.module()
+    for owner in module.modules():
+        for name, buffer in list(owner.named_buffers(recurse=False)):
+            setattr(owner, name, buffer.clone())
     return Loaded(
-        run=module_runner(context.program.module(), context.names),
+        run=module_runner(module, context.names),
         facts={"strict": "yes" if options.strict else "no"},
     )
