@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from export_gate.contract import ModelContract
 from export_gate.observation import CaseResult, HygieneObservation, OutputLeaf, PromiseBroken
 from export_gate.worker import hygiene
 from export_gate.worker.compare import compare_case
@@ -78,7 +79,7 @@ def observe_eager(cases: Sequence[ControlCase], subject: Subject, desk: Desk) ->
     eager = Eager(references=references, outputs=describe_outputs(first.leaves) if first else (), names=names)
     desk.channel.set("outputs", eager.outputs)
     desk.channel.set("broken", broken)
-    desk.channel.set("golden", _golden(cases, references))
+    desk.channel.set("golden", _golden(cases, references, subject.contract))
     return eager
 
 
@@ -87,12 +88,24 @@ def _refusal(error: BaseException, case: ControlCase, desk: Desk) -> PromiseBrok
     return PromiseBroken(case=case.name, message=f"{failure.type}: {failure.message}", source=failure.source)
 
 
-def _golden(cases: Sequence[ControlCase], references: Mapping[str, Reference]) -> list[CaseResult]:
+def _golden(
+    cases: Sequence[ControlCase], references: Mapping[str, Reference], contract: ModelContract
+) -> list[CaseResult]:
     return [
-        compare_case(case.name, case.expected, _picked(references[case.name].leaves, case.expected))
+        compare_case(
+            case.name,
+            case.expected,
+            _picked(references[case.name].leaves, case.expected),
+            _golden_axis(case, contract),
+        )
         for case in cases
         if case.expected is not None and case.name in references
     ]
+
+
+def _golden_axis(case: ControlCase, contract: ModelContract) -> int | None:
+    own = None if case.golden is None else contract.controls.golden[case.golden].tolerance.axis
+    return contract.tolerance.axis if own is None else own
 
 
 def _picked(leaves: Sequence[Leaf], expected: Sequence[Leaf]) -> tuple[Leaf, ...]:

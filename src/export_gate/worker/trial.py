@@ -12,7 +12,7 @@ from typing import Any
 from export_gate.contract import Job, ModelContract
 from export_gate.errors import UserError
 from export_gate.observation import ControlInput, ControlSetObservation
-affine_cases = lambda c, s: ()
+from export_gate.worker.controls.basis import affine_cases
 from export_gate.worker.controls.build import build_control_set, digest, reference_sizes
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.specs import elements_at, tensor_leaves

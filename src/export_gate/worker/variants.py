@@ -15,10 +15,12 @@ from export_gate.contract import Job, ModelContract, Target
 from export_gate.observation import DimFound, HygieneObservation
 from export_gate.protocol import target_key
 from export_gate.worker import hygiene
+from export_gate.worker.affine import is_affine_graph
+from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.eager import Eager
 from export_gate.worker.controls.specs import tensor_leaves
+from export_gate.worker.eager import Eager
 from export_gate.worker.export import Exported, export_program, found_dims
 from export_gate.worker.model import Factory, Parameter, bind
 from export_gate.worker.probing import Probing
@@ -47,6 +49,11 @@ class Study:
     def contract(self) -> ModelContract:
         """The contract that all this is about."""
         return self.job.contract
+
+    @property
+    def has_basis(self) -> bool:
+        """Whether the affine basis points are among the control inputs."""
+        return any(case.group == "affine" for case in self.trial.cases)
 
 
 def observe_variants(study: Study, desk: Desk) -> None:
@@ -82,6 +89,8 @@ def _export(
             exported = _export_fresh(study, separate, desk)
             found.extend(found_dims(exported, study.contract))
             desk.channel.set("dims", found)
+            if not separate:
+                desk.channel.set("affine", _is_affine(study, exported))
     except StageFailed as ended:
         if not separate:
             desk.channel.fail(ended.failure)
@@ -92,6 +101,10 @@ def _export(
             desk.channel.fail(ended.failure, target=target_key(target.name, separate))
         return None
     return exported
+
+
+def _is_affine(study: Study, exported: Exported) -> bool:
+    return study.has_basis and is_affine_graph(exported.program, by_row=packs_rows(study.contract) is not None)
 
 
 def _export_fresh(study: Study, separate: Mapping[str, int], desk: Desk) -> Exported:
@@ -118,6 +131,7 @@ def _verification(
         outputs=study.eager.outputs,
         names=study.eager.names,
         metadata=contract_metadata(study.contract, study.trial.observation.sha256),
+        has_basis=study.has_basis,
     )
     return Verification(
         target=target,

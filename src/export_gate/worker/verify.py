@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_gate.contract import AotiTarget, OnnxTarget, Pt2Target, Target, Tolerance
+from export_gate.contract import AotiTarget, ModelContract, OnnxTarget, Pt2Target, Target
 from export_gate.observation import CaseResult
 from export_gate.worker.compare import compare_case
 from export_gate.worker.controls.record import ControlCase
@@ -17,7 +17,6 @@ from export_gate.worker.reference import Reference, Runner
 from export_gate.worker.stages import Desk, StageFailed
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, Loaded, describe_artifact
-from export_gate.worker.values import Call, Leaf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +49,7 @@ def verify_target(work: Verification, desk: Desk) -> Loaded | None:
             loaded = TARGETS[work.target.name].load(work.context, work.target, path)
         channel.set("facts", loaded.facts, target=key)
         channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
-        if loaded.affine is not None:
-            channel.set("affine", loaded.affine, target=key)
+        channel.set("affine", loaded.affine, target=key)
         run_cases(work, loaded.run, desk)
         with desk.stage("guards", target=key):
             channel.set("probes", work.probing.probe(loaded), target=key)
@@ -65,24 +63,21 @@ def verify_target(work: Verification, desk: Desk) -> Loaded | None:
 
 def run_cases(work: Verification, run: Runner, desk: Desk) -> None:
     """Run and compare every control input in order, on this one instance."""
-    axis = _axis(work)
     for case in work.cases:
         reference = work.references.get(case.name)
         if reference is None:
             continue  # eager itself refused it: contract-broken
         desk.channel.at("run", target=work.key, case=case.name)
-        result = _run_case(case, reference, run, bind(case.make(), work.parameters), axis, desk)
-        desk.channel.add("cases", result, target=work.key)
+        desk.channel.add("cases", _run_case(case, reference, run, work, desk), target=work.key)
 
 
-def _run_case(
-    case: ControlCase, reference: Reference, run: Runner, call: Call, axis: int | None, desk: Desk
-) -> CaseResult:
+def _run_case(case: ControlCase, reference: Reference, run: Runner, work: Verification, desk: Desk) -> CaseResult:
+    call = bind(case.make(), work.parameters)
     try:
-        actual: Sequence[Leaf] = run(call)
+        actual = run(call)
     except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
         return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name))
-    return compare_case(case.name, reference.leaves, actual, axis)
+    return compare_case(case.name, reference.leaves, actual, tolerance_axis(work.context.contract, work.target))
 
 
 def _convert(work: Verification, desk: Desk) -> Path | None:
@@ -107,6 +102,7 @@ def existing_artifact(target: Target, base: Path) -> Path | None:
             return None
 
 
-def _axis(work: Verification) -> int | None:
-    model: Tolerance = work.context.contract.tolerance
-    return work.target.tolerance.axis if work.target.tolerance.axis is not None else model.axis
+def tolerance_axis(contract: ModelContract, target: Target) -> int | None:
+    """The axis whose indices are judged apart on this target."""
+    own = target.tolerance.axis
+    return contract.tolerance.axis if own is None else own

@@ -33,6 +33,8 @@ class Context:
     """Eager's own leaf name -> the contract's, where they differ."""
     metadata: dict[str, str]
     """The contract, for formats that can carry it."""
+    has_basis: bool
+    """Whether the affine basis points are among the control inputs, so that an affine graph is worth finding."""
 
     @property
     def program(self) -> Any:
@@ -51,8 +53,8 @@ class Loaded:
     notes: tuple[str, ...] = ()
     run_checked: Runner | None = None
     """The same artifact with its own run-time input checks on; None where there is no such switch."""
-    affine: bool | None = None
-    """Whether the artifact's own graph is affine in the input; None where it has no graph of its own."""
+    affine: bool = False
+    """Whether the artifact's own graph is affine in the input; only looked for where the basis points are tried."""
 
 
 class TargetModule(Protocol):

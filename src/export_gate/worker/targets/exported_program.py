@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from export_gate.contract import ExportedProgramTarget
+from export_gate.worker.affine import is_affine_graph
+from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.reference import module_runner
 from export_gate.worker.targets.base import Context, Loaded
 
@@ -23,4 +25,5 @@ def load(context: Context, options: ExportedProgramTarget, path: Path | None) ->
     return Loaded(
         run=module_runner(module, context.names),
         facts={"strict": "yes" if options.strict else "no"},
+        affine=context.has_basis and is_affine_graph(context.program, by_row=packs_rows(context.contract) is not None),
     )

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 from export_gate.contract import OnnxTarget
+from export_gate.worker.affine_onnx import is_affine_onnx
+from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.export import Axis, Exported
 from export_gate.worker.reference import Runner
 from export_gate.worker.targets.base import Context, Loaded
@@ -52,6 +54,7 @@ def convert(context: Context, options: OnnxTarget) -> Path | None:
 
 def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
     """An ONNX Runtime session over the file, one thread, without prepacking (which doubles the weights)."""
+    import onnx
     import onnxruntime
 
     if path is None:
@@ -63,13 +66,15 @@ def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
     settings.graph_optimization_level = _optimization(onnxruntime, options.optimization)
     settings.add_session_config_entry("session.disable_prepacking", "1")
     session = onnxruntime.InferenceSession(str(path), settings, providers=list(options.providers))
+    model = onnx.load(str(path), load_external_data=False)
     return Loaded(
         run=session_runner(session, context.input_names),
         facts={
-            "opset": _opset(path),
+            "opset": _opset(model),
             "providers": ", ".join(session.get_providers()),
             "optimization": options.optimization,
         },
+        affine=context.has_basis and is_affine_onnx(model, by_row=packs_rows(context.contract) is not None),
     )
 
 
@@ -190,10 +195,7 @@ def _optimization(onnxruntime: Any, level: str) -> Any:
     return getattr(onnxruntime.GraphOptimizationLevel, levels[level])
 
 
-def _opset(path: Path) -> str:
-    import onnx
-
-    model = onnx.load(str(path), load_external_data=False)
+def _opset(model: Any) -> str:
     return ", ".join(f"{opset.domain or 'ai.onnx'} {opset.version}" for opset in model.opset_import)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import torch
 
 from export_gate.contract import Pt2Target
+from export_gate.worker.affine import is_affine_graph
+from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.reference import module_runner
 from export_gate.worker.targets.base import Context, Loaded
 
@@ -23,7 +25,9 @@ def load(context: Context, options: Pt2Target, path: Path | None) -> Loaded:
     """Load the archive; its module shares nothing with the program in memory."""
     if path is None:
         raise AssertionError("pt2 always has a file")
+    program = torch.export.load(path)
     return Loaded(
-        run=module_runner(torch.export.load(path).module(), context.names),
+        run=module_runner(program.module(), context.names),
         facts={"decomposed": "yes" if options.decompose else "no"},
+        affine=context.has_basis and is_affine_graph(program, by_row=packs_rows(context.contract) is not None),
     )
