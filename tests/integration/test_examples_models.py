@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import runpy
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import torch
 import yaml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+GATE = Path(sys.executable).with_name("export-gate")
 FOLDERS = ("glyphlab", "affine", "transformer")
 CONFIGS = (EXAMPLES / "export-gate.yml", *(EXAMPLES / folder / "export-gate.yml" for folder in FOLDERS))
 
@@ -157,19 +159,43 @@ def test_configs_fit_the_published_schema(config: Path, tmp_path: Path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
-def test_demo_verifies_three_models_on_three_targets(tmp_path: Path):
-    """`make demo`: one run, every model verified on every target without a warning, exit 0."""
-    gate = Path(sys.executable).with_name("export-gate")
-    command = [gate, "run", "--config", str(CONFIGS[0]), "--report-dir", str(tmp_path)]
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """results.json of what `make demo` runs."""
+    folder = tmp_path_factory.mktemp("demo")
+    command = [GATE, "run", "--config", str(CONFIGS[0]), "--report-dir", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    results = json.loads((tmp_path / "results.json").read_text())
+    return folder / "results.json"
+
+
+@pytest.mark.slow
+def test_demo_verifies_three_models_on_three_targets(demo: Path):
+    """`make demo`: one run, every model verified on every target without a warning, exit 0."""
+    results = json.loads(demo.read_text())
     assert results["verdict"] == "verified"
     assert [finding for finding in results["findings"] if finding["severity"] != "note"] == []
-    targets = {model["model"]: [t["target"] for t in model["targets"]] for model in results["run"]["models"]}
+    targets = {model["model"]: model["targets"] for model in results["run"]["models"]}
     assert sorted(targets) == ["affine-map", "glyph-head", "sentence-encoder"]
-    assert all(names == ["exported-program", "pt2", "onnx"] for names in targets.values())
-    compared = [len(t["cases"]) for model in results["run"]["models"] for t in model["targets"]]
-    assert min(compared) >= 10
-    assert [model["affine"] for model in results["run"]["models"]] == [False, True, False]
+    for observed in targets.values():
+        assert [target["target"] for target in observed] == ["exported-program", "pt2", "onnx"]
+        assert min(len(target["cases"]) for target in observed) >= 10
+    affine = {name: [target["affine"] for target in observed] for name, observed in targets.items()}
+    assert affine == {"affine-map": [True] * 3, "glyph-head": [False] * 3, "sentence-encoder": [False] * 3}
+
+
+@pytest.mark.slow
+def test_readme_shows_the_demos_report(demo: Path):
+    """The report in README.md has the demo's verdict, models and stages; `make readme` brings it up to date."""
+    done = subprocess.run(
+        [GATE, "report", str(demo), "--format", "comment"], capture_output=True, text=True, check=True
+    )
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    shown = readme.partition("<!-- report:start -->\n")[2].partition("<!-- report:end -->")[0]
+    assert without_numbers(shown) == without_numbers(done.stdout)
+
+
+def without_numbers(report: str) -> list[str]:
+    """Headline, headings and table rows, without what differs between machines: errors, sizes and digests."""
+    rows = [line for line in report.splitlines() if line.startswith(("#", "|", "<details>"))]
+    return [re.sub(r"exact|\d+%|[\d.e-]+ of .*|\d[\d.]* k?B|`[0-9a-f]{12}`", "...", row) for row in rows]
