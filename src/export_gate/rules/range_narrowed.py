@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from export_gate.contract import Dim, ModelContract, TargetName
+from export_gate.contract import Dim, GuardPolicy, ModelContract, TargetName
 from export_gate.observation import DimFound, ModelObservation, Probe
-from export_gate.rules.base import Finding, Rule
+from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.cases import other_cases, planned_targets
 from export_gate.rules.dim_specialized import is_specialized
 from export_gate.rules.failures import Located, failure_details, failures_of
@@ -28,8 +28,8 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
         group = refused.get(planned.name, ())
         if group:
             yield _refused_case(contract, group, probes)
-        elif probes:
-            yield _refused_probe(contract, planned.name, probes)
+        elif probes and (severity := _severity(planned.guards, probes[0])):
+            yield _refused_probe(contract, planned.name, severity, probes)
     specialized = {found.dim for found in observation.dims if is_specialized(found)}
     for dim in contract.dims:
         narrowed = [f for f in observation.dims if f.dim == dim.name and is_narrowed(f, dim)]
@@ -82,13 +82,24 @@ def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: l
     )
 
 
-def _refused_probe(contract: ModelContract, target: TargetName, probes: list[Probe]) -> Finding:
+def _severity(policy: GuardPolicy, first: Probe) -> Severity | None:
+    """An artifact that refuses declared input as shipped breaks its promise.
+
+    One that does so only in a debugging mode was compiled for a smaller range, which matters as much as its guards do.
+    """
+    if first.checks == "default":
+        return "violation"
+    severities: dict[GuardPolicy, Severity | None] = {"require": "violation", "warn": "warning", "ignore": None}
+    return severities[policy]
+
+
+def _refused_probe(contract: ModelContract, target: TargetName, severity: Severity, probes: list[Probe]) -> Finding:
     first = probes[0]
     mode = "" if first.checks == "default" else " with AOTI_RUNTIME_CHECK_INPUTS=1"
     reason = f": {first_line(first.message)}" if first.message else ""
     return Finding(
         rule=RULE.name,
-        severity="violation",
+        severity=severity,
         model=contract.name,
         target=target,
         message=(

@@ -26,6 +26,10 @@ MEANINGS = {
     "SIGILL": "An instruction that this CPU lacks: native code or a compiled package was built for another machine.",
     "SIGBUS": "Mapped memory went away: a full disk or a full /dev/shm, or a file that was changed while in use.",
     "SIGTERM": "Something asked the worker to stop: a cancelled job, or a supervisor with a time or memory limit.",
+    "a damaged channel": (
+        "Something in the model writes to file descriptors that it did not open, and facts were lost on their way: "
+        "write to files that it opens, or to standard output."
+    ),
     "SIGFPE": "An integer division by zero in native code: look for a size of 0 in the named case.",
 }
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from export_gate.codec import encode
 from export_gate.observation import Failure, Stage
-from export_gate.protocol import Event, event_line
+from export_gate.protocol import Event, event_line, parse_event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,11 +20,14 @@ class Channel:
     descriptor: int
     model: str = ""
     token: bytes = b""
-    """Begins every line, so that a stray write is not taken for an event."""
+    """Stands before every event, so that a stray write is not taken for one; empty where nobody else can write."""
+    numbers: Iterator[int] = field(default_factory=count)
+    """Numbers the events behind a token, so that the loss of one is noticed."""
 
     def send(self, event: Event) -> None:
         """Write the event whole."""
-        write_all(self.descriptor, self.token + event_line(event))
+        prefix = b"%s%d " % (self.token, next(self.numbers)) if self.token else b""
+        write_all(self.descriptor, prefix + event_line(event))
 
     def at(self, stage: Stage, *, target: str = "", case: str = "") -> None:
         """Say where the work is, so that a death or a timeout has a place."""
@@ -39,6 +44,19 @@ class Channel:
     def fail(self, failure: Failure, *, target: str = "") -> None:
         """Say why the model (or the target) ended early."""
         self.set("failure", failure, target=target)
+
+
+def read_numbered(line: bytes, token: bytes) -> tuple[int, Event] | None:
+    """The event behind the token, with its number; bytes before the token were written by somebody else.
+
+    None for a line that holds no event, or a damaged one.
+    """
+    _, mark, body = line.partition(token)
+    number, _, text = body.partition(b" ")
+    try:
+        return (int(number), parse_event(text)) if mark else None
+    except ValueError:
+        return None
 
 
 def write_all(descriptor: int, line: bytes) -> None:

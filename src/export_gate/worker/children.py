@@ -20,6 +20,8 @@ from export_gate.worker.channel import Channel
 CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"
 """Apple's frameworks abort in a forked child once they are loaded."""
 READ_BYTES = 1 << 16
+PIPE_LIMIT_BYTES = 1 << 20
+"""The most that an unprivileged process can make a pipe hold on Linux."""
 LINE_LIMIT_BYTES = 16 << 20
 """A longer line is dropped: no event is near that size."""
 REAP_S = 10.0
@@ -90,9 +92,14 @@ def read_lines(children: Sequence[Child], timeout_s: float) -> dict[int, list[by
 
 
 def remaining_lines(child: Child) -> list[bytes]:
-    """What an ended child left in its pipe; closes the descriptor."""
+    """What an ended child left in its pipe; closes the descriptor.
+
+    Reads no more than a pipe can hold: a daemon of the model may go on writing to it.
+    """
     lines: list[bytes] = []
-    while child.descriptor >= 0:
+    for _ in range(PIPE_LIMIT_BYTES // READ_BYTES):
+        if child.descriptor < 0:
+            break
         before = len(lines), len(child.pending)
         lines += _take_lines(child)
         if before == (len(lines), len(child.pending)):
@@ -216,8 +223,9 @@ def _spawn(job: Job, request: Request, token: bytes, log: Path) -> Child:
         )
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(request_line(replace(request, jobs=(job,))))
-    process.stdin.close()
+    with contextlib.suppress(BrokenPipeError):  # it died already, which is noticed where it is waited for
+        process.stdin.write(request_line(replace(request, jobs=(job,))))
+        process.stdin.close()
     descriptor = process.stdout.fileno()
     if hasattr(os, "set_blocking"):
         os.set_blocking(descriptor, False)

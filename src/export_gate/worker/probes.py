@@ -119,7 +119,8 @@ def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
     else:
         low, high = -(-dim.min // step) * step, dim.max // step * step
         declared = f"{dim.min}..{dim.max}" + (f" in steps of {step}" if step > 1 else "")
-        tried = [("below-min", low - step), ("at-min", low), ("at-max", high), ("above-max", high + step)]
+        below, above = _outside(dim, low, -step), _outside(dim, high, step)
+        tried = [("below-min", below), ("at-min", low), ("at-max", high), ("above-max", above)]
         if step > 1:
             tried.append(("wrong-size", reference + 1))
     for kind, size in tried:
@@ -133,6 +134,14 @@ def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
                 elements=_elements(inputs.contract, sizes),
                 call=_maker(inputs, sizes),
             )
+
+
+def _outside(dim: Dim, bound: int, step: int) -> int:
+    """The first size past a bound that no export serves: one with an export of its own is inside the contract."""
+    size = bound + step
+    while size in dim.separate:
+        size += step
+    return size
 
 
 def _tensor_probes(path: Path, spec: TensorSpec, inputs: Inputs) -> Iterator[PlannedProbe]:

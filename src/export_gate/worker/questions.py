@@ -1,8 +1,7 @@
-"""Answers that stop before an export: the control set listed or one input shown, forward's signature described."""
+"""Answers that stop before an export: the control set listed or one input shown, a model without a contract described."""
 
 from __future__ import annotations
 
-import inspect
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,13 @@ from export_gate.observation import Problem
 from export_gate.protocol import Event
 from export_gate.worker.channel import Channel
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.describe import describe_forward
 from export_gate.worker.engine import load_subject
-from export_gate.worker.model import load_factory
 from export_gate.worker.stages import Desk, StageFailed
 from export_gate.worker.trial import Trial, choose_trial, matching
 from export_gate.worker.values import to_numpy
+
+__all__ = ["describe_forward", "list_controls"]
 
 ELEMENTS_SHOWN = 64
 
@@ -37,25 +38,6 @@ def list_controls(job: Job, request: Request, channel: Channel) -> None:
             channel.set("controls", trial.observation)
             if request.show is not None:
                 _show(trial, request, channel)
-    except UserError as error:
-        channel.set("problem", Problem(message=str(error), hint=error.hint))
-    except StageFailed as ended:
-        channel.fail(ended.failure)
-
-
-def describe_forward(job: Job, channel: Channel) -> None:
-    """Send forward's parameters: name, kind, annotation and default, for a starter config."""
-    desk = _desk(job, channel)
-    try:
-        with desk.stage("model"):
-            module = load_factory(job.contract, Path(job.base))()
-            parameters = inspect.signature(module.forward).parameters.values()
-            answer = {
-                "parameters": [_describe(parameter) for parameter in parameters],
-                "dtype": next((str(p.dtype).removeprefix("torch.") for p in module.parameters()), "float32"),
-                "layers": [f"{type(m).__name__}({_sizes(m)})" for m in list(module.modules())[1:9]],
-            }
-            channel.send(Event(op="answer", model=job.contract.name, value=answer))
     except UserError as error:
         channel.set("problem", Problem(message=str(error), hint=error.hint))
     except StageFailed as ended:
@@ -95,18 +77,3 @@ def _arrays(name: str, value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, (list, tuple)):
         return [pair for index, item in enumerate(value) for pair in _arrays(f"{name}.{index}", item)]
     return [(name, np.asarray(value, dtype=object))]
-
-
-def _describe(parameter: inspect.Parameter) -> dict[str, Any]:
-    is_plain = parameter.default is None or isinstance(parameter.default, (bool, int, float, str))
-    return {
-        "name": parameter.name,
-        "kind": parameter.kind.name.lower(),
-        "annotation": "" if parameter.annotation is parameter.empty else str(parameter.annotation),
-        "required": parameter.default is parameter.empty,
-        "default": parameter.default if is_plain and parameter.default is not parameter.empty else None,
-    }
-
-
-def _sizes(module: torch.nn.Module) -> str:
-    return str(module.extra_repr())

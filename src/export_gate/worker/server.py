@@ -8,6 +8,7 @@ its time is replaced by one that skips the target it died in, so that the other 
 from __future__ import annotations
 
 import secrets
+import signal
 import sys
 import time
 from collections import deque
@@ -15,9 +16,9 @@ from dataclasses import dataclass, field, replace
 
 from export_gate.contract import Job, Request
 from export_gate.observation import Failure, Stage
-from export_gate.protocol import Event, event_line, parse_event, parse_request
+from export_gate.protocol import Event, event_line, parse_request
 from export_gate.worker import children, preload
-from export_gate.worker.channel import Channel, write_all
+from export_gate.worker.channel import Channel, read_numbered, write_all
 from export_gate.worker.children import Child
 
 TICK_S = 0.05
@@ -39,6 +40,9 @@ class Attempt:
     case: str = ""
     done: set[str] = field(default_factory=set)
     """Target keys that the child began; all but the last are complete."""
+    received: int = 0
+    """Events so far; the next one has this number."""
+    lost: int = 0
     finished: bool = False
 
 
@@ -59,7 +63,13 @@ def main(arguments: list[str]) -> int:
         children.work(request.jobs[0], request, channel)
         return 0
     children.adopt_orphans()
+    signal.signal(signal.SIGTERM, _stop)
     return serve(request, channel)
+
+
+def _stop(_number: int, _frame: object) -> None:
+    """Leave `serve` by its `finally`, which kills what the models started."""
+    raise SystemExit(1)
 
 
 def serve(request: Request, channel: Channel) -> int:
@@ -98,13 +108,12 @@ def start(job: Job, request: Request, channel: Channel) -> Attempt:
 
 def relay(attempt: Attempt, line: bytes, channel: Channel) -> None:
     """Pass an event on to the driver and note where the child is; anything else on the descriptor is dropped."""
-    if not line.startswith(attempt.token):
+    numbered = read_numbered(line, attempt.token)
+    if numbered is None:
         return
-    body = line[len(attempt.token) :]
-    try:
-        event = parse_event(body)
-    except ValueError:
-        return
+    number, event = numbered
+    attempt.lost += max(0, number - attempt.received)
+    attempt.received = number + 1
     if event.model != attempt.job.contract.name:
         return
     if event.op == "at":
@@ -131,9 +140,11 @@ def conclude(attempt: Attempt, channel: Channel) -> Job | None:
         relay(attempt, line, channel)
     printed = children.printed(attempt.child, PRINTED_CHARACTERS)
     again = None
-    if not attempt.finished:
-        failure = _failure(attempt, timed_out, exit_status, printed)
-        Channel(descriptor=channel.descriptor, model=name).fail(failure, target=attempt.target)
+    reporter = Channel(descriptor=channel.descriptor, model=name)
+    if attempt.finished and attempt.lost:
+        reporter.fail(_damaged(attempt, printed))
+    elif not attempt.finished:
+        reporter.fail(_failure(attempt, timed_out, exit_status, printed), target=attempt.target)
         if attempt.target:
             again = replace(attempt.job, skip=(*attempt.job.skip, *sorted(attempt.done)))
     if again is None:
@@ -158,5 +169,16 @@ def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) 
         type=what,
         message=message,
         case=attempt.case or None,
+        trace=printed,
+    )
+
+
+def _damaged(attempt: Attempt, printed: str) -> Failure:
+    """Facts are missing, and a missing one may be a difference: what arrived must not look complete."""
+    return Failure(
+        stage=attempt.stage,
+        kind="died",
+        type="a damaged channel",
+        message=f"{attempt.lost} of {attempt.received} facts about the model were overwritten on their way",
         trace=printed,
     )

@@ -1,0 +1,159 @@
+"""A model to its description: forward's parameters, and inputs that were guessed and tried."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from export_gate.codec import encode
+from export_gate.contract import ConstantSpec, Job, Spec
+from export_gate.description import Description, Guess, LeftOut
+from export_gate.errors import UserError
+from export_gate.observation import Problem
+from export_gate.protocol import Event
+from export_gate.worker.channel import Channel
+from export_gate.worker.guess.options import combinations, options_for
+from export_gate.worker.guess.tryout import Trial, in_order, make_bench, try_out
+from export_gate.worker.hygiene import training_modules
+from export_gate.worker.model import forward_parameters, is_scripted, load_attribute, load_factory
+from export_gate.worker.stages import Desk, StageFailed
+
+Signature = tuple[inspect.Parameter, ...]
+PLAIN = (bool, int, float, str, type(None))
+STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+DEFAULT_CHARACTERS = 60
+
+
+def describe_forward(job: Job, channel: Channel) -> None:
+    """Send the description of the job's model; only the factory of its contract counts."""
+    sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
+    desk = Desk(channel=channel, roots=(Path(job.base), *(Path(folder) for folder in job.pythonpath)))
+    try:
+        with desk.stage("model"):
+            description = _describe(load_module(job))
+            channel.send(Event(op="answer", model=job.contract.name, value=encode(description)))
+    except UserError as error:
+        channel.set("problem", Problem(message=str(error), hint=error.hint))
+    except StageFailed as ended:
+        channel.fail(ended.failure)
+
+
+def load_module(job: Job) -> torch.nn.Module:
+    """What the factory makes without arguments.
+
+    Raises:
+        UserError: it needs arguments, or it is or makes something else than a module in Python.
+    """
+    reference = job.contract.factory
+    made = load_attribute(reference, Path(job.base), "factory")
+    if isinstance(made, torch.nn.Module):
+        raise UserError(
+            f"factory {reference!r} is a {type(made).__name__} itself, expected a function or class that makes one",
+            "add a function that returns it, such as `def make_model(): return ...`, and name that one",
+        )
+    missing = _required(made)
+    if missing:
+        raise UserError(
+            f"factory {reference!r} needs arguments: its parameters are {inspect.signature(made)}",
+            "init cannot guess them: name a function that needs none, such as "
+            f"`def make_model(): return {made.__name__}({', '.join(f'{name}=...' for name in missing)})`, "
+            "or write the config by hand with "
+            f"`kwargs: {{{', '.join(f'{name}: ...' for name in missing)}}}` below `factory`",
+        )
+    module = load_factory(job.contract, Path(job.base))()
+    if is_scripted(module):
+        raise UserError(
+            f"factory {reference!r} returns TorchScript, which torch.export does not take",
+            "return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`",
+        )
+    return module
+
+
+def _required(made: Any) -> list[str]:
+    """Parameters without a default; none where there is no signature."""
+    try:
+        parameters = inspect.signature(made).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in STARS]
+
+
+def _describe(module: torch.nn.Module) -> Description:
+    training = training_modules(module)[1]
+    module.eval()
+    signature = tuple(inspect.signature(module.forward).parameters.values())
+    declared = declared_parameters(module, signature)
+    if not declared:
+        raise UserError(
+            f"{type(module).__name__}.{spelled_signature(signature)} has no parameter by name: init cannot tell its inputs",
+            "write the config by hand; docs/config.md has a small one",
+        )
+    constants = constant_arguments(module, signature)
+    bench = make_bench(module, [p.name for p in declared], forward_parameters(module), constants)
+    trial = try_out(bench, combinations([options_for(parameter, module) for parameter in declared]))
+    guesses = _guesses(declared, trial, constants, module)
+    return Description(
+        signature=spelled_signature(signature),
+        inputs=guesses,
+        left_out=tuple(_left_out(p, module) for p in signature if p.name not in {guess.name for guess in guesses}),
+        dims=trial.dims,
+        verdict="works" if trial.works else "fails",
+        tried=trial.tried,
+        sizes=tuple(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in trial.sizes if sizes),
+        problem=trial.problem,
+        outputs=trial.outputs,
+        training=training,
+    )
+
+
+def declared_parameters(module: torch.nn.Module, signature: Signature) -> Signature:
+    """The parameters that need a value; where all have defaults, the main one."""
+    named = tuple(p for p in signature if p.kind not in STARS)
+    required = tuple(p for p in named if p.default is p.empty)
+    main = getattr(module, "main_input_name", None)
+    return required or tuple(p for p in named if p.name == main) or named[:1]
+
+
+def constant_arguments(module: torch.nn.Module, signature: Signature) -> dict[str, Spec]:
+    """`use_cache: false` for Hugging Face decoders: a cache is no tensor to compare."""
+    is_on = bool(getattr(getattr(module, "config", None), "use_cache", False))
+    return {p.name: ConstantSpec(value=False) for p in signature if p.name == "use_cache" and is_on}
+
+
+def _guesses(
+    declared: Signature, trial: Trial, constants: dict[str, Spec], module: torch.nn.Module
+) -> tuple[Guess, ...]:
+    found = {p.name: option for p, option in zip(declared, trial.options, strict=True)}
+    specs = in_order({**{n: option.spec for n, option in found.items()}, **constants}, forward_parameters(module))
+    return tuple(
+        Guess(name=name, spec=spec, reason=found[name].reason if name in found else "a cache cannot be compared")
+        for name, spec in specs.items()
+    )
+
+
+def _left_out(parameter: inspect.Parameter, module: torch.nn.Module) -> LeftOut:
+    is_star = parameter.kind in STARS
+    default = "" if is_star else repr(parameter.default)
+    return LeftOut(
+        name=parameter.name,
+        kind=parameter.kind.name.lower(),  # type: ignore[arg-type] # the enum has these five
+        default=default if len(default) <= DEFAULT_CHARACTERS else f"{default[:DEFAULT_CHARACTERS]}...",
+        spec=None if is_star else _optional_spec(parameter, module),
+    )
+
+
+def _optional_spec(parameter: inspect.Parameter, module: torch.nn.Module) -> Spec:
+    if parameter.default is not None and isinstance(parameter.default, PLAIN):
+        return ConstantSpec(value=parameter.default)
+    return options_for(parameter, module)[0].spec
+
+
+def spelled_signature(signature: Sequence[inspect.Parameter]) -> str:
+    """`forward(x, *, mask=None)`, without annotations."""
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature]
+    return f"forward{inspect.Signature(bare)}"

@@ -1,0 +1,201 @@
+"""forward's source to the layers that take a parameter in: what `x` is, the first layer that gets it tells best."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from export_gate.worker.guess.layers import MAIN_INPUTS, Layer, is_layer, open_up
+
+DEPTH = 12
+"""Submodules and methods looked into, one inside the other."""
+NOT_VALUES = frozenset({"shape", "device", "dtype", "ndim", "size", "dim", "numel", "is_cuda", "new_zeros", "new_ones"})
+"""Attributes that say something about a tensor without passing its values on."""
+
+
+def consumers(module: nn.Module, parameter: str, prefix: str = "", depth: int = DEPTH) -> tuple[Layer, ...]:
+    """The layers that forward hands the parameter to, in order, each under its dotted name.
+
+    Empty where the source is not to be had or does not tell.
+    """
+    module = open_up(module)
+    if is_layer(module):
+        return (Layer(module=module, name=prefix),) if parameter in MAIN_INPUTS else ()
+    if isinstance(module, nn.Sequential):
+        return _first_of(module, prefix, depth)
+    return _of_function(module, type(module).forward, parameter, prefix, depth)
+
+
+def _first_of(sequence: nn.Module, prefix: str, depth: int) -> tuple[Layer, ...]:
+    """Of the first child that is more than elementwise."""
+    for name, child in sequence.named_children():
+        found = consumers(child, first_parameter(child), _join(prefix, name), depth - 1) if depth else ()
+        if found:
+            return found
+    return ()
+
+
+def first_parameter(module: nn.Module) -> str:
+    """The name of forward's first parameter."""
+    return next(iter(inspect.signature(module.forward).parameters), "")
+
+
+def _of_function(module: nn.Module, function: Any, parameter: str, prefix: str, depth: int) -> tuple[Layer, ...]:
+    tree = _source(function)
+    if tree is None or depth == 0 or not tree.args.args:
+        return ()
+    reader = Reader(module=module, this=tree.args.args[0].arg, prefix=prefix, depth=depth, carries={parameter})
+    reader.read(tree.body)
+    return tuple(reader.found)
+
+
+def _source(function: Any) -> ast.FunctionDef | None:
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return None
+    return tree if isinstance(tree, ast.FunctionDef) else None
+
+
+def _join(prefix: str, name: str) -> str:
+    return f"{prefix}.{name}" if prefix else name
+
+
+class Reader:
+    """Follows one parameter through the statements of a function, by names alone."""
+
+    def __init__(self, *, module: nn.Module, this: str, prefix: str, depth: int, carries: set[str]) -> None:
+        self._module, self._this, self._prefix, self._depth = module, this, prefix, depth
+        self._carries = carries
+        """Variables that hold the parameter or what elementwise code made of it."""
+        self._modules: dict[str, tuple[Any, str]] = {}
+        """Loop variables that stand for a submodule."""
+        self.found: list[Layer] = []
+
+    def read(self, statements: list[ast.stmt]) -> None:
+        """Take in statements in order; both branches of an `if`."""
+        for statement in statements:
+            match statement:
+                case ast.Assign(targets=targets, value=value):
+                    carried = self._carried(value)
+                    for target in targets:
+                        self._assign(target, carried)
+                case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.AugAssign(target=target, value=value):
+                    carried = self._carried(value)
+                    if carried or isinstance(statement, ast.AnnAssign):
+                        self._assign(target, carried)
+                case ast.For(target=target, iter=iterated, body=body):
+                    self._loop(target, iterated)
+                    self.read(body)
+                case ast.Expr(value=value) | ast.Return(value=ast.expr() as value):
+                    self._carried(value)
+                case _:
+                    for body in ("body", "orelse", "finalbody"):
+                        self.read(getattr(statement, body, []))
+
+    def _assign(self, target: ast.expr, carried: bool) -> None:
+        names = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+        self._carries = self._carries | names if carried else self._carries - names
+
+    def _loop(self, target: ast.expr, iterated: ast.expr) -> None:
+        """`for layer in self.layers` and `for i, layer in enumerate(self.layers)`: the first one stands for all."""
+        if isinstance(iterated, ast.Call) and iterated.args:
+            iterated = iterated.args[0]
+        owner, name = self._resolve(iterated)
+        names = [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
+        if isinstance(owner, (nn.ModuleList, nn.Sequential)) and len(owner) and names:
+            self._modules[names[-1]] = owner[0], _join(name, "0")
+        elif self._carried(iterated):
+            self._assign(target, carried=True)
+
+    def _carried(self, expression: ast.AST) -> bool:
+        """Whether the expression's value holds the parameter; notes the layers that take it in on the way."""
+        match expression:
+            case ast.Name(id=name):
+                return name in self._carries
+            case ast.Attribute(attr=attribute) if attribute in NOT_VALUES:
+                return False
+            case ast.Call():
+                return self._call(expression)
+            case ast.BinOp(left=left, op=ast.MatMult(), right=right):
+                return self._product(left, right)
+            case ast.Compare():
+                return False
+            case ast.IfExp(body=body, orelse=orelse):
+                return any([self._carried(body), self._carried(orelse)])
+        return any([self._carried(child) for child in ast.iter_child_nodes(expression)])
+
+    def _product(self, left: ast.expr, right: ast.expr) -> bool:
+        """`x @ self.weight` is a linear layer without a name."""
+        carried = self._carried(left)
+        weight, name = self._resolve(right)
+        if carried and isinstance(weight, torch.Tensor) and weight.ndim >= 2:  # noqa: PLR2004 - a matrix
+            self.found.append(Layer(module=nn.Linear(weight.shape[-2], weight.shape[-1], device="meta"), name=name))
+            return False
+        return any([carried, self._carried(right)])
+
+    def _call(self, call: ast.Call) -> bool:
+        passed = {index: self._carried(argument) for index, argument in enumerate(call.args)}
+        named = {keyword.arg: self._carried(keyword.value) for keyword in call.keywords}
+        on_value = isinstance(call.func, ast.Attribute) and call.func.attr not in NOT_VALUES
+        carried = any(passed.values()) or any(named.values())
+        callee, name = self._resolve(call.func)
+        if not carried or callee is None:
+            return carried or (on_value and self._carried(call.func))
+        found = list(self._into(callee, name, passed, named))
+        self.found += found
+        return not found
+
+    def _into(
+        self, callee: Any, name: str, passed: dict[int, bool], named: dict[str | None, bool]
+    ) -> Iterator[Layer]:
+        """The layers inside a submodule or a method of this module that get the parameter."""
+        is_module = isinstance(callee, nn.Module)
+        function = callee.forward if is_module else callee
+        try:
+            parameters = list(inspect.signature(function).parameters)
+        except (TypeError, ValueError):
+            return
+        names = [parameters[i] for i, carried in passed.items() if carried and i < len(parameters)]
+        names += [str(keyword) for keyword, carried in named.items() if carried and keyword in parameters]
+        for parameter in names:
+            if is_module:
+                yield from consumers(callee, parameter, name, self._depth - 1)
+            elif getattr(callee, "__self__", None) is self._module:
+                yield from _of_function(self._module, callee, parameter, self._prefix, self._depth - 1)
+
+    def _resolve(self, expression: ast.expr) -> tuple[Any, str]:
+        """What `self.a.b[0]` is on the instance, with its dotted name; None where it is something else."""
+        match expression:
+            case ast.Name(id=name) if name == self._this:
+                return self._module, self._prefix
+            case ast.Name(id=name):
+                return self._modules.get(name, (None, ""))
+            case ast.Attribute(value=value, attr=attribute):
+                owner, name = self._resolve(value)
+                return (None, "") if owner is None else (getattr(owner, attribute, None), _join(name, attribute))
+            case ast.Subscript(value=value, slice=ast.Constant(value=key)):
+                owner, name = self._resolve(value)
+                try:
+                    return owner[key], _join(name, str(key))
+                except (TypeError, KeyError, IndexError):
+                    return None, ""
+        return None, ""
+
+
+def layers_in_order(module: nn.Module) -> tuple[Layer, ...]:
+    """All layers of a module in the order they were assigned, for where the source does not tell."""
+    return tuple(
+        Layer(module=part, name=name) for name, part in module.named_modules() if is_layer(part) and not _is_inner(name)
+    )
+
+
+def _is_inner(name: str) -> bool:
+    """Whether the layer belongs to another one, as attention's output projection does."""
+    return name.endswith("out_proj")

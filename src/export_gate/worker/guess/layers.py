@@ -1,0 +1,137 @@
+"""A layer to the inputs that it takes, the likeliest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torch import nn
+
+from export_gate.contract import Size, Spec, TensorSpec
+
+BATCH, SEQ = "batch", "seq"
+SIDES = (32, 28, 64, 224, 24, 16, 128, 48, 96)
+"""Lengths of image axes to try; a fully connected layer behind convolutions fits one only."""
+UNIT, CENTRED = (0.0, 1.0), (-3.0, 3.0)
+"""Ranges that stand for pixels and for normalized features."""
+
+CONVOLUTIONS = {
+    1: (nn.Conv1d, nn.ConvTranspose1d),
+    2: (nn.Conv2d, nn.ConvTranspose2d),
+    3: (nn.Conv3d, nn.ConvTranspose3d),
+}
+NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+SEQUENCE_LAYERS = (nn.RNNBase, nn.MultiheadAttention, nn.Transformer, nn.TransformerEncoderLayer)
+LAYERS = (
+    nn.Embedding, nn.EmbeddingBag, nn.Linear, nn.Bilinear, nn.RNNBase, nn.MultiheadAttention, nn.LayerNorm, nn.GroupNorm,
+    *(kind for kinds in CONVOLUTIONS.values() for kind in kinds), *NORMS,
+)  # fmt: skip
+MAIN_INPUTS = frozenset({"input", "query", "key", "value", "input1", "input2", "src", "tgt", "memory"})
+"""Parameters of torch's layers that take data; the others are states, masks and offsets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layer:
+    """A layer of the model."""
+
+    module: nn.Module
+    name: str
+    """Dotted, as `named_modules` has it."""
+
+    def __str__(self) -> str:
+        sizes = ", ".join(self.module.extra_repr().split(", ")[:2]) or _attention_sizes(self.module)
+        text = f"{type(self.module).__name__}({sizes})"
+        return f"{self.name}: {text}" if self.name else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One way to feed a parameter."""
+
+    spec: Spec
+    reason: str
+    """What it rests on."""
+
+
+def is_layer(module: nn.Module) -> bool:
+    """Whether its sizes tell what it takes."""
+    return isinstance(module, LAYERS) and not isinstance(module, nn.modules.lazy.LazyModuleMixin)
+
+
+def open_up(module: nn.Module) -> nn.Module:
+    """torch's own transformers stand for the attention in their first layer."""
+    if isinstance(module, nn.Transformer):
+        module = module.encoder
+    if isinstance(module, (nn.TransformerEncoder, nn.TransformerDecoder)) and len(module.layers):
+        module = module.layers[0]
+    if isinstance(module, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
+        return module.self_attn
+    return module
+
+
+def tensor(dtype: str, *axes: str | int, within: tuple[float, float] | None = None) -> TensorSpec:
+    """A tensor whose axes are dims and constants."""
+    shape = tuple(Size(dim=axis) if isinstance(axis, str) else Size(offset=axis) for axis in axes)
+    return TensorSpec(dtype=dtype, shape=shape, range=within)
+
+
+def layer_options(layer: Layer, floats: str, *, is_sequential: bool) -> tuple[Option, ...]:
+    """What the layer takes.
+
+    Args:
+        layer: one that `is_layer` knows.
+        floats: dtype of the model's weights.
+        is_sequential: whether the model has layers over sequences, so that a linear layer sees one too.
+    """
+    return tuple(Option(spec=spec, reason=str(layer)) for spec in _specs(layer.module, floats, is_sequential))
+
+
+def image_specs(channels: int, floats: str, axes: int = 2) -> Iterator[TensorSpec]:
+    """Images of some sides."""
+    return (tensor(floats, BATCH, channels, *(side,) * axes, within=UNIT) for side in SIDES)
+
+
+def _specs(module: nn.Module, floats: str, is_sequential: bool) -> Iterator[TensorSpec]:
+    for axes, kinds in CONVOLUTIONS.items():
+        if isinstance(module, kinds):
+            yield from image_specs(module.in_channels, floats, axes)
+    match module:
+        case nn.Embedding() | nn.EmbeddingBag():
+            yield tensor("int64", BATCH, SEQ, within=(0, module.num_embeddings - 1))
+            yield tensor("int64", BATCH, within=(0, module.num_embeddings - 1))
+        case nn.Linear():
+            yield from _features((module.in_features,), floats, is_sequential)
+        case nn.Bilinear():
+            yield tensor(floats, BATCH, module.in1_features, within=CENTRED)
+            yield tensor(floats, BATCH, module.in2_features, within=CENTRED)
+        case nn.RNNBase():
+            axes_ = (BATCH, SEQ) if module.batch_first else (SEQ, BATCH)
+            yield tensor(floats, *axes_, module.input_size, within=CENTRED)
+        case nn.MultiheadAttention():
+            axes_ = (BATCH, SEQ) if module.batch_first else (SEQ, BATCH)
+            yield tensor(floats, *axes_, module.embed_dim, within=CENTRED)
+        case nn.LayerNorm():
+            yield from _features(tuple(module.normalized_shape), floats, is_sequential)
+        case nn.BatchNorm1d() | nn.InstanceNorm1d():
+            yield tensor(floats, BATCH, module.num_features, within=CENTRED)
+            yield tensor(floats, BATCH, module.num_features, SIDES[0], within=CENTRED)
+        case nn.BatchNorm3d() | nn.InstanceNorm3d():
+            yield from image_specs(module.num_features, floats, 3)
+        case nn.BatchNorm2d() | nn.InstanceNorm2d():
+            yield from image_specs(module.num_features, floats)
+        case nn.GroupNorm():
+            yield from image_specs(module.num_channels, floats)
+
+
+def _features(sizes: tuple[int, ...], floats: str, is_sequential: bool) -> Iterator[TensorSpec]:
+    """Rows of features, or sequences of them; last, square images that are flattened to them."""
+    rows = tensor(floats, BATCH, *sizes, within=CENTRED), tensor(floats, BATCH, SEQ, *sizes, within=CENTRED)
+    yield from rows[::-1] if is_sequential else rows
+    for channels in (1, 3):
+        side = round((sizes[-1] / channels) ** 0.5)
+        if len(sizes) == 1 and side > 3 and channels * side * side == sizes[0]:  # noqa: PLR2004 - no image is smaller
+            yield tensor(floats, BATCH, channels, side, side, within=UNIT)
+
+
+def _attention_sizes(module: nn.Module) -> str:
+    return f"{module.embed_dim}, {module.num_heads}" if isinstance(module, nn.MultiheadAttention) else ""

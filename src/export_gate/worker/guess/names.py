@@ -1,0 +1,146 @@
+"""A parameter's name, annotation and the model's own configuration to the inputs that they suggest."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+from export_gate.contract import ConstantSpec, Scalar, TensorSpec
+from export_gate.worker.guess.layers import BATCH, CENTRED, CONVOLUTIONS, SEQ, UNIT, image_specs, tensor
+
+IDS = re.compile(r"(.*_)?(ids?|tokens?|idx|index|indices|labels?|words?|symbols?)")
+MASK = re.compile(r"(.*_)?(mask|pad|padding)")
+IMAGE = re.compile(r"(.*_)?(images?|imgs?|pixels?|pixel_values|photos?|frames?|pictures?)")
+LENGTHS = re.compile(r"(.*_)?(lengths?|lens?)")
+POSITIONS = re.compile(r"(.*_)?(pos|positions?|position_ids)")
+TYPES = re.compile(r"(.*_)?(token_type_ids|segment_ids|segments?)")
+TIMES = re.compile(r"(.*_)?(t|time|times|timesteps?|sigma|noise_level)")
+SCALAR_WORDS: tuple[tuple[str, Scalar], ...] = (("bool", False), ("int", 1), ("float", 1.0), ("str", ""))
+LONGEST = 8
+"""Upper bound of lengths, which sequences then have at least."""
+VOCABULARY, CHANNELS = 100, 3
+"""Where nothing tells them."""
+
+
+def constant_for(annotation: Any) -> ConstantSpec | None:
+    """The constant for a parameter annotated as a plain Python number, switch or text; None for tensors."""
+    text = spelled(annotation)
+    if "Tensor" in text:
+        return None
+    words = set(re.findall(r"\w+", text))
+    return next((ConstantSpec(value=value) for word, value in SCALAR_WORDS if word in words), None)
+
+
+def spelled(annotation: Any) -> str:
+    """An annotation as source has it; empty where there is none."""
+    if annotation is inspect.Parameter.empty:
+        return ""
+    if isinstance(annotation, type) and not hasattr(annotation, "__args__"):
+        return annotation.__qualname__
+    return str(annotation)
+
+
+def named_specs(name: str, module: nn.Module, floats: str) -> tuple[TensorSpec, ...]:
+    """What a parameter of that name is elsewhere, the likeliest first; nothing for names that say nothing."""
+    return tuple(_named(name.lower(), module, floats))
+
+
+def any_specs(floats: str) -> tuple[TensorSpec, ...]:
+    """For where nothing at all is known."""
+    return (
+        tensor(floats, BATCH, 8, within=CENTRED),
+        tensor(floats, BATCH, 3, 32, 32, within=UNIT),
+        tensor(floats, BATCH, SEQ, within=CENTRED),
+        tensor(floats, BATCH, SEQ, 8, within=CENTRED),
+        tensor(floats, BATCH, within=CENTRED),
+        tensor("int64", BATCH, SEQ, within=(0, 1)),
+    )
+
+
+def is_mask(name: str) -> bool:
+    """Whether the name is a mask's: the layer that gets it says nothing of its shape."""
+    return MASK.fullmatch(name.lower()) is not None
+
+
+def is_image(name: str) -> bool:
+    """Whether the name is an image's."""
+    return IMAGE.fullmatch(name.lower()) is not None
+
+
+def configured(module: nn.Module, *names: str) -> int | None:
+    """The first of the numbers that a Hugging Face configuration has, also below its text or vision part."""
+    config = getattr(module, "config", None)
+    parts = (config, *(getattr(config, part, None) for part in ("text_config", "vision_config")))
+    found = (getattr(part, name, None) for part in parts for name in names)
+    return next((_side(value) for value in found if isinstance(_side(value), int)), None)
+
+
+def _side(value: Any) -> Any:
+    """`image_size` may be a pair."""
+    return value[0] if isinstance(value, (list, tuple)) and value else value
+
+
+def _named(name: str, module: nn.Module, floats: str) -> Iterator[TensorSpec]:
+    if LENGTHS.fullmatch(name):
+        yield tensor("int64", BATCH, within=(1, LONGEST))
+    elif TYPES.fullmatch(name):
+        yield tensor("int64", BATCH, SEQ, within=(0, (configured(module, "type_vocab_size") or 2) - 1))
+    elif POSITIONS.fullmatch(name):
+        highest = (configured(module, "max_position_embeddings") or LONGEST) - 1
+        yield tensor("int64", BATCH, SEQ, within=(0, highest))
+        yield tensor(floats, BATCH, SEQ, within=CENTRED)
+        yield tensor(floats, BATCH, 3, within=CENTRED)
+    elif is_mask(name):
+        yield from _masks(name, module, floats)
+    elif is_image(name):
+        yield from _images(module, floats)
+    elif IDS.fullmatch(name):
+        yield tensor("int64", BATCH, SEQ, within=(0, _vocabulary(module) - 1))
+        yield tensor("int64", BATCH, within=(0, _vocabulary(module) - 1))
+    elif TIMES.fullmatch(name):
+        yield tensor(floats, BATCH, within=UNIT)
+        yield tensor("int64", BATCH, within=(0, 999))
+        yield tensor(floats, BATCH, 1, within=UNIT)
+
+
+def _masks(name: str, module: nn.Module, floats: str) -> Iterator[TensorSpec]:
+    """Hugging Face counts with 0 and 1, others mask with bools."""
+    masks = [
+        tensor("bool", BATCH, SEQ),
+        tensor("int64", BATCH, SEQ, within=(0, 1)),
+        tensor(floats, BATCH, SEQ, within=UNIT),
+        tensor("bool", SEQ, SEQ),
+        tensor(floats, BATCH, SEQ, 1, within=UNIT),
+        tensor("bool", BATCH, 1, 1, SEQ),
+    ]
+    is_counted = hasattr(module, "config") or name == "attention_mask"
+    yield from (masks[1], masks[0], *masks[2:]) if is_counted else masks
+
+
+def _images(module: nn.Module, floats: str) -> Iterator[TensorSpec]:
+    channels = configured(module, "num_channels", "in_channels") or _first_channels(module)
+    side = configured(module, "image_size")
+    if side is not None:
+        yield tensor(floats, BATCH, channels, side, side, within=UNIT)
+    yield from image_specs(channels, floats)
+
+
+def _first_channels(module: nn.Module) -> int:
+    return next((m.in_channels for m in module.modules() if isinstance(m, CONVOLUTIONS[2])), CHANNELS)
+
+
+def _vocabulary(module: nn.Module) -> int:
+    sizes = (m.num_embeddings for m in module.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag)))
+    return configured(module, "vocab_size") or next(sizes, VOCABULARY)
+
+
+def float_dtype(module: nn.Module) -> str:
+    """dtype of the first floating weight: inputs of another one are refused by its layers."""
+    weights = (*module.parameters(), *module.buffers())
+    floating = (weight.dtype for weight in weights if weight.is_floating_point())
+    return str(next(floating, torch.float32)).removeprefix("torch.")

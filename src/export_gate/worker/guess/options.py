@@ -1,0 +1,89 @@
+"""forward's parameters to what each could take, and to the combinations worth a trial."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import re
+from collections.abc import Iterable, Sequence
+
+from torch import nn
+
+from export_gate.contract import SequenceSpec, TensorSpec
+from export_gate.worker.guess.consumers import consumers, layers_in_order
+from export_gate.worker.guess.layers import SEQUENCE_LAYERS, Option, layer_options
+from export_gate.worker.guess.names import (
+    any_specs,
+    configured,
+    constant_for,
+    float_dtype,
+    is_image,
+    is_mask,
+    named_specs,
+    spelled,
+)
+
+COMBINATIONS = 24
+LAYERS_LOOKED_AT = 4
+"""Where the source does not tell which layer gets a parameter."""
+
+
+def options_for(parameter: inspect.Parameter, module: nn.Module) -> tuple[Option, ...]:
+    """What the parameter could take, the likeliest first; never empty."""
+    constant = constant_for(parameter.annotation)
+    if constant is not None:
+        return (Option(spec=constant, reason=f"annotated {spelled(parameter.annotation)}"),)
+    options = _unique(_tensors(parameter, module))
+    length = _sequence_length(parameter)
+    if length is None:
+        return options
+    kind, count = length
+    return tuple(
+        Option(spec=SequenceSpec(kind=kind, items=(option.spec,) * count), reason=option.reason)  # type: ignore[arg-type] # one of the two that _sequence_length has
+        for option in options
+    )
+
+
+def combinations(options: Sequence[Sequence[Option]]) -> tuple[tuple[Option, ...], ...]:
+    """One option per parameter, the likeliest together first, at most `COMBINATIONS`."""
+    depth = {0: 1, 1: COMBINATIONS, 2: 6, 3: 4}.get(len(options), 3 if len(options) < 7 else 2)  # noqa: PLR2004 - keeps the product small
+    ranked = itertools.product(*(list(enumerate(choices[:depth])) for choices in options))
+    ordered = sorted(ranked, key=lambda ranks: (sum(rank for rank, _ in ranks), max((r for r, _ in ranks), default=0)))
+    return tuple(tuple(option for _, option in ranks) for ranks in ordered[:COMBINATIONS])
+
+
+def _tensors(parameter: inspect.Parameter, module: nn.Module) -> Iterable[Option]:
+    name, floats = parameter.name, float_dtype(module)
+    is_sequential = any(isinstance(part, SEQUENCE_LAYERS) for part in module.modules())
+    by_name = [Option(spec=spec, reason="its name") for spec in named_specs(name, module, floats)]
+    layers = () if is_mask(name) else consumers(module, name)
+    by_layer = [
+        option for layer in layers for option in layer_options(layer, floats, is_sequential=is_sequential)
+    ]
+    if is_image(name):
+        by_layer.sort(key=lambda option: isinstance(option.spec, TensorSpec) and len(option.spec.shape) < 4)  # noqa: PLR2004 - an image with its batch
+    knows_better = is_mask(name) or configured(module, "vocab_size", "image_size") is not None
+    yield from (*by_name, *by_layer) if knows_better else (*by_layer, *by_name)
+    if not layers and not by_name:
+        for layer in layers_in_order(module)[:LAYERS_LOOKED_AT]:
+            yield from layer_options(layer, floats, is_sequential=is_sequential)
+    yield from (Option(spec=spec, reason="nothing but its place") for spec in any_specs(floats))
+
+
+def _sequence_length(parameter: inspect.Parameter) -> tuple[str, int] | None:
+    """`list[Tensor]` takes two to be tried, `tuple[Tensor, Tensor]` as many as it says."""
+    text = spelled(parameter.annotation)
+    found = re.search(r"\b(list|List|Sequence|Iterable|tuple|Tuple)\[(.*)\]", text)
+    if not found or "Tensor" not in found[2]:
+        return None
+    if found[1].lower() != "tuple":
+        return "list", 2
+    return "tuple", 2 if "..." in found[2] else found[2].count("Tensor")
+
+
+def _unique(options: Iterable[Option]) -> tuple[Option, ...]:
+    seen: dict[str, Option] = {}
+    for option in options:
+        seen.setdefault(repr(option.spec), option)
+    return tuple(seen.values())
+
