@@ -125,6 +125,13 @@ def test_bounds_between_steps_are_rounded_inwards() -> None:
     assert tried == {"below-min": "8", "at-min": "16", "at-max": "64", "above-max": "72", "wrong-size": "25"}
 
 
+def test_a_size_with_an_export_of_its_own_is_not_outside() -> None:
+    """With `separate: [1, 17]` on 2..16, sizes 1 and 17 have artifacts of their own; 0 and 18 are tried in their place."""
+    batch = Dim(name="batch", min=2, max=16, separate=(1, 17))
+    tried = {p[0]: p[3] for p in spelled(planned(contract({"x": image(BATCH)}, batch), batch=4)) if p[1] == "batch"}
+    assert tried == {"below-min": "0", "at-min": "2", "at-max": "16", "above-max": "18"}
+
+
 @pytest.mark.parametrize("dim", [Dim(name="batch", min=1, max=8, mode="static"), Dim(name="batch", min=4, max=4)])
 def test_a_dim_of_one_size_has_only_a_wrong_size(dim: Dim) -> None:
     """A static dim is tried with another size."""
