@@ -126,7 +126,7 @@ def test_bounds_between_steps_are_rounded_inwards() -> None:
 
 
 def test_a_size_with_an_export_of_its_own_is_not_outside() -> None:
-    """With `separate: [1, 17]` on 2..16, sizes 1 and 17 have artifacts of their own; 0 and 18 are tried in their place."""
+    """With `separate: [1, 17]` on 2..16, sizes 1 and 17 have artifacts of their own; 0 and 18 are tried instead."""
     batch = Dim(name="batch", min=2, max=16, separate=(1, 17))
     tried = {p[0]: p[3] for p in spelled(planned(contract({"x": image(BATCH)}, batch), batch=4)) if p[1] == "batch"}
     assert tried == {"below-min": "0", "at-min": "2", "at-max": "16", "above-max": "18"}
