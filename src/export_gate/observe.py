@@ -107,17 +107,10 @@ def observe(
     """
     assembly = Assembly()
     with tempfile.TemporaryFile() as errors, _worker(python, environment, errors) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         try:
             _send(process, request)
-            for line in process.stdout:
-                event = _event(line)
-                if event is not None:
-                    assembly.apply(event)
-                    listener(event)
-            process.stdin.close()
-            status = process.wait(STOP_S)
+            _follow(process, assembly, listener)
+            status = _ended(process, assembly)
         except BaseException:
             stop(process, assembly)
             raise
@@ -126,6 +119,25 @@ def observe(
         if status != 0 or assembly.environment is None:
             raise _breakdown(python, status, _tail(errors))
     return Observed(run=assembly.observation(), answers=tuple(assembly.answers))
+
+
+def _follow(process: subprocess.Popen[bytes], assembly: Assembly, listener: Listener) -> None:
+    """Take in every event until the worker closes its end."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        event = _event(line)
+        if event is not None:
+            assembly.apply(event)
+            listener(event)
+
+
+def _ended(process: subprocess.Popen[bytes], assembly: Assembly) -> int:
+    """The worker's exit status; one that has said everything and does not end is stopped."""
+    try:
+        return process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        stop(process, assembly)
+        return 0 if not assembly.pids else process.returncode
 
 
 def stop(process: subprocess.Popen[bytes], assembly: Assembly) -> None:
@@ -159,14 +171,16 @@ def _worker(python: Path, environment: Mapping[str, str], errors: Any) -> Iterat
 
 
 def _send(process: subprocess.Popen[bytes], request: Request) -> None:
-    """Write the request from a thread of its own: a large one would block while the worker imports."""
+    """Write the request from a thread of its own: a large one would block while the worker imports.
+
+    Where the worker is gone already, its exit status says more than the broken pipe.
+    """
     assert process.stdin is not None
     stream = process.stdin
 
     def write() -> None:
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError), stream:
             stream.write(request_line(request))
-            stream.flush()
 
     threading.Thread(target=write, daemon=True).start()
 
