@@ -1,0 +1,68 @@
+"""Healthy models under default tolerances: a gate that cries wolf is switched off."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from export_gate.config import load_config
+from export_gate.observation import ModelObservation, TargetObservation
+from export_gate.pipeline import Order, Outcome, run
+from export_gate.plan import Selection
+
+ZOO = Path(__file__).parents[1] / "models" / "zoo" / "export-gate.yml"
+CONTRACTS = load_config(ZOO).models
+FILES = tuple(dict.fromkeys(contract.factory.partition(":")[0] for contract in CONTRACTS))
+TARGETS = ("exported-program", "pt2", "onnx")
+FEWEST = 25
+"""Control inputs of the plainest model here; fewer would make its green a weak one."""
+
+
+@pytest.fixture(scope="module", params=FILES)
+def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """One run over the models of one file."""
+    models = tuple(c.name for c in CONTRACTS if c.factory.startswith(f"{request.param}:"))
+    folder = tmp_path_factory.mktemp("zoo") / ".export-gate"
+    order = Order(
+        config=ZOO,
+        selection=Selection(models=models),
+        python=sys.executable,
+        parallel=2,
+        folder=folder,
+        environment=os.environ,
+    )
+    return run(order, lambda *_: lambda _: None)
+
+
+def compared(target: TargetObservation) -> set[str]:
+    """Control inputs at which outputs were compared."""
+    return {case.case for case in target.cases if case.outputs}
+
+
+def promised(model: ModelObservation, separate: dict[str, int]) -> set[str]:
+    """Control inputs that the export of these sizes has to answer."""
+    assert model.controls is not None
+    own = {(dim.name, size) for c in CONTRACTS if c.name == model.model for dim in c.dims for size in dim.separate}
+    chosen = [(c.name, {pair for pair in c.sizes.items() if pair in own}) for c in model.controls.inputs]
+    return {name for name, pairs in chosen if pairs == set(separate.items())}
+
+
+@pytest.mark.slow
+def test_healthy_models_are_verified(outcome: Outcome):
+    """Every healthy model is verified; at most ONNX, which enforces no ranges, earns a warning of its guards."""
+    loud = [f for f in outcome.judgement.findings if f.severity != "note"]
+    assert [f.message for f in loud if (f.rule, f.target, f.severity) != ("guard-missing", "onnx", "warning")] == []
+    assert outcome.judgement.verdict == "verified"
+
+    for model in outcome.results.run.models:
+        assert model.controls is not None
+        assert (len(model.controls.inputs) >= FEWEST, model.controls.left_out) == (True, 0), model.model
+        exports = {str(target.separate): target.separate for target in model.targets}
+        assert sorted((t.target, str(t.separate)) for t in model.targets) == sorted(
+            (name, separate) for name in TARGETS for separate in exports
+        )
+        for target in model.targets:
+            assert compared(target) == promised(model, target.separate), (model.model, target.target)
