@@ -7,6 +7,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from export_gate.contract import ModelContract
 from export_gate.worker.controls.data import FileCases, data_cases
@@ -59,15 +63,22 @@ def reference_values(contract: ModelContract, sizes: Sizes) -> Values:
 
 
 def digest(cases: Iterable[ControlCase]) -> str:
-    """sha256 over the names, and each tensor's name, dtype, shape and bytes, in order."""
+    """sha256 over the names, and each tensor's name, dtype, shape and bytes, in order; all NaNs count alike."""
     total = hashlib.sha256()
     for case in cases:
         total.update(f"{case.name}\n".encode())
         for leaf in flatten(case.make()):
             if leaf.value is not None:
                 total.update(f"{leaf.name} {leaf.dtype} {list(leaf.value.shape)}\n".encode())
-                total.update(leaf.value.astype(leaf.value.dtype.newbyteorder("<")).tobytes())
+                total.update(_plain_bytes(leaf.value))
     return total.hexdigest()
+
+
+def _plain_bytes(values: npt.NDArray[Any]) -> bytes:
+    """Little-endian bytes with one NaN for all: its payload is the platform's."""
+    if values.dtype.kind in "fc":
+        values = np.where(np.isnan(values), np.array(np.nan, dtype=values.dtype), values)
+    return values.astype(values.dtype.newbyteorder("<")).tobytes()
 
 
 def _files(contract: ModelContract, base: Path) -> list[FileCases]:
