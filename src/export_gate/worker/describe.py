@@ -11,14 +11,16 @@ from typing import Any
 import torch
 
 from export_gate.codec import encode
-from export_gate.contract import ConstantSpec, Job, Spec
+from export_gate.contract import ConstantSpec, Dim, Job, Spec
 from export_gate.description import Description, Guess, LeftOut
 from export_gate.errors import UserError
 from export_gate.observation import Problem
 from export_gate.protocol import Event
 from export_gate.worker.channel import Channel
-from export_gate.worker.guess.options import combinations, options_for
-from export_gate.worker.guess.tryout import Trial, in_order, make_bench, try_out
+from export_gate.worker.guess.exporting import try_export
+from export_gate.worker.guess.names import constant_for
+from export_gate.worker.guess.options import combinations, options_for, told
+from export_gate.worker.guess.tryout import Trial, dims_of, in_order, make_bench, try_out
 from export_gate.worker.hygiene import training_modules
 from export_gate.worker.model import forward_parameters, is_scripted, load_attribute, load_factory
 from export_gate.worker.stages import Desk, StageFailed
@@ -27,6 +29,7 @@ Signature = tuple[inspect.Parameter, ...]
 PLAIN = (bool, int, float, str, type(None))
 STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 DEFAULT_CHARACTERS = 60
+OPTIONAL_GUESSES = 2
 
 
 def describe_forward(job: Job, channel: Channel) -> None:
@@ -90,22 +93,25 @@ def _describe(module: torch.nn.Module) -> Description:
     declared = declared_parameters(module, signature)
     if not declared:
         raise UserError(
-            f"{type(module).__name__}.{spelled_signature(signature)} has no parameter by name: init cannot tell its inputs",
-            "write the config by hand; docs/config.md has a small one",
+            f"{type(module).__name__}.{spelled_signature(signature)} names no parameter: init cannot tell its inputs",
+            "write the config by hand; docs/config.md begins with a small one",
         )
     constants = constant_arguments(module, signature)
     bench = make_bench(module, [p.name for p in declared], forward_parameters(module), constants)
-    trial = try_out(bench, combinations([options_for(parameter, module) for parameter in declared]))
+    trial = try_export(bench, try_out(bench, combinations([options_for(p, module) for p in declared])))
     guesses = _guesses(declared, trial, constants, module)
     return Description(
         signature=spelled_signature(signature),
         inputs=guesses,
-        left_out=tuple(_left_out(p, module) for p in signature if p.name not in {guess.name for guess in guesses}),
+        left_out=tuple(
+            _left_out(p, module, trial.dims) for p in signature if p.name not in {guess.name for guess in guesses}
+        ),
         dims=trial.dims,
         verdict="works" if trial.works else "fails",
         tried=trial.tried,
-        sizes=tuple(", ".join(f"{name}={size}" for name, size in sizes.items()) for sizes in trial.sizes if sizes),
+        sizes=tuple(f"{name} {', '.join(map(str, sizes))}" for name, sizes in trial.sizes.items()),
         problem=trial.problem,
+        notes=trial.notes,
         outputs=trial.outputs,
         training=training,
     )
@@ -121,7 +127,8 @@ def declared_parameters(module: torch.nn.Module, signature: Signature) -> Signat
 
 def constant_arguments(module: torch.nn.Module, signature: Signature) -> dict[str, Spec]:
     """`use_cache: false` for Hugging Face decoders: a cache is no tensor to compare."""
-    is_on = bool(getattr(getattr(module, "config", None), "use_cache", False))
+    config = getattr(module, "config", None)
+    is_on = getattr(config, "use_cache", False) and getattr(config, "is_decoder", True)
     return {p.name: ConstantSpec(value=False) for p in signature if p.name == "use_cache" and is_on}
 
 
@@ -136,21 +143,25 @@ def _guesses(
     )
 
 
-def _left_out(parameter: inspect.Parameter, module: torch.nn.Module) -> LeftOut:
+def _left_out(parameter: inspect.Parameter, module: torch.nn.Module, dims: Sequence[Dim]) -> LeftOut:
     is_star = parameter.kind in STARS
     default = "" if is_star else repr(parameter.default)
     return LeftOut(
         name=parameter.name,
         kind=parameter.kind.name.lower(),  # type: ignore[arg-type] # the enum has these five
         default=default if len(default) <= DEFAULT_CHARACTERS else f"{default[:DEFAULT_CHARACTERS]}...",
-        spec=None if is_star else _optional_spec(parameter, module),
+        spec=None if is_star else _optional_spec(parameter, module, dims),
     )
 
 
-def _optional_spec(parameter: inspect.Parameter, module: torch.nn.Module) -> Spec:
+def _optional_spec(parameter: inspect.Parameter, module: torch.nn.Module, dims: Sequence[Dim]) -> Spec | None:
+    """What would declare the parameter; None where that takes a dim which the other inputs do not have."""
     if parameter.default is not None and isinstance(parameter.default, PLAIN):
         return ConstantSpec(value=parameter.default)
-    return options_for(parameter, module)[0].spec
+    constant = constant_for(parameter.annotation)
+    specs = [constant] if constant else [option.spec for option in told(parameter, module)[:OPTIONAL_GUESSES]]
+    known = {dim.name for dim in dims}
+    return next((spec for spec in specs if known.issuperset(dims_of({parameter.name: spec}))), None)
 
 
 def spelled_signature(signature: Sequence[inspect.Parameter]) -> str:

@@ -1,4 +1,4 @@
-"""Answers that stop before an export: the control set listed or one input shown, a model without a contract described."""
+"""Answers that stop before the check: the control set listed, one input shown, a model described."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""forward's source to the layers that take a parameter in: what `x` is, the first layer that gets it tells best."""
+"""Source of forward to the layers that take a parameter in: what `x` is, the first layer that gets it tells best."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ class Reader:
                     carried = self._carried(value)
                     for target in targets:
                         self._assign(target, carried)
-                case ast.AnnAssign(target=target, value=ast.expr() as value) | ast.AugAssign(target=target, value=value):
+                case (
+                    ast.AnnAssign(target=target, value=ast.expr() as value) | ast.AugAssign(target=target, value=value)
+                ):
                     carried = self._carried(value)
                     if carried or isinstance(statement, ast.AnnAssign):
                         self._assign(target, carried)
@@ -96,8 +98,8 @@ class Reader:
                 case ast.Expr(value=value) | ast.Return(value=ast.expr() as value):
                     self._carried(value)
                 case _:
-                    for body in ("body", "orelse", "finalbody"):
-                        self.read(getattr(statement, body, []))
+                    for block in ("body", "orelse", "finalbody"):
+                        self.read(getattr(statement, block, []))
 
     def _assign(self, target: ast.expr, carried: bool) -> None:
         names = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
@@ -128,8 +130,8 @@ class Reader:
             case ast.Compare():
                 return False
             case ast.IfExp(body=body, orelse=orelse):
-                return any([self._carried(body), self._carried(orelse)])
-        return any([self._carried(child) for child in ast.iter_child_nodes(expression)])
+                return self._carried(body) | self._carried(orelse)
+        return any([self._carried(child) for child in ast.iter_child_nodes(expression)])  # noqa: C419 - each is read
 
     def _product(self, left: ast.expr, right: ast.expr) -> bool:
         """`x @ self.weight` is a linear layer without a name."""
@@ -138,7 +140,7 @@ class Reader:
         if carried and isinstance(weight, torch.Tensor) and weight.ndim >= 2:  # noqa: PLR2004 - a matrix
             self.found.append(Layer(module=nn.Linear(weight.shape[-2], weight.shape[-1], device="meta"), name=name))
             return False
-        return any([carried, self._carried(right)])
+        return carried | self._carried(right)
 
     def _call(self, call: ast.Call) -> bool:
         passed = {index: self._carried(argument) for index, argument in enumerate(call.args)}
@@ -152,9 +154,7 @@ class Reader:
         self.found += found
         return not found
 
-    def _into(
-        self, callee: Any, name: str, passed: dict[int, bool], named: dict[str | None, bool]
-    ) -> Iterator[Layer]:
+    def _into(self, callee: Any, name: str, passed: dict[int, bool], named: dict[str | None, bool]) -> Iterator[Layer]:
         """The layers inside a submodule or a method of this module that get the parameter."""
         is_module = isinstance(callee, nn.Module)
         function = callee.forward if is_module else callee

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from torch import nn
 
@@ -15,16 +17,16 @@ SIDES = (32, 28, 64, 224, 24, 16, 128, 48, 96)
 UNIT, CENTRED = (0.0, 1.0), (-3.0, 3.0)
 """Ranges that stand for pixels and for normalized features."""
 
-CONVOLUTIONS = {
+IMAGE_LAYERS: dict[int, tuple[Any, ...]] = {
     1: (nn.Conv1d, nn.ConvTranspose1d),
-    2: (nn.Conv2d, nn.ConvTranspose2d),
-    3: (nn.Conv3d, nn.ConvTranspose3d),
+    2: (nn.Conv2d, nn.ConvTranspose2d, nn.BatchNorm2d, nn.InstanceNorm2d),
+    3: (nn.Conv3d, nn.ConvTranspose3d, nn.BatchNorm3d, nn.InstanceNorm3d),
 }
-NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d)
+"""Number of image axes -> both convolutions, then norms."""
 SEQUENCE_LAYERS = (nn.RNNBase, nn.MultiheadAttention, nn.Transformer, nn.TransformerEncoderLayer)
 LAYERS = (
-    nn.Embedding, nn.EmbeddingBag, nn.Linear, nn.Bilinear, nn.RNNBase, nn.MultiheadAttention, nn.LayerNorm, nn.GroupNorm,
-    *(kind for kinds in CONVOLUTIONS.values() for kind in kinds), *NORMS,
+    nn.Embedding, nn.EmbeddingBag, nn.Linear, nn.RNNBase, nn.MultiheadAttention, nn.LayerNorm, nn.GroupNorm,
+    nn.BatchNorm1d, nn.InstanceNorm1d, *(kind for kinds in IMAGE_LAYERS.values() for kind in kinds),
 )  # fmt: skip
 MAIN_INPUTS = frozenset({"input", "query", "key", "value", "input1", "input2", "src", "tgt", "memory"})
 """Parameters of torch's layers that take data; the others are states, masks and offsets."""
@@ -39,7 +41,9 @@ class Layer:
     """Dotted, as `named_modules` has it."""
 
     def __str__(self) -> str:
-        sizes = ", ".join(self.module.extra_repr().split(", ")[:2]) or _attention_sizes(self.module)
+        sizes = re.sub(r"\w+=", "", ", ".join(self.module.extra_repr().split(", ")[:2])) or _attention_sizes(
+            self.module
+        )
         text = f"{type(self.module).__name__}({sizes})"
         return f"{self.name}: {text}" if self.name else text
 
@@ -59,7 +63,7 @@ def is_layer(module: nn.Module) -> bool:
 
 
 def open_up(module: nn.Module) -> nn.Module:
-    """torch's own transformers stand for the attention in their first layer."""
+    """The transformers of torch stand for the attention in their first layer."""
     if isinstance(module, nn.Transformer):
         module = module.encoder
     if isinstance(module, (nn.TransformerEncoder, nn.TransformerDecoder)) and len(module.layers):
@@ -92,35 +96,37 @@ def image_specs(channels: int, floats: str, axes: int = 2) -> Iterator[TensorSpe
 
 
 def _specs(module: nn.Module, floats: str, is_sequential: bool) -> Iterator[TensorSpec]:
-    for axes, kinds in CONVOLUTIONS.items():
-        if isinstance(module, kinds):
-            yield from image_specs(module.in_channels, floats, axes)
     match module:
         case nn.Embedding() | nn.EmbeddingBag():
             yield tensor("int64", BATCH, SEQ, within=(0, module.num_embeddings - 1))
             yield tensor("int64", BATCH, within=(0, module.num_embeddings - 1))
         case nn.Linear():
             yield from _features((module.in_features,), floats, is_sequential)
-        case nn.Bilinear():
-            yield tensor(floats, BATCH, module.in1_features, within=CENTRED)
-            yield tensor(floats, BATCH, module.in2_features, within=CENTRED)
-        case nn.RNNBase():
-            axes_ = (BATCH, SEQ) if module.batch_first else (SEQ, BATCH)
-            yield tensor(floats, *axes_, module.input_size, within=CENTRED)
-        case nn.MultiheadAttention():
-            axes_ = (BATCH, SEQ) if module.batch_first else (SEQ, BATCH)
-            yield tensor(floats, *axes_, module.embed_dim, within=CENTRED)
         case nn.LayerNorm():
             yield from _features(tuple(module.normalized_shape), floats, is_sequential)
+        case nn.RNNBase():
+            yield _sequence(module.input_size, floats, module.batch_first)
+        case nn.MultiheadAttention():
+            yield _sequence(module.embed_dim, floats, module.batch_first)
         case nn.BatchNorm1d() | nn.InstanceNorm1d():
             yield tensor(floats, BATCH, module.num_features, within=CENTRED)
             yield tensor(floats, BATCH, module.num_features, SIDES[0], within=CENTRED)
-        case nn.BatchNorm3d() | nn.InstanceNorm3d():
-            yield from image_specs(module.num_features, floats, 3)
-        case nn.BatchNorm2d() | nn.InstanceNorm2d():
-            yield from image_specs(module.num_features, floats)
-        case nn.GroupNorm():
-            yield from image_specs(module.num_channels, floats)
+        case _:
+            yield from _images(module, floats)
+
+
+def _images(module: Any, floats: str) -> Iterator[TensorSpec]:
+    for axes, (convolution, transposed, *norms) in IMAGE_LAYERS.items():
+        if isinstance(module, (convolution, transposed)):
+            yield from image_specs(module.in_channels, floats, axes)
+        elif isinstance(module, tuple(norms)):
+            yield from image_specs(module.num_features, floats, axes)
+    if isinstance(module, nn.GroupNorm):
+        yield from image_specs(module.num_channels, floats)
+
+
+def _sequence(width: int, floats: str, batch_first: bool) -> TensorSpec:
+    return tensor(floats, *((BATCH, SEQ) if batch_first else (SEQ, BATCH)), width, within=CENTRED)
 
 
 def _features(sizes: tuple[int, ...], floats: str, is_sequential: bool) -> Iterator[TensorSpec]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from export_gate.contract import ConstantSpec, Scalar, TensorSpec
-from export_gate.worker.guess.layers import BATCH, CENTRED, CONVOLUTIONS, SEQ, UNIT, image_specs, tensor
+from export_gate.worker.guess.layers import BATCH, CENTRED, IMAGE_LAYERS, SEQ, UNIT, image_specs, tensor
 
 IDS = re.compile(r"(.*_)?(ids?|tokens?|idx|index|indices|labels?|words?|symbols?)")
 MASK = re.compile(r"(.*_)?(mask|pad|padding)")
@@ -19,6 +19,7 @@ IMAGE = re.compile(r"(.*_)?(images?|imgs?|pixels?|pixel_values|photos?|frames?|p
 LENGTHS = re.compile(r"(.*_)?(lengths?|lens?)")
 POSITIONS = re.compile(r"(.*_)?(pos|positions?|position_ids)")
 TYPES = re.compile(r"(.*_)?(token_type_ids|segment_ids|segments?)")
+HIDDEN = re.compile(r"(.*_)?(embeds?|embeddings?|hidden|hidden_states?|features)")
 TIMES = re.compile(r"(.*_)?(t|time|times|timesteps?|sigma|noise_level)")
 SCALAR_WORDS: tuple[tuple[str, Scalar], ...] = (("bool", False), ("int", 1), ("float", 1.0), ("str", ""))
 LONGEST = 8
@@ -102,6 +103,8 @@ def _named(name: str, module: nn.Module, floats: str) -> Iterator[TensorSpec]:
     elif IDS.fullmatch(name):
         yield tensor("int64", BATCH, SEQ, within=(0, _vocabulary(module) - 1))
         yield tensor("int64", BATCH, within=(0, _vocabulary(module) - 1))
+    elif HIDDEN.fullmatch(name) and (width := configured(module, "hidden_size", "n_embd", "d_model")):
+        yield tensor(floats, BATCH, SEQ, width, within=CENTRED)
     elif TIMES.fullmatch(name):
         yield tensor(floats, BATCH, within=UNIT)
         yield tensor("int64", BATCH, within=(0, 999))
@@ -131,7 +134,7 @@ def _images(module: nn.Module, floats: str) -> Iterator[TensorSpec]:
 
 
 def _first_channels(module: nn.Module) -> int:
-    return next((m.in_channels for m in module.modules() if isinstance(m, CONVOLUTIONS[2])), CHANNELS)
+    return next((m.in_channels for m in module.modules() if isinstance(m, IMAGE_LAYERS[2][:2])), CHANNELS)
 
 
 def _vocabulary(module: nn.Module) -> int:
@@ -140,7 +143,7 @@ def _vocabulary(module: nn.Module) -> int:
 
 
 def float_dtype(module: nn.Module) -> str:
-    """dtype of the first floating weight: inputs of another one are refused by its layers."""
+    """The dtype of the first floating weight: inputs of another one are refused by its layers."""
     weights = (*module.parameters(), *module.buffers())
     floating = (weight.dtype for weight in weights if weight.is_floating_point())
     return str(next(floating, torch.float32)).removeprefix("torch.")

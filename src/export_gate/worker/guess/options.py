@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from torch import nn
 
@@ -33,7 +33,7 @@ def options_for(parameter: inspect.Parameter, module: nn.Module) -> tuple[Option
     constant = constant_for(parameter.annotation)
     if constant is not None:
         return (Option(spec=constant, reason=f"annotated {spelled(parameter.annotation)}"),)
-    options = _unique(_tensors(parameter, module))
+    options = _unique((*told(parameter, module), *_untold(module)))
     length = _sequence_length(parameter)
     if length is None:
         return options
@@ -52,22 +52,30 @@ def combinations(options: Sequence[Sequence[Option]]) -> tuple[tuple[Option, ...
     return tuple(tuple(option for _, option in ranks) for ranks in ordered[:COMBINATIONS])
 
 
-def _tensors(parameter: inspect.Parameter, module: nn.Module) -> Iterable[Option]:
+def told(parameter: inspect.Parameter, module: nn.Module) -> tuple[Option, ...]:
+    """What the parameter's name and the layers that get it say; empty where they say nothing."""
     name, floats = parameter.name, float_dtype(module)
-    is_sequential = any(isinstance(part, SEQUENCE_LAYERS) for part in module.modules())
     by_name = [Option(spec=spec, reason="its name") for spec in named_specs(name, module, floats)]
     layers = () if is_mask(name) else consumers(module, name)
     by_layer = [
-        option for layer in layers for option in layer_options(layer, floats, is_sequential=is_sequential)
+        option for layer in layers for option in layer_options(layer, floats, is_sequential=_is_sequential(module))
     ]
     if is_image(name):
         by_layer.sort(key=lambda option: isinstance(option.spec, TensorSpec) and len(option.spec.shape) < 4)  # noqa: PLR2004 - an image with its batch
     knows_better = is_mask(name) or configured(module, "vocab_size", "image_size") is not None
-    yield from (*by_name, *by_layer) if knows_better else (*by_layer, *by_name)
-    if not layers and not by_name:
-        for layer in layers_in_order(module)[:LAYERS_LOOKED_AT]:
-            yield from layer_options(layer, floats, is_sequential=is_sequential)
+    return _unique((*by_name, *by_layer) if knows_better else (*by_layer, *by_name))
+
+
+def _untold(module: nn.Module) -> Iterator[Option]:
+    """For where nothing says what a parameter is: what the model's first layers take, then anything."""
+    floats = float_dtype(module)
+    for layer in layers_in_order(module)[:LAYERS_LOOKED_AT]:
+        yield from layer_options(layer, floats, is_sequential=_is_sequential(module))
     yield from (Option(spec=spec, reason="nothing but its place") for spec in any_specs(floats))
+
+
+def _is_sequential(module: nn.Module) -> bool:
+    return any(isinstance(part, SEQUENCE_LAYERS) for part in module.modules())
 
 
 def _sequence_length(parameter: inspect.Parameter) -> tuple[str, int] | None:
@@ -86,4 +94,3 @@ def _unique(options: Iterable[Option]) -> tuple[Option, ...]:
     for option in options:
         seen.setdefault(repr(option.spec), option)
     return tuple(seen.values())
-

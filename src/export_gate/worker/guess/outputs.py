@@ -1,0 +1,48 @@
+"""What forward returned at two settings of the dims to outputs whose axes say which dim they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from export_gate.contract import Size
+from export_gate.description import Found
+from export_gate.worker.guess.layers import BATCH, SEQ
+from export_gate.worker.values import Leaf
+
+Sizes = dict[str, int]
+
+FIRST, SECOND = {BATCH: 2, SEQ: 9}, {BATCH: 3, SEQ: 11}
+"""Sizes to try: no two alike, so that an output's axes tell which dim they follow."""
+
+
+def find_outputs(first: Sequence[Leaf], second: Sequence[Leaf], used: Sequence[str]) -> tuple[Found, ...]:
+    """The outputs as they were at `FIRST` and at `SECOND`; none where their number depends on the sizes."""
+    if [leaf.name for leaf in first] != [leaf.name for leaf in second]:
+        return ()
+    return tuple(
+        Found(name=a.name, dtype=a.dtype, shape=_shape(a, b, used), nonfinite=_has_nonfinite(a))
+        for a, b in zip(first, second, strict=True)
+    )
+
+
+def _shape(first: Leaf, second: Leaf, used: Sequence[str]) -> tuple[Size, ...] | None:
+    """Each axis as the dim that has its length at both sizes, or as a constant."""
+    if first.value is None or second.value is None or first.value.ndim != second.value.ndim:
+        return None
+    axes = [_axis(a, b, used) for a, b in zip(first.value.shape, second.value.shape, strict=True)]
+    return None if None in axes else tuple(axis for axis in axes if axis is not None)
+
+
+def _axis(first: int, second: int, used: Sequence[str]) -> Size | None:
+    for name in used:
+        factor, rest = divmod(second - first, SECOND[name] - FIRST[name])
+        offset = first - factor * FIRST[name]
+        if factor > 0 and rest == 0 and (offset == 0 or name == SEQ):
+            return Size(dim=name, factor=factor, offset=offset)
+    return Size(offset=first) if first == second else None
+
+
+def _has_nonfinite(leaf: Leaf) -> bool:
+    return leaf.value is not None and leaf.value.dtype.kind == "f" and not np.isfinite(leaf.value).all()
