@@ -17,8 +17,9 @@ from export_gate.contract import Request
 class Event:
     """One line from the worker."""
 
-    op: Literal["set", "add", "at", "started", "ended", "answer", "unusable"]
-    """`at`: work began at `field` (a stage); `answer`: of a question; `unusable`: the worker cannot start."""
+    op: Literal["set", "add", "at", "started", "ended", "broke", "answer", "unusable"]
+    """`at`: work began at `field` (a stage); `broke`: the gate's own code failed on the model, its traceback is in the
+    log; `answer`: of a question; `unusable`: the worker cannot start."""
     model: str = ""
     """Empty for facts about the run."""
     target: str = ""

@@ -26,6 +26,9 @@ MEANINGS = {
     "SIGILL": "An instruction that this CPU lacks: native code or a compiled package was built for another machine.",
     "SIGBUS": "Mapped memory went away: a full disk or a full /dev/shm, or a file that was changed while in use.",
     "SIGTERM": "Something asked the worker to stop: a cancelled job, or a supervisor with a time or memory limit.",
+    "an error of export-gate itself": (
+        "This is a bug in export-gate: please report it with the traceback in the details. The model is not verified."
+    ),
     "a damaged channel": (
         "Something in the model writes to file descriptors that it did not open, and facts were lost on their way: "
         "write to files that it opens, or to standard output."

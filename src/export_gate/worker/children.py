@@ -62,10 +62,19 @@ def start(job: Job, request: Request, token: bytes, events: int) -> Child:
 
 
 def work(job: Job, request: Request, channel: Channel) -> None:
-    """Do what the request asks for one job, in the child itself."""
+    """Do what the request asks for one job, in the child itself; what it raises is a fault of the gate's own code."""
+    channel = replace(channel, model=job.contract.name, token=channel.token or _token_from_environment())
+    try:
+        _answer(job, request, channel)
+    except BaseException:
+        channel.send(Event(op="broke", model=job.contract.name))
+        raise
+    channel.send(Event(op="ended", model=job.contract.name))
+
+
+def _answer(job: Job, request: Request, channel: Channel) -> None:
     from export_gate.worker import engine, questions
 
-    channel = replace(channel, model=job.contract.name, token=channel.token or _token_from_environment())
     match request.action:
         case "observe":
             engine.observe_model(job, channel)
@@ -73,7 +82,6 @@ def work(job: Job, request: Request, channel: Channel) -> None:
             questions.list_controls(job, request, channel)
         case "describe":
             questions.describe_forward(job, channel)
-    channel.send(Event(op="ended", model=job.contract.name))
 
 
 def read_lines(children: Sequence[Child], timeout_s: float) -> dict[int, list[bytes]]:

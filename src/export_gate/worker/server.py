@@ -44,6 +44,8 @@ class Attempt:
     """Events so far; the next one has this number."""
     lost: int = 0
     finished: bool = False
+    broke: bool = False
+    """The gate's own code failed."""
 
 
 def main(arguments: list[str]) -> int:
@@ -121,6 +123,9 @@ def relay(attempt: Attempt, line: bytes, channel: Channel) -> None:
     elif event.op == "ended":
         attempt.finished = True
         return
+    elif event.op == "broke":
+        attempt.broke = True
+        return
     if event.target:
         attempt.done.add(event.target)
     write_all(channel.descriptor, event_line(event))
@@ -159,6 +164,8 @@ def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) 
     timeout_s = attempt.job.contract.timeout_s
     if timed_out:
         kind, what, message = "timed-out", "timeout", f"still running after {timeout_s:g} s"
+    elif attempt.broke:
+        kind, what, message = "died", "an error of export-gate itself", "the traceback is among the last lines printed"
     elif exit_status < 0:
         kind, what, message = "died", children.signal_name(-exit_status), "the worker process was killed"
     else:
