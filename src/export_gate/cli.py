@@ -268,7 +268,8 @@ def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], 
         click.echo(text, err=True)
 
     def header(python: Interpreter, jobs: tuple[Job, ...]) -> str:
-        return f"export-gate {__version__}: {len(jobs)} models with {python.path} ({python.reason})"
+        count = f"{len(jobs)} {'model' if len(jobs) == 1 else 'models'}"
+        return f"export-gate {__version__}: {count} with {python.path} ({python.reason})"
 
     if quiet:
         yield lambda _python, _jobs: lambda _event: None

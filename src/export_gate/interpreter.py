@@ -99,12 +99,13 @@ def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-ALLOWED = frozenset(
-    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM TMPDIR TMP TEMP PWD VIRTUAL_ENV CONDA_PREFIX CI CC CXX CFLAGS "
-    "CXXFLAGS LDFLAGS LD_LIBRARY_PATH LD_PRELOAD DYLD_LIBRARY_PATH PYTHONPATH PYTHONHASHSEED PYTHONUTF8 "
-    "PYTHONIOENCODING PYTHONWARNINGS PYTHONDONTWRITEBYTECODE SSL_CERT_FILE SSL_CERT_DIR "
-    "SYSTEMROOT SYSTEMDRIVE COMSPEC PATHEXT USERPROFILE APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES WINDIR".split()
-)
+ALLOWED = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "TMP", "TEMP", "PWD",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CI", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "LD_LIBRARY_PATH",
+    "LD_PRELOAD", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING",
+    "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE",
+    "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "WINDIR",
+})  # fmt: skip
 ALLOWED_PREFIXES = (
     "LC_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "AOT_INDUCTOR_", "AOTI_", "ATEN_",
     "CUDA_", "HF_", "TRANSFORMERS_", "XDG_", "ORT_", "ONNX_", "DNNL_", "ONEDNN_", "NUMPY_", "TRITON_",
@@ -116,9 +117,19 @@ def _is_secret(name: str) -> bool:
     return any(word in name.upper() for word in SECRET_WORDS)
 
 
-def can_run(path: Path) -> bool:
-    """Whether the file starts at all."""
+def why_no_python(path: Path, environment: Mapping[str, str]) -> str:
+    """What the file does instead of running Python code; empty where it runs it."""
+    command = [str(path), "-c", "print(6 * 7)"]
+    visible = worker_environment(environment)
     try:
-        return subprocess.run([str(path), "-c", ""], capture_output=True, timeout=60, check=False).returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        return False
+        tried = subprocess.run(
+            command, env=visible, capture_output=True, text=True, errors="replace", timeout=60, check=False
+        )
+    except OSError as error:
+        return str(error.strerror or error)
+    except subprocess.TimeoutExpired:
+        return "it did not end within 60 s"
+    if tried.returncode == 0 and tried.stdout.strip() == "42":
+        return ""
+    printed = " ".join((tried.stderr or tried.stdout).split())[:500]
+    return f"it ended with exit status {tried.returncode} and printed {printed or 'nothing'}"

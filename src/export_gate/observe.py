@@ -16,7 +16,7 @@ from typing import Any
 from export_gate.codec import decode
 from export_gate.contract import Request
 from export_gate.errors import GateError, UserError
-from export_gate.interpreter import worker_environment
+from export_gate.interpreter import why_no_python, worker_environment
 from export_gate.observation import RunObservation
 from export_gate.protocol import Event, parse_event, request_line
 
@@ -117,7 +117,8 @@ def observe(
         finally:
             _kill_groups(assembly)
         if status != 0 or assembly.environment is None:
-            raise _breakdown(python, status, _tail(errors))
+            why = why_no_python(python, environment) if assembly.environment is None else ""
+            raise _breakdown(python, status, _tail(errors), why)
     return Observed(run=assembly.observation(), answers=tuple(assembly.answers))
 
 
@@ -165,7 +166,7 @@ def _worker(python: Path, environment: Mapping[str, str], errors: Any) -> Iterat
             start_new_session=True,
         )
     except OSError as error:
-        raise UserError(f"{python} cannot be started: {error.strerror or error}") from error
+        raise UserError(f"{python} does not run Python: {error.strerror or error}") from error
     with process:
         yield process
 
@@ -206,8 +207,11 @@ def _tail(stream: Any) -> str:
     return text[-STDERR_CHARACTERS:].strip()
 
 
-def _breakdown(python: Path, status: int, printed: str) -> UserError | GateError:
+def _breakdown(python: Path, status: int, printed: str, why_no_python: str) -> UserError | GateError:
+    """The user's mistake where that file is no Python, or too old a one."""
     if "needs Python 3.10 or newer" in printed:
         return UserError(printed)
+    if why_no_python:
+        return UserError(f"{python} does not run Python: {why_no_python}")
     ended = f"killed by signal {-status}" if status < 0 else f"exit status {status}"
     return GateError(f"the worker under {python} broke down ({ended}); it printed:\n{printed or '(nothing)'}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 
 from export_gate.observation import Failure, SourceLine, Stage
+from export_gate.worker.preload import DISTRIBUTIONS, missing_packages
 
 MESSAGE_LIMIT = 4000
 TRACE_LINES = 30
@@ -21,12 +22,12 @@ _QUOTED_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
 def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: str | None = None) -> Failure:
     """The record of an exception; `roots` are the folders that hold the project's own code."""
     message = describe(error)
-    is_missing = isinstance(error, ModuleNotFoundError) and stage in ("convert", "load")
+    missing = _missing_package(error) if stage in ("convert", "load") else None
     return Failure(
         stage=stage,
-        kind="missing-package" if is_missing else "exception",
+        kind="exception" if missing is None else "missing-package",
         type=type(error).__name__,
-        message=message,
+        message=message if missing is None else missing_packages([missing]),
         case=case,
         source=source_line(error, tuple(roots)),
         suggestions=suggested_fixes(message),
@@ -34,11 +35,17 @@ def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: 
     )
 
 
+def _missing_package(error: BaseException) -> str | None:
+    """The package to install, where a target's own package is not there: named by the exception or by its cause."""
+    names = {str(raised.name).partition(".")[0] for raised in _chain(error) if isinstance(raised, ModuleNotFoundError)}
+    return next((name for name in DISTRIBUTIONS if name in names), None)
+
+
 def describe(error: BaseException) -> str:
     """The exception's text, without colour codes, bounded; safe for exceptions whose own text cannot be made."""
     try:
         text = str(error)
-    except Exception as broken:  # noqa: BLE001 - the model's exception class is not ours to trust
+    except BaseException as broken:  # noqa: BLE001 - the model's exception class is not ours to trust
         text = f"(its text cannot be shown: {type(broken).__name__})"
     text = _ANSI.sub("", text).strip()
     return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 3] + "..."
@@ -90,6 +97,6 @@ def last_lines(error: BaseException) -> str:
     """The end of the traceback."""
     try:
         text = "".join(traceback.format_exception(error))
-    except Exception:  # noqa: BLE001 - as in `describe`
+    except BaseException:  # noqa: BLE001 - as in `describe`
         text = "".join(traceback.format_tb(error.__traceback__))
     return "\n".join(_ANSI.sub("", text).splitlines()[-TRACE_LINES:])[-2 * MESSAGE_LIMIT :]
