@@ -7,12 +7,11 @@ import re
 import subprocess
 import sys
 import tarfile
-import venv
 import zipfile
-from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from environments import clean_environment
 
 ROOT = Path(__file__).parents[2]
 TEMPLATES = sorted(path.name for path in (ROOT / "templates").iterdir())
@@ -61,40 +60,11 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     The dependencies are links to this environment's own, so that no test needs a network.
     """
     clean = tmp_path_factory.mktemp("clean")
-    venv.create(clean, symlinks=True)
+    scripts = clean_environment(clean, "export-gate")
     (wheel,) = built.glob("*.whl")
-    python = clean / "bin" / "python"
+    python = scripts / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index", wheel, cwd=clean)
-    site = next((clean / "lib").glob("python*/site-packages"))
-    for name in needed("export-gate"):
-        link(name, site)
-    return clean / "bin"
-
-
-def needed(root: str) -> set[str]:
-    """Names of the distributions that `root` requires without extras, directly or not."""
-    from packaging.requirements import Requirement
-
-    found: set[str] = set()
-    waiting = [root]
-    while waiting:
-        for text in distribution(waiting.pop()).requires or ():
-            requirement = Requirement(text)
-            wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-            if wanted and requirement.name not in found:
-                found.add(requirement.name)
-                waiting.append(requirement.name)
-    return found
-
-
-def link(name: str, site: Path) -> None:
-    """Makes the files of an installed distribution visible in another site-packages."""
-    installed = distribution(name)
-    tops = {file.parts[0] for file in installed.files or () if file.parts[0] not in ("..", "__pycache__")}
-    assert tops, f"{name} lists no files"
-    for top in tops:
-        if not (site / top).exists():
-            (site / top).symlink_to(Path(str(installed.locate_file(top))))
+    return scripts
 
 
 def test_sdist_carries_all_that_builds_and_checks_it(built: Path):
