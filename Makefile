@@ -53,8 +53,8 @@ readme: $(INSTALLED) ## put the demo's report into README.md
 	@sed -e '/<!-- report:start -->/,/<!-- report:end -->/{//!d;}' -e '/<!-- report:start -->/r README.report' README.md > README.new
 	@mv README.new README.md && rm README.report
 
-bench: $(INSTALLED) ## time the gate on the examples
-	$(BIN)/python benchmarks/examples.py
+bench: $(INSTALLED) ## time the gate beside hand-written scripts, in one run
+	$(BIN)/python benchmarks/compare.py $(ARGS)
 
 cases: $(INSTALLED) ## judge a corpus of reproduced bug reports (CASES=folder)
 	$(BIN)/python tests/corpus.py $(CASES)
