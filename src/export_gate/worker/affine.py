@@ -33,7 +33,7 @@ FIRST = frozenset({
     aten.batch_norm.default, aten._native_batch_norm_legit_no_training.default, aten.dropout.default,
     aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.flatten.using_ints, aten.expand.default,
     aten.unsqueeze.default, aten.permute.default, aten.transpose.int, aten.t.default,
-    aten.select.int, aten.slice.Tensor, aten.constant_pad_nd.default,
+    aten.select.int, aten.slice.Tensor, aten.constant_pad_nd.default, aten.pad.default,
     aten.sum.default, aten.mean.default, aten.sum.dim_IntList, aten.mean.dim,
     aten.avg_pool1d.default, aten.avg_pool2d.default, aten.adaptive_avg_pool2d.default,
     aten._adaptive_avg_pool2d.default,
@@ -111,7 +111,7 @@ def _is_listed(node: Node, states: Mapping[Node, State]) -> bool:
     dependent = {argument for argument in node.all_input_nodes if states[argument] == "affine"}
     first = node.args[0] if node.args else None
     if node.target in FIRST:
-        return dependent == {first} and _is_inference(node) and node.args.count(first) == 1
+        return dependent == {first} and _is_plain(node) and node.args.count(first) == 1
     if node.target in PRODUCTS:
         return len([a for a in node.args[:2] if a in dependent]) == 1 and dependent <= set(node.args[:2])
     if node.target in SUMS:
@@ -123,9 +123,11 @@ def _is_listed(node: Node, states: Mapping[Node, State]) -> bool:
     return False
 
 
-def _is_inference(node: Node) -> bool:
-    """Dropout and batch norm are affine in inference only."""
+def _is_plain(node: Node) -> bool:
+    """Dropout and batch norm are affine in inference only, padding by a constant only."""
     position = {aten.dropout.default: 2, aten.batch_norm.default: 5}.get(node.target)
+    if node.target == aten.pad.default:
+        return node.args[2:3] in ((), ("constant",))
     return position is None or node.args[position] is False
 
 
@@ -211,6 +213,7 @@ _ROW_RULES: dict[Any, Callable[[Node, int], bool]] = {
     aten.stack.default: _axes_from(1, default=0, extra=1),
     aten.expand.default: _same_rank,
     aten.constant_pad_nd.default: lambda node, rank: len(node.args[1]) <= 2 * (rank - 1),
+    aten.pad.default: lambda node, rank: len(node.args[1]) <= 2 * (rank - 1),
     aten.linear.default: lambda _, rank: rank > 1,
     aten.conv1d.padding: _is_rank(3),
     aten.conv2d.padding: _is_rank(4),

@@ -1,16 +1,17 @@
 import torch
 from control_samples import BATCH, contract, tensor
 
-from export_gate.contract import Dim
+from export_gate.contract import Dim, ModelContract
 from export_gate.worker.controls.basis import affine_cases, packs_rows
 from export_gate.worker.controls.build import reference_sizes
 
 
-def cases(model):
+def cases(model: ModelContract):
+    """The basis at the reference sizes."""
     return affine_cases(model, reference_sizes(model))
 
 
-def spans(points):
+def spans(points: torch.Tensor):
     """The points are d+1 affinely independent ones: their differences have full rank."""
     points = points.double().unique(dim=0)
     return torch.linalg.matrix_rank(points[1:] - points[0]).item() == points.shape[1] == len(points) - 1

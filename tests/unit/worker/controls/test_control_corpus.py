@@ -1,5 +1,6 @@
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,8 @@ CORPUS = Path(os.environ.get("EXPORT_GATE_CORPUS", Path(__file__).parents[5] / "
 CONFIGS = sorted(CORPUS.glob("*/export-gate.yml"))
 
 
-def at(values, path):
+def at(values: Any, path: Path):
+    """The part of nested values at a dotted path."""
     for key in path.split("."):
         values = values[int(key)] if isinstance(values, (list, tuple)) else values[key]
     return values
@@ -21,7 +23,7 @@ def at(values, path):
 
 @pytest.mark.skipif(not CONFIGS, reason="the corpus of reproduced bug reports is not here")
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.parent.name)
-def test_every_model_of_the_corpus_has_a_control_set(path):
+def test_every_model_of_the_corpus_has_a_control_set(path: Path):
     """Each set has 15 to 80 uniquely named inputs that keep their contract, the same each time."""
     (model,) = load_config(path).models
     found = build_control_set(model, path.parent)

@@ -1,14 +1,16 @@
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from control_samples import BATCH, contract, tensor, with_data
 
-from export_gate.contract import Controls, DataSource, Dim
+from export_gate.contract import Controls, DataSource, Dim, ModelContract
 from export_gate.errors import UserError
 from export_gate.worker.controls.build import build_control_set
+from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.sample import choose_samples
 from export_gate.worker.controls.stream import Stream
 
@@ -17,7 +19,7 @@ COUNT = 60
 
 
 @pytest.fixture
-def split(tmp_path):
+def split(tmp_path: Path):
     """60 images of 30 scenes (two each) in 3 classes; image i holds i / 60 everywhere."""
     label = np.arange(COUNT) % 3
     scene = np.arange(COUNT) // 2
@@ -26,25 +28,29 @@ def split(tmp_path):
     return tmp_path
 
 
-def data(model, base):
+def data(model: ModelContract, base: Path):
+    """The data cases of the model's control set."""
     return [case for case in build_control_set(model, base).cases if case.group == "data"]
 
 
-def indices(cases):
+def indices(cases: list[ControlCase]):
+    """Which samples of the split the cases hold."""
     return [round(float(row.max()) * COUNT) for case in cases for row in case.make()["x"]]
 
 
-def refusal(model, base):
+def refusal(model: ModelContract, base: Path):
+    """The message of the mistake."""
     with pytest.raises(UserError) as caught:
         build_control_set(model, base)
     return str(caught.value)
 
 
-def sampled(base, **source):
+def sampled(base: Path, **source: Any):
+    """The cases of the split."""
     return data(with_data(BATCH, path="split.npz", inputs={"x": IMAGE}, **source), base)
 
 
-def test_samples_are_stratified_and_grouped(split):
+def test_samples_are_stratified_and_grouped(split: Path):
     """12 of 60 images in 30 scenes and 3 classes: 4 of each class, no scene twice."""
     chosen = indices(sampled(split, count=12, stratify="label", group="scene"))
     assert len(set(chosen)) == 12
@@ -52,7 +58,7 @@ def test_samples_are_stratified_and_grouped(split):
     assert len({i // 2 for i in chosen}) == 12
 
 
-def test_every_scene_gives_one_before_any_gives_a_second(split):
+def test_every_scene_gives_one_before_any_gives_a_second(split: Path):
     """45 of 60 images: each of the 30 scenes is there, 15 of them twice, 15 images of each class."""
     chosen = indices(sampled(split, count=45, stratify="label", group="scene"))
     scenes = [i // 2 for i in chosen]
@@ -74,7 +80,7 @@ def test_a_small_class_leaves_its_places_to_others():
     assert 0 in chosen
 
 
-def test_the_seed_chooses(split):
+def test_the_seed_chooses(split: Path):
     """The same seed takes the same samples, another seed others."""
     models = [
         contract(BATCH, controls=Controls(seed=seed, data=(DataSource(path="split.npz", count=12),)), x=IMAGE)
@@ -84,38 +90,38 @@ def test_the_seed_chooses(split):
     assert one == again != other
 
 
-def test_samples_are_batched_evenly(split):
+def test_samples_are_batched_evenly(split: Path):
     """12 samples with a reference batch of 9 are two batches of 6; names count from 1."""
     assert [case.name for case in sampled(split, count=12)] == ["data.split-1@batch=6", "data.split-2@batch=6"]
 
 
-def test_a_last_batch_is_filled_from_the_first_samples(split):
+def test_a_last_batch_is_filled_from_the_first_samples(split: Path):
     """13 samples are 9 and 4, and the second batch is filled up."""
     cases = sampled(split, count=13)
     assert [case.sizes["batch"] for case in cases] == [9, 9]
     assert len(set(indices(cases))) == 13
 
 
-def test_one_sample_fills_the_smallest_batch(split):
+def test_one_sample_fills_the_smallest_batch(split: Path):
     """A single sample is repeated where the batch must be 2."""
     cases = sampled(split, count=1)
     assert [case.sizes["batch"] for case in cases] == [2]
     assert len(set(indices(cases))) == 1
 
 
-def test_all_samples_are_taken_without_a_count(split):
+def test_all_samples_are_taken_without_a_count(split: Path):
     """Without `count` every sample is there once."""
     assert sorted(indices(sampled(split))) == list(range(COUNT))
 
 
-def test_names_are_mapped_to_keys(tmp_path):
+def test_names_are_mapped_to_keys(tmp_path: Path):
     """`inputs: {x: images}` reads the key images."""
     np.savez(tmp_path / "d.npz", images=np.zeros((4, 1, 4, 4), np.float32))
     source = DataSource(path="d.npz", inputs={"x": "images"})
     assert len(data(contract(BATCH, controls=Controls(data=(source,)), x=IMAGE), tmp_path)) == 1
 
 
-def test_a_shape_without_batch_takes_one_sample_each(tmp_path):
+def test_a_shape_without_batch_takes_one_sample_each(tmp_path: Path):
     """An array with an axis before the declared shape is one sample per case."""
     np.save(tmp_path / "x.npy", np.arange(6, dtype=np.float32).reshape(3, 2))
     cases = data(with_data(path="x.npy", inputs={"x": tensor("float32", 2)}), tmp_path)
@@ -123,7 +129,7 @@ def test_a_shape_without_batch_takes_one_sample_each(tmp_path):
     assert cases[0].name == "data.x-1"
 
 
-def test_other_dims_are_read_off_the_samples(tmp_path):
+def test_other_dims_are_read_off_the_samples(tmp_path: Path):
     """Lengths of the samples decide the sizes of their dims."""
     np.savez(tmp_path / "d.npz", ids=np.zeros((4, 7), np.int64))
     dims = (Dim(name="batch", min=1, max=4), Dim(name="seq", min=1, max=9))
@@ -132,7 +138,7 @@ def test_other_dims_are_read_off_the_samples(tmp_path):
     assert {case.sizes["seq"] for case in cases} == {7}
 
 
-def test_inputs_that_the_file_lacks_are_drawn(split):
+def test_inputs_that_the_file_lacks_are_drawn(split: Path):
     """With `inputs`, tensors that are not mapped get their base draw, and a note says so."""
     model = contract(
         BATCH,
@@ -146,7 +152,7 @@ def test_inputs_that_the_file_lacks_are_drawn(split):
     assert found.notes == ("split.npz: not in the file, drawn instead: m",)
 
 
-def test_each_call_is_fresh(split):
+def test_each_call_is_fresh(split: Path):
     """A model may write into a data input."""
     case = sampled(split, count=4)[0]
     case.make()["x"].zero_()
@@ -154,7 +160,7 @@ def test_each_call_is_fresh(split):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".pt", ".safetensors"])
-def test_every_format_reads_alike(tmp_path, suffix):
+def test_every_format_reads_alike(tmp_path: Path, suffix: str):
     """.npz, .npy, .pt and .safetensors hold the same samples."""
     x = torch.rand(4, 3)
     path = tmp_path / f"d{suffix}"
@@ -170,7 +176,7 @@ def test_every_format_reads_alike(tmp_path, suffix):
     assert torch.equal(data(model, tmp_path)[0].make()["x"], x)
 
 
-def test_bfloat16_data_is_read_from_tensors(tmp_path):
+def test_bfloat16_data_is_read_from_tensors(tmp_path: Path):
     """bfloat16 has no numpy type; .pt holds it."""
     torch.save({"x": torch.ones(4, 3, dtype=torch.bfloat16)}, tmp_path / "d.pt")
     model = with_data(BATCH, path="d.pt", inputs={"x": tensor("bfloat16", "batch", 3)})
@@ -181,23 +187,25 @@ X = tensor("float32", "batch", 3, range=(0, 1))
 PLACE = "models.m.controls.data[0]: d.npz"
 
 
-def saved(base, **arrays):
+def saved(base: Path, **arrays: Any):
+    """Write d.npz, and refuse it."""
     np.savez(base / "d.npz", **arrays)
     return lambda **source: refusal(with_data(BATCH, path="d.npz", inputs={"x": X}, **source), base)
 
 
-def rows(count=4, value=0.5, dtype=np.float32):
+def rows(count: int = 4, value: float = 0.5, dtype: type = np.float32):
+    """An array of equal values."""
     return np.full((count, 3), value, dtype)
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path: Path):
     """The message says where the file was looked for."""
     assert refusal(with_data(BATCH, path="d.npz", inputs={"x": X}), tmp_path) == (
         f"{PLACE}: expected a file at {tmp_path / 'd.npz'}, there is none\nThe path starts at the config's folder."
     )
 
 
-def test_another_kind_of_file_is_refused(tmp_path):
+def test_another_kind_of_file_is_refused(tmp_path: Path):
     """The message lists the formats."""
     (tmp_path / "d.csv").write_text("1,2")
     assert refusal(with_data(BATCH, path="d.csv", inputs={"x": X}), tmp_path) == (
@@ -206,7 +214,7 @@ def test_another_kind_of_file_is_refused(tmp_path):
     )
 
 
-def test_a_git_lfs_pointer_is_named_as_such(tmp_path):
+def test_a_git_lfs_pointer_is_named_as_such(tmp_path: Path):
     """A file that Git LFS has not fetched is no damaged archive."""
     (tmp_path / "d.npz").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n")
     assert refusal(with_data(BATCH, path="d.npz", inputs={"x": X}), tmp_path) == (
@@ -217,7 +225,7 @@ def test_a_git_lfs_pointer_is_named_as_such(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".pt", ".safetensors"])
 @pytest.mark.parametrize("kept", [0, 3, 0.5, 0.9])
-def test_a_truncated_file_is_said_to_be_damaged(tmp_path, suffix, kept):
+def test_a_truncated_file_is_said_to_be_damaged(tmp_path: Path, suffix: str, kept: float):
     """A file cut anywhere is a clear message, never a traceback."""
     if suffix == ".safetensors":
         pytest.importorskip("safetensors.torch")
@@ -237,7 +245,7 @@ def test_a_truncated_file_is_said_to_be_damaged(tmp_path, suffix, kept):
     assert message.endswith("\nThe file is truncated, damaged, or holds pickled objects; write it again.")
 
 
-def test_a_damaged_member_is_said_to_be_damaged(tmp_path):
+def test_a_damaged_member_is_said_to_be_damaged(tmp_path: Path):
     """An archive whose directory is whole but whose array is not is refused as well."""
     np.savez_compressed(tmp_path / "d.npz", x=np.random.default_rng(0).random((40, 3), np.float32))
     content = bytearray((tmp_path / "d.npz").read_bytes())
@@ -247,7 +255,7 @@ def test_a_damaged_member_is_said_to_be_damaged(tmp_path):
     assert message.startswith(f"{PLACE}: expected a readable .npz file, reading d.npz failed: ")
 
 
-def test_pickled_objects_are_refused(tmp_path):
+def test_pickled_objects_are_refused(tmp_path: Path):
     """Neither numpy objects nor whatever else a .pt may hold is unpickled."""
     refuse = saved(tmp_path, x=np.array([{"a": 1}], dtype=object))
     assert refuse() == (
@@ -259,7 +267,7 @@ def test_pickled_objects_are_refused(tmp_path):
     assert "reading d.pt failed: UnpicklingError: " in message
 
 
-def test_a_pt_file_must_be_a_dict_of_tensors(tmp_path):
+def test_a_pt_file_must_be_a_dict_of_tensors(tmp_path: Path):
     """The message shows how to save it."""
     torch.save([torch.ones(2)], tmp_path / "d.pt")
     assert refusal(with_data(BATCH, path="d.pt", inputs={"x": X}), tmp_path) == (
@@ -268,21 +276,21 @@ def test_a_pt_file_must_be_a_dict_of_tensors(tmp_path):
     )
 
 
-def test_a_missing_key_lists_those_that_exist(tmp_path):
+def test_a_missing_key_lists_those_that_exist(tmp_path: Path):
     """The keys of the file are in the message."""
     assert saved(tmp_path, images=rows(), label=np.zeros(4))() == (
         f"{PLACE}: expected a key 'x', the file has 'images', 'label'\nName one of those keys."
     )
 
 
-def test_a_missing_label_key_says_what_it_is_for(tmp_path):
+def test_a_missing_label_key_says_what_it_is_for(tmp_path: Path):
     """`stratify` and `group` name keys too."""
     assert saved(tmp_path, x=rows())(count=2, stratify="label") == (
         f"{PLACE}: stratify: expected a key 'label', the file has 'x'\nName one of those keys."
     )
 
 
-def test_an_unknown_input_is_named(tmp_path):
+def test_an_unknown_input_is_named(tmp_path: Path):
     """`inputs` may only name tensor inputs."""
     np.savez(tmp_path / "d.npz", x=rows())
     model = contract(BATCH, controls=Controls(data=(DataSource(path="d.npz", inputs={"y": "x"}),)), x=X)
@@ -291,14 +299,14 @@ def test_an_unknown_input_is_named(tmp_path):
     )
 
 
-def test_another_dtype_is_refused(tmp_path):
+def test_another_dtype_is_refused(tmp_path: Path):
     """float64 is not silently rounded to float32."""
     assert saved(tmp_path, x=rows(dtype=np.float64))() == (
         f"{PLACE}: input 'x': expected dtype float32, got float64\nStore it as float32, or declare `dtype: float64`."
     )
 
 
-def test_another_rank_is_refused(tmp_path):
+def test_another_rank_is_refused(tmp_path: Path):
     """The message says what the first axis means."""
     assert saved(tmp_path, x=np.zeros((4, 1, 1, 3), np.float32))() == (
         f"{PLACE}: input 'x': expected an array of shape [samples, batch, 3] or [samples, 3], got [4, 1, 1, 3]\n"
@@ -306,14 +314,14 @@ def test_another_rank_is_refused(tmp_path):
     )
 
 
-def test_another_axis_length_is_refused(tmp_path):
+def test_another_axis_length_is_refused(tmp_path: Path):
     """The axis and both lengths are named."""
     assert saved(tmp_path, x=np.zeros((4, 5), np.float32))() == (
         f"{PLACE}: input 'x': axis 1: expected 3, got 5\nThe declared shape is [batch, 3], the given one [4, 5]."
     )
 
 
-def test_a_size_outside_the_range_is_refused(tmp_path):
+def test_a_size_outside_the_range_is_refused(tmp_path: Path):
     """Samples longer than the dim allows are the user's to sort out."""
     np.savez(tmp_path / "d.npz", ids=np.zeros((4, 12), np.int64))
     model = with_data(
@@ -324,7 +332,7 @@ def test_a_size_outside_the_range_is_refused(tmp_path):
     )
 
 
-def test_nan_is_refused_unless_admitted(tmp_path):
+def test_nan_is_refused_unless_admitted(tmp_path: Path):
     """A NaN in the data is a mistake unless `nonfinite` admits it."""
     assert saved(tmp_path, x=rows(value=np.nan))() == (
         f"{PLACE}: samples 0 to 3: input 'x': expected no NaN (`nonfinite` does not admit it)\n"
@@ -334,12 +342,12 @@ def test_nan_is_refused_unless_admitted(tmp_path):
     assert data(with_data(BATCH, path="d.npz", inputs={"x": admitted}), tmp_path)
 
 
-def test_infinity_is_refused_unless_admitted(tmp_path):
+def test_infinity_is_refused_unless_admitted(tmp_path: Path):
     """So is an infinity."""
     assert "expected no infinity (`nonfinite` does not admit it)" in saved(tmp_path, x=rows(value=-np.inf))()
 
 
-def test_values_outside_the_range_are_refused(tmp_path):
+def test_values_outside_the_range_are_refused(tmp_path: Path):
     """The message has the range and what was found."""
     assert saved(tmp_path, x=rows(value=255))() == (
         f"{PLACE}: samples 0 to 3: input 'x': expected values in [0, 1], got 255 to 255\n"
@@ -347,14 +355,14 @@ def test_values_outside_the_range_are_refused(tmp_path):
     )
 
 
-def test_values_at_a_rounded_bound_are_inside(tmp_path):
+def test_values_at_a_rounded_bound_are_inside(tmp_path: Path):
     """float32(0.1) is inside [0, 0.1]."""
     np.savez(tmp_path / "d.npz", x=rows(value=0.1))
     model = with_data(BATCH, path="d.npz", inputs={"x": tensor("float32", "batch", 3, range=(0, 0.1))})
     assert data(model, tmp_path)
 
 
-def test_values_beside_the_allowed_ones_are_refused(tmp_path):
+def test_values_beside_the_allowed_ones_are_refused(tmp_path: Path):
     """`values` is a closed list."""
     np.savez(tmp_path / "d.npz", x=rows(value=2))
     model = with_data(BATCH, path="d.npz", inputs={"x": tensor("float32", "batch", 3, values=(0, 1))})
@@ -364,7 +372,7 @@ def test_values_beside_the_allowed_ones_are_refused(tmp_path):
     )
 
 
-def test_labels_of_another_length_are_refused(tmp_path):
+def test_labels_of_another_length_are_refused(tmp_path: Path):
     """One label for each sample."""
     assert saved(tmp_path, x=rows(), label=np.zeros(3))(count=2, stratify="label") == (
         f"{PLACE}: stratify: expected 'label' to have one value for each of the 4 samples, got shape [3]\n"
@@ -372,7 +380,7 @@ def test_labels_of_another_length_are_refused(tmp_path):
     )
 
 
-def test_a_count_beyond_the_split_is_refused(tmp_path):
+def test_a_count_beyond_the_split_is_refused(tmp_path: Path):
     """The message has the number of samples."""
     assert saved(tmp_path, x=rows())(count=5) == (
         f"{PLACE}: count: expected at most the 4 samples of the file, got 5\n"
@@ -380,7 +388,7 @@ def test_a_count_beyond_the_split_is_refused(tmp_path):
     )
 
 
-def test_inputs_with_unequal_numbers_of_samples_are_refused(tmp_path):
+def test_inputs_with_unequal_numbers_of_samples_are_refused(tmp_path: Path):
     """Every mapped input has the same samples."""
     np.savez(tmp_path / "d.npz", x=rows(4), y=rows(5))
     assert refusal(with_data(BATCH, path="d.npz", inputs={"x": X, "y": X}), tmp_path) == (
@@ -388,7 +396,7 @@ def test_inputs_with_unequal_numbers_of_samples_are_refused(tmp_path):
     )
 
 
-def test_a_sample_means_the_same_for_each_input(tmp_path):
+def test_a_sample_means_the_same_for_each_input(tmp_path: Path):
     """Rows for one input and whole inputs for another do not fit together."""
     np.savez(tmp_path / "d.npz", x=rows(4), y=np.zeros((4, 2, 3), np.float32))
     assert refusal(with_data(BATCH, path="d.npz", inputs={"x": X, "y": X}), tmp_path) == (
@@ -397,14 +405,14 @@ def test_a_sample_means_the_same_for_each_input(tmp_path):
     )
 
 
-def test_an_empty_array_is_refused(tmp_path):
+def test_an_empty_array_is_refused(tmp_path: Path):
     """No samples is no control input."""
     assert saved(tmp_path, x=rows(0))() == (
         f"{PLACE}: expected samples, got none\nThe first axis of every array is empty."
     )
 
 
-def test_a_missing_safetensors_package_is_named(tmp_path, monkeypatch):
+def test_a_missing_safetensors_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The message has the install line."""
     (tmp_path / "d.safetensors").write_bytes(b"12345678")
     monkeypatch.setitem(sys.modules, "safetensors", None)

@@ -1,44 +1,51 @@
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from control_samples import BATCH, contract, tensor
 
-from export_gate.contract import ConstantSpec, Controls, DictSpec, Dim, SequenceSpec
+from export_gate.contract import ConstantSpec, Controls, DictSpec, Dim, ModelContract, SequenceSpec
 from export_gate.errors import UserError
 from export_gate.worker.controls.build import build_control_set
 
+Write = Callable[[str], Path]
 X = tensor("float32", "batch", 3, range=(-4, 4))
 PLACE = "models.m.controls.function: cases.py:cases"
 
 
-def model(*dims, **inputs):
+def model(*dims: Any, **inputs: Any):
+    """A model whose cases come from cases.py."""
     return contract(*dims, controls=Controls(function="cases.py:cases"), **inputs)
 
 
 @pytest.fixture
-def write(tmp_path):
+def write(tmp_path: Path):
     """Writes the body of `cases()` and returns the folder."""
 
-    def written(body):
+    def written(body: str) -> Path:
         (tmp_path / "cases.py").write_text(f"import torch\ndef cases():\n    {body}\n")
         return tmp_path
 
     return written
 
 
-def function_set(contract_, base):
+def function_set(contract_: ModelContract, base: Path):
+    """The function's cases, and the notes."""
     found = build_control_set(contract_, base)
     return [case for case in found.cases if case.group == "function"], found.notes
 
 
-def refusal(contract_, base):
+def refusal(contract_: ModelContract, base: Path):
+    """The message of the mistake."""
     with pytest.raises(UserError) as caught:
         build_control_set(contract_, base)
     return str(caught.value)
 
 
-def test_cases_are_named_by_the_function(write):
+def test_cases_are_named_by_the_function(write: Write):
     """Names are the function's, made fit for a shell, with the sizes read off the tensors."""
     base = write(
         "return {'one hole': (torch.zeros(3, 3),), '-18': {'x': torch.ones(4, 3)}, 'one/hole': [torch.ones(3, 3)]}"
@@ -53,14 +60,14 @@ def test_cases_are_named_by_the_function(write):
     assert notes == ()
 
 
-def test_constants_may_be_left_out(write):
+def test_constants_may_be_left_out(write: Write):
     """Arguments are bound in order; constants are filled in or must be the declared ones."""
     base = write("return {'a': (torch.ones(2, 3),), 'b': (0.1, torch.ones(2, 3)), 'c': {'x': torch.ones(2, 3)}}")
     cases, _ = function_set(model(BATCH, scale=ConstantSpec(value=0.1), x=X), base)
     assert [case.make()["scale"] for case in cases] == [0.1] * 3
 
 
-def test_nested_arguments_are_kept(write):
+def test_nested_arguments_are_kept(write: Write):
     """Lists and dicts are matched part by part."""
     base = write("return {'a': ([torch.ones(2, 3), torch.zeros(2, 3)], {'h': torch.ones(2, 3)})}")
     contract_ = model(BATCH, xs=SequenceSpec(kind="list", items=(X, X)), state=DictSpec(items={"h": X}))
@@ -70,7 +77,7 @@ def test_nested_arguments_are_kept(write):
     assert values["state"]["h"].sum().item() == 6
 
 
-def test_memory_formats_survive(write):
+def test_memory_formats_survive(write: Write):
     """Channels-last, sliced and expanded tensors arrive with their strides, afresh at each call."""
     base = write(
         "return {'last': (torch.randn(2, 3, 4, 6).to(memory_format=torch.channels_last),),"
@@ -85,7 +92,7 @@ def test_memory_formats_survive(write):
     assert torch.equal(cases[1].make()["x"], kept)
 
 
-def test_values_outside_the_range_run_and_are_noted(write):
+def test_values_outside_the_range_run_and_are_noted(write: Write):
     """A function may go beyond the declared range on purpose; the report says that it did."""
     base = write("return {'wide': (torch.full((2, 3), 1234.0),), 'nan': (torch.full((2, 3), float('nan')),)}")
     _, notes = function_set(model(BATCH, x=X), base)
@@ -94,7 +101,7 @@ def test_values_outside_the_range_run_and_are_noted(write):
     )
 
 
-def test_the_function_leaves_the_random_state_alone(write):
+def test_the_function_leaves_the_random_state_alone(write: Write):
     """Seeding inside the function does not reach the model."""
     base = write("torch.manual_seed(0)\n    return {'a': (torch.randn(2, 3),)}")
     torch.manual_seed(5)
@@ -103,7 +110,7 @@ def test_the_function_leaves_the_random_state_alone(write):
     assert torch.equal(torch.random.get_rng_state(), expected)
 
 
-def test_parameters_are_accepted_as_tensors(write):
+def test_parameters_are_accepted_as_tensors(write: Write):
     """A tensor that wants a gradient is detached."""
     base = write("return {'a': (torch.nn.Parameter(torch.ones(2, 3)),)}")
     (case,), _ = function_set(model(BATCH, x=X), base)
@@ -153,27 +160,28 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("body", REFUSED)
-def test_what_forward_does_not_take_is_refused(write, body):
+def test_what_forward_does_not_take_is_refused(write: Write, body: str):
     """Each mistake names the case, the input, what was expected and what came."""
     assert refusal(model(BATCH, x=X), write(body)) == REFUSED[body]
 
 
-def test_another_constant_is_refused(write):
+def test_another_constant_is_refused(write: Write):
     """A constant is baked in; a case cannot change it."""
     assert refusal(model(BATCH, scale=ConstantSpec(value=1), x=X), write("return {'a': (True, torch.ones(2, 3))}")) == (
         f"{PLACE}: case 'a': input 'scale': expected the constant 1, or nothing, got True\nGive what `inputs` declares."
     )
 
 
-def test_another_number_of_items_is_refused(write):
+def test_another_number_of_items_is_refused(write: Write):
     """A list has as many items as the contract says."""
     pair = SequenceSpec(kind="list", items=(X, X))
     assert refusal(model(BATCH, xs=pair), write("return {'a': ([torch.ones(2, 3)],)}")) == (
-        f"{PLACE}: case 'a': input 'xs': expected a list of 2 items, got a list of 1 items\nGive what `inputs` declares."
+        f"{PLACE}: case 'a': input 'xs': expected a list of 2 items, got a list of 1 items\n"
+        "Give what `inputs` declares."
     )
 
 
-def test_other_keys_are_refused(write):
+def test_other_keys_are_refused(write: Write):
     """A dict has the declared keys in the declared order."""
     state = DictSpec(items={"h": X, "c": X})
     body = "return {'a': ({'c': torch.ones(2, 3), 'h': torch.ones(2, 3)},)}"
@@ -183,7 +191,7 @@ def test_other_keys_are_refused(write):
     )
 
 
-def test_dims_must_agree_between_inputs(write):
+def test_dims_must_agree_between_inputs(write: Write):
     """One dim has one size in a case."""
     body = "return {'a': (torch.ones(2, 3), torch.ones(4, 3))}"
     assert refusal(model(BATCH, x=X, y=X), write(body)) == (
@@ -192,7 +200,7 @@ def test_dims_must_agree_between_inputs(write):
     )
 
 
-def test_a_static_dim_has_one_size(write):
+def test_a_static_dim_has_one_size(write: Write):
     """A static dim is not varied by a case either."""
     static = Dim(name="batch", min=2, max=16, mode="static", example=4)
     assert refusal(model(static, x=X), write("return {'a': (torch.ones(2, 3),)}")) == (
@@ -201,7 +209,7 @@ def test_a_static_dim_has_one_size(write):
     )
 
 
-def test_a_step_is_kept(write):
+def test_a_step_is_kept(write: Write):
     """Sizes are multiples where the dim says so."""
     dim = Dim(name="batch", min=2, max=16, multiple_of=2)
     assert refusal(model(dim, x=X), write("return {'a': (torch.ones(5, 3),)}")) == (
@@ -210,7 +218,7 @@ def test_a_step_is_kept(write):
     )
 
 
-def test_something_that_cannot_be_called_is_refused(tmp_path):
+def test_something_that_cannot_be_called_is_refused(tmp_path: Path):
     """The reference must name a function."""
     (tmp_path / "cases.py").write_text("cases = 3\n")
     assert refusal(model(BATCH, x=X), tmp_path) == (
@@ -218,7 +226,7 @@ def test_something_that_cannot_be_called_is_refused(tmp_path):
     )
 
 
-def test_a_missing_function_says_where_it_was_looked_for(write):
+def test_a_missing_function_says_where_it_was_looked_for(write: Write):
     """The loader's own message names the setting."""
     base = write("return {}")
     wrong = contract(BATCH, controls=Controls(function="cases.py:case"), x=X)

@@ -1,8 +1,11 @@
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 from control_samples import BATCH, contract, tensor, with_golden
 
-from export_gate.contract import Controls, GoldenSource, Output
+from export_gate.contract import Controls, GoldenSource, ModelContract, Output
 from export_gate.errors import UserError
 from export_gate.worker.controls.build import build_control_set
 
@@ -10,25 +13,29 @@ X = tensor("float32", "batch", 3)
 PLACE = "models.m.controls.golden[0]: g.npz"
 
 
-def golden(model, base):
+def golden(model: ModelContract, base: Path):
+    """The golden cases of the model's control set."""
     return [case for case in build_control_set(model, base).cases if case.group == "golden"]
 
 
-def saved(base, **arrays):
+def saved(base: Path, **arrays: Any):
+    """Write g.npz."""
     np.savez(base / "g.npz", **arrays)
 
 
-def rows(count):
+def rows(count: int):
+    """Distinct numbers."""
     return np.arange(3.0 * count, dtype=np.float32).reshape(count, 3)
 
 
-def refusal(model, base):
+def refusal(model: ModelContract, base: Path):
+    """The message of the mistake."""
     with pytest.raises(UserError) as caught:
         build_control_set(model, base)
     return str(caught.value)
 
 
-def test_arrays_of_the_declared_shape_are_one_call(tmp_path):
+def test_arrays_of_the_declared_shape_are_one_call(tmp_path: Path):
     """A file of one batch is one case with the outputs as they are."""
     saved(tmp_path, x=rows(4), output=rows(4) * 2)
     (case,) = golden(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path)
@@ -38,7 +45,7 @@ def test_arrays_of_the_declared_shape_are_one_call(tmp_path):
     assert (leaf.name, leaf.dtype, leaf.value.tolist()) == ("output", "float32", (rows(4) * 2).tolist())
 
 
-def test_more_rows_than_a_batch_are_cut_with_their_outputs(tmp_path):
+def test_more_rows_than_a_batch_are_cut_with_their_outputs(tmp_path: Path):
     """40 rows with batch up to 16 are batches, each with its own outputs."""
     saved(tmp_path, x=rows(40), output=rows(40) * 2)
     cases = golden(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path)
@@ -47,7 +54,7 @@ def test_more_rows_than_a_batch_are_cut_with_their_outputs(tmp_path):
         assert np.array_equal(case.expected[0].value, case.make()["x"].numpy() * 2)
 
 
-def test_an_axis_of_samples_is_one_call_each(tmp_path):
+def test_an_axis_of_samples_is_one_call_each(tmp_path: Path):
     """With an axis before the declared shape, each sample has its own output."""
     saved(tmp_path, x=np.stack([rows(4), rows(4) + 1]), output=np.stack([np.float32(1), np.float32(2)]))
     cases = golden(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path)
@@ -55,7 +62,7 @@ def test_an_axis_of_samples_is_one_call_each(tmp_path):
     assert [case.expected[0].value.shape for case in cases] == [(), ()]
 
 
-def test_outputs_are_mapped_declared_or_all_other_keys(tmp_path):
+def test_outputs_are_mapped_declared_or_all_other_keys(tmp_path: Path):
     """`outputs` maps names to keys; else declared outputs are read; else every key that is no input."""
     saved(tmp_path, x=rows(4), y=rows(4), z=rows(4))
     source = GoldenSource(path="g.npz", outputs={"logits": "y"})
@@ -66,7 +73,7 @@ def test_outputs_are_mapped_declared_or_all_other_keys(tmp_path):
     assert found == [["logits"], ["z"], ["y", "z"]]
 
 
-def test_goldens_come_before_functions_and_data(tmp_path):
+def test_goldens_come_before_functions_and_data(tmp_path: Path):
     """The limit cuts nothing that the project hands in while generated cases are left."""
     saved(tmp_path, x=rows(4), output=rows(4))
     model = with_golden(BATCH, path="g.npz", inputs={"x": X})
@@ -74,7 +81,7 @@ def test_goldens_come_before_functions_and_data(tmp_path):
     assert order.index("golden") < len(order) - 1 - order[::-1].index("generated")
 
 
-def test_a_file_without_outputs_is_refused(tmp_path):
+def test_a_file_without_outputs_is_refused(tmp_path: Path):
     """A golden file with inputs alone checks nothing."""
     saved(tmp_path, x=rows(4))
     assert refusal(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path) == (
@@ -83,7 +90,7 @@ def test_a_file_without_outputs_is_refused(tmp_path):
     )
 
 
-def test_a_missing_output_key_lists_those_that_exist(tmp_path):
+def test_a_missing_output_key_lists_those_that_exist(tmp_path: Path):
     """A declared output must be in the file."""
     saved(tmp_path, x=rows(4), y=rows(4))
     model = with_golden(BATCH, path="g.npz", inputs={"x": X}, outputs=(Output(name="logits"),))
@@ -92,7 +99,7 @@ def test_a_missing_output_key_lists_those_that_exist(tmp_path):
     )
 
 
-def test_goldens_need_every_input(tmp_path):
+def test_goldens_need_every_input(tmp_path: Path):
     """An output is not promised for drawn inputs."""
     saved(tmp_path, x=rows(4), output=rows(4))
     source = GoldenSource(path="g.npz", inputs={"x": "x"})
@@ -103,7 +110,7 @@ def test_goldens_need_every_input(tmp_path):
     )
 
 
-def test_outputs_of_another_length_are_refused(tmp_path):
+def test_outputs_of_another_length_are_refused(tmp_path: Path):
     """Rows that make several calls need outputs for each row."""
     saved(tmp_path, x=rows(40), output=rows(39))
     assert refusal(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path) == (
@@ -112,7 +119,7 @@ def test_outputs_of_another_length_are_refused(tmp_path):
     )
 
 
-def test_outputs_that_are_no_numbers_are_refused(tmp_path):
+def test_outputs_that_are_no_numbers_are_refused(tmp_path: Path):
     """A column of names is no output."""
     saved(tmp_path, x=rows(4), names=np.array(["a", "b", "c", "d"]))
     assert refusal(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path) == (

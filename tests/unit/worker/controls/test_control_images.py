@@ -1,9 +1,11 @@
 import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from control_samples import BATCH, tensor, with_data
 
-from export_gate.contract import Dim
+from export_gate.contract import Dim, TensorSpec
 from export_gate.errors import UserError
 from export_gate.worker.controls.build import build_control_set
 
@@ -12,7 +14,7 @@ GRAY = tensor("float32", "batch", 1, 4, 6, range=(0, 1))
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path: Path):
     """Four 6x4 images in two folders: pixel (x, y) of image i is (10i, x, y)."""
     image = pytest.importorskip("PIL.Image")
     for index in range(4):
@@ -24,18 +26,20 @@ def folder(tmp_path):
     return tmp_path
 
 
-def cases(base, spec, *dims, **source):
+def cases(base: Path, spec: TensorSpec, *dims: Any, **source: Any):
+    """The image cases."""
     model = with_data(*(dims or (BATCH,)), path="images", inputs={"x": spec}, **source)
     return [case for case in build_control_set(model, base).cases if case.group == "data"]
 
 
-def refusal(base, spec, **source):
+def refusal(base: Path, spec: TensorSpec, **source: Any):
+    """The message of the mistake."""
     with pytest.raises(UserError) as caught:
         cases(base, spec, **source)
     return str(caught.value)
 
 
-def test_uint8_images_are_kept(folder):
+def test_uint8_images_are_kept(folder: Path):
     """Colour images become uint8[batch, 3, height, width]."""
     (case,) = cases(folder, tensor("uint8", "batch", 3, 4, 6))
     x = case.make()["x"]
@@ -45,7 +49,7 @@ def test_uint8_images_are_kept(folder):
     assert x[0, 2, :, 0].tolist() == list(range(4))
 
 
-def test_float_images_are_scaled_to_the_range(folder):
+def test_float_images_are_scaled_to_the_range(folder: Path):
     """[0, 1] divides by 255, [0, 255] does not."""
     unit = cases(folder, tensor("float32", "batch", 3, 4, 6, range=(0, 1)))[0].make()["x"]
     whole = cases(folder, tensor("float32", "batch", 3, 4, 6, range=(0, 255)))[0].make()["x"]
@@ -53,24 +57,24 @@ def test_float_images_are_scaled_to_the_range(folder):
     assert whole.max().item() == 30
 
 
-def test_one_channel_is_gray(folder):
+def test_one_channel_is_gray(folder: Path):
     """A shape with one channel takes luminance."""
     assert cases(folder, GRAY)[0].make()["x"].shape == (4, 1, 4, 6)
 
 
-def test_a_shape_without_batch_takes_one_image(folder):
+def test_a_shape_without_batch_takes_one_image(folder: Path):
     """[C, H, W] is one case per image."""
     assert len(cases(folder, tensor("uint8", 3, 4, 6))) == 4
 
 
-def test_folders_are_labels(folder):
+def test_folders_are_labels(folder: Path):
     """Images can be stratified by the name of their folder."""
     (case,) = cases(folder, tensor("uint8", "batch", 3, 4, 6), count=2, stratify="label")
     reds = case.make()["x"][:, 0, 0, 0].tolist()
     assert {red // 10 % 2 for red in reds} == {0, 1}
 
 
-def test_images_of_another_size_are_refused(folder):
+def test_images_of_another_size_are_refused(folder: Path):
     """Images are never resized in silence."""
     assert refusal(folder, tensor("uint8", "batch", 3, 8, 6)) == (
         f"{PLACE}: input 'x': axis 2: expected 8, got 4\n"
@@ -78,7 +82,7 @@ def test_images_of_another_size_are_refused(folder):
     )
 
 
-def test_images_of_several_sizes_are_batched_apart(folder):
+def test_images_of_several_sizes_are_batched_apart(folder: Path):
     """Where height and width may vary, images of one size go together."""
     image = pytest.importorskip("PIL.Image")
     image.new("RGB", (9, 9)).save(folder / "images" / "z.png")
@@ -87,7 +91,7 @@ def test_images_of_several_sizes_are_batched_apart(folder):
     assert [(case.sizes["h"], case.sizes["w"]) for case in found] == [(4, 6), (9, 9)]
 
 
-def test_a_float_range_must_say_the_scale(folder):
+def test_a_float_range_must_say_the_scale(folder: Path):
     """Without [0, 1] or [0, 255] the scale is anyone's guess."""
     assert refusal(folder, tensor("float32", "batch", 3, 4, 6, range=(-1, 1))) == (
         f"{PLACE}: input 'x': expected a range of [0, 1] or [0, 255] for images, got [-1, 1]\n"
@@ -95,7 +99,7 @@ def test_a_float_range_must_say_the_scale(folder):
     )
 
 
-def test_images_need_a_channel_axis(folder):
+def test_images_need_a_channel_axis(folder: Path):
     """The last three axes are channels, height and width."""
     assert refusal(folder, tensor("uint8", "batch", 2, 4, 6)) == (
         f"{PLACE}: input 'x': expected a shape that ends in [1, 3 or 4 channels, height, width] for images, got"
@@ -103,7 +107,7 @@ def test_images_need_a_channel_axis(folder):
     )
 
 
-def test_images_are_uint8_or_floating(folder):
+def test_images_are_uint8_or_floating(folder: Path):
     """Other integers have no agreed scale."""
     assert refusal(folder, tensor("int64", "batch", 3, 4, 6)) == (
         f"{PLACE}: input 'x': expected uint8 or a floating dtype for images, got int64\n"
@@ -111,7 +115,7 @@ def test_images_are_uint8_or_floating(folder):
     )
 
 
-def test_a_damaged_image_is_named(folder):
+def test_a_damaged_image_is_named(folder: Path):
     """The message has the file's name."""
     path = folder / "images" / "a" / "0.png"
     path.write_bytes(path.read_bytes()[:40])
@@ -120,7 +124,7 @@ def test_a_damaged_image_is_named(folder):
     assert message.endswith("\nWrite the file again.")
 
 
-def test_deep_images_are_refused(folder):
+def test_deep_images_are_refused(folder: Path):
     """16 bits per channel would be cut to 8."""
     image = pytest.importorskip("PIL.Image")
     image.new("I;16", (6, 4)).save(folder / "images" / "a" / "0.png")
@@ -129,7 +133,7 @@ def test_deep_images_are_refused(folder):
     )
 
 
-def test_a_folder_without_images_is_refused(tmp_path):
+def test_a_folder_without_images_is_refused(tmp_path: Path):
     """The message says what was looked for."""
     (tmp_path / "images").mkdir()
     assert refusal(tmp_path, GRAY) == (
@@ -137,7 +141,7 @@ def test_a_folder_without_images_is_refused(tmp_path):
     )
 
 
-def test_a_git_lfs_pointer_among_the_images_is_named(tmp_path):
+def test_a_git_lfs_pointer_among_the_images_is_named(tmp_path: Path):
     """An image that Git LFS has not fetched is no damaged image."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n")
@@ -147,7 +151,7 @@ def test_a_git_lfs_pointer_among_the_images_is_named(tmp_path):
     )
 
 
-def test_a_missing_pillow_is_named(tmp_path, monkeypatch):
+def test_a_missing_pillow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The message has the install line."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_bytes(b"\x89PNG")

@@ -1,21 +1,24 @@
 from pathlib import Path
+from typing import Any
 
 import torch
 from control_samples import BATCH, SIDE, contract, tensor
 
-from export_gate.contract import ConstantSpec, Controls, DictSpec, Dim, SequenceSpec
+from export_gate.contract import ConstantSpec, Controls, DictSpec, Dim, ModelContract, SequenceSpec
 from export_gate.worker.controls.build import build_control_set, digest, reference_sizes, reference_values
 from export_gate.worker.values import flatten
 
 BASE = Path()
 
 
-def glyph(**controls):
+def glyph(**controls: Any):
+    """A model of gray images with two dims."""
     image = tensor("float32", "batch", 1, "side", "side", range=(0, 1))
     return contract(BATCH, SIDE, controls=Controls(**controls), x=image)
 
 
-def names(model):
+def names(model: ModelContract):
+    """The names of the model's control set."""
     return [case.name for case in build_control_set(model, BASE).cases]
 
 

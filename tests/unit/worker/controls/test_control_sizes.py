@@ -6,7 +6,8 @@ from export_gate.errors import UserError
 from export_gate.worker.controls.sizes import plan_sizes, reference_sizes
 
 
-def x(*shape):
+def x(*shape: str | int):
+    """A float input."""
     return tensor("float32", *shape, range=(-4, 4))
 
 
@@ -29,7 +30,7 @@ def test_the_reference_size_is_no_constant_axis_length():
 
 
 @pytest.mark.parametrize(("low", "high", "expected"), [(0, 1, 0), (1, 1, 1), (1, 2, 2), (0, 2, 2), (5, 5, 5)])
-def test_narrow_ranges_still_have_a_reference_size(low, high, expected):
+def test_narrow_ranges_still_have_a_reference_size(low: int, high: int, expected: int):
     """Ranges too narrow to avoid 0, 1 and the maximum give the best size they have."""
     assert reference_sizes(contract(Dim(name="n", min=low, max=high), x=x("n")))["n"] == expected
 
