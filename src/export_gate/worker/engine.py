@@ -6,7 +6,6 @@ it came from. Eager is released before the export, so that the weights are in me
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -21,18 +20,17 @@ from export_gate.worker.channel import Channel
 from export_gate.worker.eager import observe_behaviour, observe_eager
 from export_gate.worker.model import check_inputs, forward_parameters, is_scripted, load_factory
 from export_gate.worker.probing import ask_eager
-from export_gate.worker.stages import Desk, StageFailed
+from export_gate.worker.stages import Desk, StageFailed, open_desk
 from export_gate.worker.subject import Subject
 from export_gate.worker.trial import choose_trial
 from export_gate.worker.variants import Study, observe_variants
+from export_gate.worker.verify import require_artifacts
 
 
 def observe_model(job: Job, channel: Channel) -> None:
     """Observe the job's model and send every fact as it is known."""
     started = time.perf_counter()
-    base = Path(job.base)
-    sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
-    desk = Desk(channel=channel, roots=(base, *(Path(folder) for folder in job.pythonpath)))
+    desk = open_desk(job, channel)
     try:
         _observe(job, desk)
     except UserError as error:
@@ -67,6 +65,7 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
 
 
 def _observe(job: Job, desk: Desk) -> None:
+    require_artifacts(job.contract, Path(job.base))
     subject = load_subject(job.contract, Path(job.base), desk)
     if subject is None:
         return
@@ -77,6 +76,7 @@ def _observe(job: Job, desk: Desk) -> None:
     with desk.stage("eager"):
         facts = observe_behaviour(trial.cases, subject, desk)
         eager = observe_eager(trial.cases, subject, desk)
+        desk.channel.at("eager")
         probing = ask_eager(subject, eager.names)
     if not eager.references:
         return  # eager refuses every control input: contract-broken says so

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -12,10 +14,12 @@ from torch.export import Dim, ExportedProgram
 
 from export_gate import contract as promised
 from export_gate.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
-from export_gate.observation import DimFound
-from export_gate.worker.controls.specs import tensor_leaves
-from export_gate.worker.model import Parameter
+from export_gate.observation import Failure
+from export_gate.worker.axes import Axis, is_static, program_axes
+from export_gate.worker.model import Parameter, bind
 from export_gate.worker.values import Call
+
+__all__ = ["Exported", "dynamic_shapes", "export_program", "in_contract_words", "is_static"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +35,6 @@ class Exported:
     """Every axis of every tensor input."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
-    """An axis of a tensor input: what the contract and the program say its length is."""
-
-    leaf: str
-    """Dotted name of the input leaf, e.g. `pyramid.0`."""
-    index: int
-    size: Size
-    length: Any
-    """`int` or `torch.SymInt` in the program."""
-
-
 def export_program(
     module: torch.nn.Module,
     call: Call,
@@ -53,9 +45,12 @@ def export_program(
     """Export with explicit Dims; dims named in `separate` are static.
 
     Raises:
-        Exception: whatever torch.export raises; the caller records it.
+        Exception: whatever torch.export raises, in words for `in_contract_words`; the caller records it.
     """
-    shapes = dynamic_shapes(contract, parameters, separate)
+    spelled = _spelled_keywords(call, parameters)
+    if spelled != tuple(parameters):
+        _spell_forward(module, spelled)
+    shapes = dynamic_shapes(contract, spelled, separate)
     with torch.no_grad():
         program = torch.export.export(
             module, call.args, call.kwargs, dynamic_shapes=shapes, strict=_is_strict(contract)
@@ -64,54 +59,73 @@ def export_program(
         program=program,
         call=call,
         separate=dict(separate),
-        axes=tuple(_axes(program, contract)),
+        axes=tuple(program_axes(program, contract)),
     )
 
 
 def dynamic_shapes(
     contract: ModelContract, parameters: Sequence[Parameter], separate: Mapping[str, int]
 ) -> dict[str, Any]:
-    """`torch.export.export`'s `dynamic_shapes`, by parameter name."""
-    dims = {dim.name: _torch_dim(dim) for dim in contract.dims if dim.name not in separate and not is_static(dim)}
-    specs = {name: _shape_spec(spec, dims) for name, spec in contract.inputs.items()}
-    by_parameter: dict[str, Any] = {}
-    for parameter in parameters:
-        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-            by_parameter[parameter.name] = tuple(v for k, v in specs.items() if k not in {p.name for p in parameters})
-        elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-            by_parameter[parameter.name] = {k: v for k, v in specs.items() if k not in {p.name for p in parameters}}
-        elif parameter.name in specs:
-            by_parameter[parameter.name] = specs[parameter.name]
-    return by_parameter
+    """`torch.export.export`'s `dynamic_shapes`, by parameter name; parameters that get no value are left out."""
+    dims = {dim.name: dim for dim in contract.dims if dim.name not in separate and not is_static(dim)}
+    names = torch_names(contract)
+    axes = {name: _torch_dim(dim, names[name]) for name, dim in dims.items()}
+    shapes = bind({name: _shape_spec(spec, axes) for name, spec in contract.inputs.items()}, parameters)
+    return dict(_signature(parameters).bind(*shapes.args, **shapes.kwargs).arguments)
 
 
-def is_static(dim: promised.Dim) -> bool:
-    """Whether the dim has one size only."""
-    return dim.mode == "static" or dim.min == dim.max
+def torch_names(contract: ModelContract) -> dict[str, str]:
+    """Declared dim -> the name of the torch Dim behind it.
+
+    torch reads names as sympy does, where `N`, `S` or `beta` are functions and constants, and fails on a relation
+    between sizes. Such a dim gets an underscore before it, and so does one with `multiple-of`, whose torch Dim counts
+    the steps.
+    """
+    names: dict[str, str] = {}
+    for dim in contract.dims:
+        name = dim.name if dim.multiple_of == 1 and _is_plain_symbol(dim.name) else f"_{dim.name}"
+        while name != dim.name and name in {other.name for other in contract.dims} | set(names.values()):
+            name = f"_{name}"
+        names[dim.name] = name
+    return names
 
 
-def found_dims(exported: Exported, contract: ModelContract) -> tuple[DimFound, ...]:
-    """Each declared dynamic axis with the range that the program has for it."""
-    return tuple(
-        _found(axis, contract.dim(axis.size.dim), exported.program)
-        for axis in exported.axes
-        if axis.size.dim is not None
-        and axis.size.dim not in exported.separate
-        and not is_static(contract.dim(axis.size.dim))
+def in_contract_words(failure: Failure, contract: ModelContract) -> Failure:
+    """The failure of an export with torch's names of the dims turned back into the contract's."""
+    names = {torch_names(contract)[dim.name]: dim.name for dim in contract.dims if dim.multiple_of == 1}
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names if name != names[name]) or "(?!)")
+
+    def restored(text: str) -> str:
+        return pattern.sub(lambda found: names[found[0]], text)
+
+    return replace(
+        failure,
+        message=restored(failure.message),
+        suggestions=tuple(map(restored, failure.suggestions)),
+        trace=restored(failure.trace),
     )
+
+
+def _is_plain_symbol(name: str) -> bool:
+    import sympy  # type: ignore[import-untyped] # it has no stubs
+
+    try:
+        return bool(sympy.sympify(name) == sympy.Symbol(name))
+    except (sympy.SympifyError, TypeError, AttributeError):
+        return False
 
 
 def _is_strict(contract: ModelContract) -> bool:
     return any(t.name == "exported-program" and t.strict for t in contract.targets)
 
 
-def _torch_dim(dim: promised.Dim) -> Any:
+def _torch_dim(dim: promised.Dim, name: str) -> Any:
+    """A torch Dim, or the contract's own where torch is to find out how its axes are related."""
     if dim.mode == "auto":
-        return Dim.AUTO(min=dim.min, max=dim.max)
-    if dim.multiple_of == 1:
-        return Dim(dim.name, min=dim.min, max=dim.max)
+        return dim
     step = dim.multiple_of
-    return Dim(f"_{dim.name}", min=-(-dim.min // step), max=dim.max // step) * step
+    steps = Dim(name, min=-(-dim.min // step), max=dim.max // step)
+    return steps if step == 1 else steps * step
 
 
 def _shape_spec(spec: Spec, dims: Mapping[str, Any]) -> Any:
@@ -129,46 +143,42 @@ def _shape_spec(spec: Spec, dims: Mapping[str, Any]) -> Any:
 
 
 def _axis_spec(size: Size, dim: Any) -> Any:
-    if (size.factor, size.offset) == (1, 0):
-        return dim
-    if not isinstance(dim, Dim):  # Dim.AUTO has no arithmetic: torch finds the relation itself
-        return Dim.AUTO
+    if isinstance(dim, promised.Dim):
+        return Dim.AUTO(min=size.at({dim.name: dim.min}), max=size.at({dim.name: dim.max}))
     scaled = dim if size.factor == 1 else size.factor * dim
     return scaled if size.offset == 0 else scaled + size.offset
 
 
-def _axes(program: ExportedProgram, contract: ModelContract) -> Iterator[Axis]:
-    nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
-    names = [name for name in program.graph_signature.user_inputs if isinstance(name, str) and name in nodes]
-    tensors = [val for name in names if isinstance(val := nodes[name].meta.get("val"), torch.Tensor)]
-    for (leaf, spec), value in zip(tensor_leaves(contract), tensors, strict=False):
-        for index, (size, length) in enumerate(zip(spec.shape, value.shape, strict=False)):
-            yield Axis(leaf=leaf, index=index, size=size, length=length)
-
-
-def _found(axis: Axis, dim: promised.Dim, program: ExportedProgram) -> DimFound:
-    declared = (axis.size.at({dim.name: dim.min}), axis.size.at({dim.name: dim.max}))
-    found = _bounds(axis.length, program, declared)
-    return DimFound(
-        axis=f"{axis.leaf}[{axis.index}]",
-        dim=dim.name,
-        declared=declared,
-        found=found,
-        specialized=found[0] == found[1] and declared[0] != declared[1],
+def _signature(parameters: Sequence[Parameter]) -> inspect.Signature:
+    return inspect.Signature(
+        [inspect.Parameter(p.name, p.kind, default=inspect.Parameter.empty if p.required else None) for p in parameters]
     )
 
 
-def _bounds(length: Any, program: ExportedProgram, declared: tuple[int, int]) -> tuple[int, int]:
-    """Range of an axis in the program; unbounded sides count as declared."""
-    from torch.utils._sympy.value_ranges import bound_sympy
+def _spelled_keywords(call: Call, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """The parameters with `**kwargs` replaced by the names that the call passes through it."""
+    known = {parameter.name for parameter in parameters}
+    further = [
+        Parameter(name=name, kind=inspect.Parameter.KEYWORD_ONLY, required=True)
+        for name in call.kwargs
+        if name not in known
+    ]
+    if not further:
+        return tuple(parameters)
+    return (*(p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD), *further)
 
-    if not isinstance(length, torch.SymInt):
-        return (int(length), int(length))
-    expression = length.node.expr
-    if expression.is_number:  # a specialised axis can still be a SymInt
-        return (int(expression), int(expression))
-    bounds = bound_sympy(expression, program.range_constraints)
-    return (
-        int(bounds.lower) if bounds.lower.is_finite else declared[0],
-        int(bounds.upper) if bounds.upper.is_finite else declared[1],
-    )
+
+def _spell_forward(module: torch.nn.Module, parameters: Sequence[Parameter]) -> None:
+    """Give forward a signature that names what it takes through `**kwargs`.
+
+    torch.export takes no dims for such arguments ("Must provide a tree_name when there might be a mismatch", torch
+    2.13): it looks for each of them both by its own name and below that of `**kwargs`.
+    """
+    forward = module.forward
+
+    @functools.wraps(forward)
+    def spelled(*args: Any, **kwargs: Any) -> Any:
+        return forward(*args, **kwargs)
+
+    spelled.__signature__ = _signature(parameters)  # type: ignore[attr-defined] # inspect.signature reads it
+    module.forward = spelled

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from export_gate.contract import Job
 from export_gate.errors import UserError
 from export_gate.observation import Failure, Stage
 from export_gate.worker.channel import Channel
@@ -19,6 +21,12 @@ class StageFailed(Exception):  # noqa: N818 - an outcome, not an error of ours
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+def open_desk(job: Job, channel: Channel) -> Desk:
+    """The job's desk; the project's folders are put before all others on `sys.path`."""
+    sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
+    return Desk(channel=channel, roots=(Path(job.base), *(Path(folder) for folder in job.pythonpath)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import torch
-
-from export_gate import __version__
-from export_gate.codec import encode
 from export_gate.contract import Job, ModelContract, Target
-from export_gate.observation import DimFound, HygieneObservation
+from export_gate.observation import DimFound, Failure, HygieneObservation
 from export_gate.protocol import target_key
 from export_gate.worker import hygiene
 from export_gate.worker.affine import is_affine_graph
+from export_gate.worker.axes import found_dims
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.eager import Eager
-from export_gate.worker.export import Exported, export_program, found_dims
+from export_gate.worker.export import Exported, export_program, in_contract_words
+from export_gate.worker.metadata import contract_metadata
 from export_gate.worker.model import Factory, Parameter, bind
 from export_gate.worker.probing import Probing
 from export_gate.worker.stages import Desk, StageFailed
@@ -50,127 +47,117 @@ class Study:
         """The contract that all this is about."""
         return self.job.contract
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One export's part of the contract."""
+
+    separate: dict[str, int]
+    """Dims that this export fixes; empty for the main export, which has all other sizes."""
+    cases: tuple[ControlCase, ...]
+
     @property
     def has_basis(self) -> bool:
-        """Whether the affine basis points are among the control inputs."""
-        return any(case.group == "affine" for case in self.trial.cases)
+        """Whether affine basis points are among its control inputs; they all have the same sizes."""
+        return any(case.group == "affine" for case in self.cases)
 
 
 def observe_variants(study: Study, desk: Desk) -> None:
-    """Export and verify once for each variant that has control inputs."""
+    """Export and verify each variant.
+
+    After a death in one target this is done again without the targets in `job.skip`; their exports are made all the
+    same, since what is found about the dims is one fact for all exports.
+    """
     found: list[DimFound] = []
-    for separate, cases in variants(study.contract, study.trial.cases):
-        targets = [t for t in study.contract.targets if target_key(t.name, separate) not in study.job.skip]
-        exported = _export(study, targets, separate, found, desk)
+    for variant in variants(study.contract, study.trial.cases):
+        targets = [t for t in study.contract.targets if target_key(t.name, variant.separate) not in study.job.skip]
+        exported = _export(study, variant, found, desk)
         for target in targets:
             if exported is not None or existing_artifact(target, Path(study.job.base)) is not None:
-                verify_target(_verification(study, target, separate, cases, exported), desk)
+                verify_target(_verification(study, target, variant, exported), desk)
 
 
-def variants(
-    contract: ModelContract, cases: Sequence[ControlCase]
-) -> tuple[tuple[dict[str, int], tuple[ControlCase, ...]], ...]:
-    """Separate sizes with their cases; the main export, with none, comes first and is always there."""
+def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Variant, ...]:
+    """The main export, which is always there, and one for each separate size, or sizes, that cases have."""
     grouped: dict[tuple[tuple[str, int], ...], list[ControlCase]] = {(): []}
     for case in cases:
         key = tuple((dim.name, size) for dim in contract.dims if (size := case.sizes.get(dim.name)) in dim.separate)
         grouped.setdefault(key, []).append(case)
-    return tuple((dict(key), tuple(members)) for key, members in grouped.items())
+    return tuple(Variant(separate=dict(key), cases=tuple(members)) for key, members in grouped.items())
 
 
-def _export(
-    study: Study, targets: Sequence[Target], separate: dict[str, int], found: list[DimFound], desk: Desk
-) -> Exported | None:
+def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -> Exported | None:
     """The program that the targets share; None where none needs one or there is none to be had."""
-    if all(existing_artifact(target, Path(study.job.base)) is not None for target in targets):
+    targets = [t for t in study.contract.targets if existing_artifact(t, Path(study.job.base)) is None]
+    if not targets:
         return None
     try:
         with desk.stage("export"):
-            exported = _export_fresh(study, separate, desk)
-            found.extend(found_dims(exported, study.contract))
+            exported = _export_fresh(study, variant, desk)
+            found.extend(found_dims(exported.program, exported.axes, study.contract, variant.separate))
             desk.channel.set("dims", found)
-            if not separate:
-                desk.channel.set("affine", _is_affine(study, exported))
+            if not variant.separate:
+                desk.channel.set("affine", _is_affine(study, variant, exported))
     except StageFailed as ended:
-        if not separate:
-            desk.channel.fail(ended.failure)
-            return None
-        for target in targets:
-            desk.channel.set("target", target.name, target=target_key(target.name, separate))
-            desk.channel.set("separate", separate, target=target_key(target.name, separate))
-            desk.channel.fail(ended.failure, target=target_key(target.name, separate))
+        _tell_failure(in_contract_words(ended.failure, study.contract), targets, variant, desk)
         return None
     return exported
 
 
-def _is_affine(study: Study, exported: Exported) -> bool:
-    return study.has_basis and is_affine_graph(exported.program, by_row=packs_rows(study.contract) is not None)
+def _tell_failure(failure: Failure, targets: Sequence[Target], variant: Variant, desk: Desk) -> None:
+    """The main export's failure is the model's; that of a separate one belongs to each target that it was for."""
+    if not variant.separate:
+        desk.channel.fail(failure)
+        return
+    for target in targets:
+        key = target_key(target.name, variant.separate)
+        desk.channel.set("target", target.name, target=key)
+        desk.channel.set("separate", variant.separate, target=key)
+        desk.channel.fail(failure, target=key)
 
 
-def _export_fresh(study: Study, separate: Mapping[str, int], desk: Desk) -> Exported:
+def _is_affine(study: Study, variant: Variant, exported: Exported) -> bool:
+    return _has_basis(study, variant) and is_affine_graph(
+        exported.program, by_row=packs_rows(study.contract) is not None
+    )
+
+
+def _has_basis(study: Study, variant: Variant) -> bool:
+    return study.trial.has_basis and variant.has_basis
+
+
+def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Exported:
     """Export an instance of its own, and say where it differs from the eager one."""
     module = study.factory()
     differs = hygiene.factory_differences(study.weights, hygiene.weight_digest(module))
     if differs:
         desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
-    sizes = {**reference_sizes(study.contract), **separate}
+    sizes = {**reference_sizes(study.contract), **variant.separate}
     call = bind(reference_values(study.contract, sizes), study.parameters)
-    return export_program(module, call, study.contract, study.parameters, separate)
+    return export_program(module, call, study.contract, study.parameters, variant.separate)
 
 
-def _verification(
-    study: Study, target: Target, separate: dict[str, int], cases: tuple[ControlCase, ...], exported: Exported | None
-) -> Verification:
-    folder = Path(study.job.artifacts)
-    name = ",".join(f"{dim}={size}" for dim, size in separate.items())
+def _verification(study: Study, target: Target, variant: Variant, exported: Exported | None) -> Verification:
+    folder = Path(study.job.artifacts)  # artifacts/MODEL in the report's folder
     context = Context(
         contract=study.contract,
-        exported=exported,
-        folder=folder / name if name else folder,
+        program=exported,
+        folder=folder / ",".join(f"{dim}={size}" for dim, size in variant.separate.items()),
         input_names=tuple(leaf for leaf, _ in tensor_leaves(study.contract)),
         outputs=study.eager.outputs,
         names=study.eager.names,
         metadata=contract_metadata(study.contract, study.trial.observation.sha256),
-        has_basis=study.has_basis,
+        has_basis=_has_basis(study, variant),
     )
     return Verification(
         target=target,
-        key=target_key(target.name, separate),
+        key=target_key(target.name, variant.separate),
         context=context,
         parameters=study.parameters,
-        cases=cases,
+        cases=variant.cases,
         references=study.eager.references,
-        probing=study.probing if not separate else Probing(),
-        separate=separate,
+        probing=Probing() if variant.separate else study.probing,
+        separate=variant.separate,
         base=Path(study.job.base),
-        artifacts=folder.parent.parent,
+        report=folder.parent.parent,
     )
-
-
-def contract_metadata(contract: ModelContract, controls_sha256: str) -> dict[str, str]:
-    """The contract as string properties, for artifacts that cannot enforce it themselves."""
-    dims = {dim.name: {"min": dim.min, "max": dim.max, "multiple-of": dim.multiple_of} for dim in contract.dims}
-    inputs = {
-        name: {
-            "dtype": spec.dtype,
-            "shape": [str(size) for size in spec.shape],
-            "range": spec.range,
-            "values": spec.values,
-            "nonfinite": spec.nonfinite,
-        }
-        for name, spec in tensor_leaves(contract)
-    }
-    tolerances: dict[str, object] = {target.name: encode(target.tolerance) for target in contract.targets}
-    return {
-        "export_gate.version": __version__,
-        "export_gate.model": contract.name,
-        "export_gate.dims": _json(dims),
-        "export_gate.inputs": _json(inputs),
-        "export_gate.tolerance": _json({**tolerances, "model": encode(contract.tolerance)}),
-        "export_gate.controls_sha256": controls_sha256,
-        "export_gate.torch": torch.__version__,
-    }
-
-
-def _json(value: object) -> str:
-    return json.dumps(encode(value), sort_keys=True)

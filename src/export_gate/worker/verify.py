@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from export_gate.contract import AotiTarget, ModelContract, OnnxTarget, Pt2Target, Target
+from export_gate.errors import UserError
 from export_gate.observation import CaseResult
 from export_gate.worker.compare import compare_case
 from export_gate.worker.controls.record import ControlCase
@@ -16,7 +17,7 @@ from export_gate.worker.probing import Probing
 from export_gate.worker.reference import Reference, Runner
 from export_gate.worker.stages import Desk, StageFailed
 from export_gate.worker.targets import TARGETS
-from export_gate.worker.targets.base import Context, Loaded, describe_artifact
+from export_gate.worker.targets.base import Context, describe_artifact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +34,20 @@ class Verification:
     probing: Probing
     separate: dict[str, int]
     base: Path
-    artifacts: Path
+    """Folder of the config, where artifacts that were handed in are looked for."""
+    report: Path
+    """Folder of the report, to which the paths of the gate's own artifacts are relative."""
 
 
-def verify_target(work: Verification, desk: Desk) -> Loaded | None:
-    """Observe the target; None where it could not be loaded."""
+def verify_target(work: Verification, desk: Desk) -> None:
+    """Observe the target, as far as it gets."""
     started = time.perf_counter()
     channel, key = desk.channel, work.key
     channel.set("target", work.target.name, target=key)
     channel.set("guards", work.target.guards, target=key)
     channel.set("separate", work.separate, target=key)
     try:
-        path = _convert(work, desk)
+        path = _artifact(work, desk)
         with desk.stage("load", target=key):
             loaded = TARGETS[work.target.name].load(work.context, work.target, path)
         channel.set("facts", loaded.facts, target=key)
@@ -55,10 +58,8 @@ def verify_target(work: Verification, desk: Desk) -> Loaded | None:
             channel.set("probes", work.probing.probe(loaded), target=key)
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
-        return None
     finally:
         channel.set("duration_s", time.perf_counter() - started, target=key)
-    return loaded
 
 
 def run_cases(work: Verification, run: Runner, desk: Desk) -> None:
@@ -80,17 +81,35 @@ def _run_case(case: ControlCase, reference: Reference, run: Runner, work: Verifi
     return compare_case(case.name, reference.leaves, actual, tolerance_axis(work.context.contract, work.target))
 
 
-def _convert(work: Verification, desk: Desk) -> Path | None:
-    handed = existing_artifact(work.target, work.base)
-    if handed is not None:
-        desk.channel.set("artifact", describe_artifact(handed, work.base), target=work.key)
-        return handed
-    with desk.stage("convert", target=work.key):
-        work.context.folder.mkdir(parents=True, exist_ok=True)
-        path = TARGETS[work.target.name].convert(work.context, work.target)
+def _artifact(work: Verification, desk: Desk) -> Path | None:
+    """The artifact to load, handed in or converted now; None where the target has none."""
+    module = TARGETS[work.target.name]
+    path = existing_artifact(work.target, work.base)
+    root = work.report if path is None else work.base
+    if path is None:
+        with desk.stage("convert", target=work.key):
+            path = module.convert(work.context, work.target)
     if path is not None:
-        desk.channel.set("artifact", describe_artifact(path, work.artifacts), target=work.key)
+        with desk.stage("load", target=work.key):  # a damaged file shows itself here first
+            artifact = describe_artifact(module.files(path), root)
+        desk.channel.set("artifact", artifact, target=work.key)
     return path
+
+
+def require_artifacts(contract: ModelContract, base: Path) -> None:
+    """Hold the contract's `artifact` keys against the files that are there.
+
+    Raises:
+        UserError: one is missing.
+    """
+    for target in contract.targets:
+        path = existing_artifact(target, base)
+        if path is not None and not path.is_file():
+            found = "that is a folder" if path.is_dir() else "there is none"
+            raise UserError(
+                f"models.{contract.name}.targets.{target.name}.artifact: expected a file at {path}, {found}",
+                "write it before the gate runs, or take `artifact` out to verify a program that the gate exports",
+            )
 
 
 def existing_artifact(target: Target, base: Path) -> Path | None:

@@ -4,67 +4,86 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import cache, partial
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from export_gate.contract import AotiTarget
 from export_gate.worker.reference import module_runner
-from export_gate.worker.targets.base import Context, Loaded
+from export_gate.worker.targets.base import Context, Loaded, files, fresh_file
 
-COMPILERS = ("g++", "clang++", "c++")
+__all__ = ["convert", "files", "load"]
+
 CHECK_INPUTS = "AOTI_RUNTIME_CHECK_INPUTS"
 
 
 def convert(context: Context, options: AotiTarget) -> Path | None:  # noqa: ARG001 - a target's signature
-    """Compile and package the program; needs a C++ compiler."""
+    """Compile and package the program.
+
+    Raises:
+        RuntimeError: there is no C++ compiler.
+        Exception: whatever the compilation raises.
+    """
     import torch._inductor
 
+    path = fresh_file(context.folder, "model.aoti.pt2")
     if find_compiler() is None:
         raise RuntimeError(
-            f"AOTInductor needs a C++ compiler and none of {', '.join(COMPILERS)} is on PATH; "
-            "install one (Debian: `apt-get install g++`) or set CXX"
+            f"AOTInductor needs a C++ compiler and there is no {' or '.join(compilers())} on PATH; "
+            "install one (Debian: `apt-get install g++`) or name one in CXX"
         )
-    path = context.folder / "model.aoti.pt2"
-    torch._inductor.aoti_compile_and_package(context.program, package_path=str(path))  # noqa: SLF001 - documented entry
+    torch._inductor.aoti_compile_and_package(  # noqa: SLF001 - documented entry
+        context.exported.program, package_path=str(path)
+    )
     return path
 
 
 def load(context: Context, options: AotiTarget, path: Path | None) -> Loaded:  # noqa: ARG001 - as above
     """Load the package into this process; a bad one can crash it, which the worker's parent records."""
-    import torch._inductor
-
     if path is None:
         raise AssertionError("aoti always has a file")
-    package = torch._inductor.aoti_load_package(str(path))  # noqa: SLF001 - documented entry
     return Loaded(
-        run=module_runner(package, context.names),
-        run_checked=module_runner(partial(_call_checked, path), context.names),
+        run=module_runner(_load(path), context.names),
+        run_checked=module_runner(checked(path), context.names),
         facts={"compiler": find_compiler() or "none"},
     )
 
 
-@cache
-def _load_once(path: Path) -> Any:
-    import torch._inductor
+def checked(path: Path) -> Callable[..., Any]:
+    """Calls a second copy of the package with its input checks on, for which it looks at its first call.
 
-    return torch._inductor.aoti_load_package(str(path))  # noqa: SLF001 - documented entry
+    The copy is loaded at that call, so that it is paid for where it is used: in the forked process of the probes.
+    """
+    package = cache(_load)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before = os.environ.get(CHECK_INPUTS)
+        os.environ[CHECK_INPUTS] = "1"
+        try:
+            return package(path)(*args, **kwargs)
+        finally:
+            if before is None:
+                del os.environ[CHECK_INPUTS]
+            else:
+                os.environ[CHECK_INPUTS] = before
+
+    return call
 
 
-def _call_checked(path: Path, *args: Any, **kwargs: Any) -> Any:
-    """Call a second copy of the package with its input checks on; it reads the switch at its first call."""
-    before = os.environ.get(CHECK_INPUTS)
-    os.environ[CHECK_INPUTS] = "1"
-    try:
-        return _load_once(path)(*args, **kwargs)
-    finally:
-        if before is None:
-            del os.environ[CHECK_INPUTS]
-        else:
-            os.environ[CHECK_INPUTS] = before
+def compilers() -> tuple[str, ...]:
+    """The C++ compilers that AOTInductor looks for: CXX, or else g++ (clang++ on macOS)."""
+    from torch._inductor import config
+
+    return tuple(name for name in config.cpp.cxx if name)
 
 
 def find_compiler() -> str | None:
-    """The C++ compiler that AOTInductor would find."""
-    candidates = (os.environ.get("CXX", ""), *COMPILERS)
-    return next((found for name in candidates if name and (found := shutil.which(name))), None)
+    """The C++ compiler that AOTInductor will use; None where there is none."""
+    return next((found for name in compilers() if (found := shutil.which(name))), None)
+
+
+def _load(path: Path) -> Any:
+    import torch._inductor
+
+    return torch._inductor.aoti_load_package(str(path))  # noqa: SLF001 - documented entry

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,8 +21,8 @@ class Context:
     """What every target of one export shares."""
 
     contract: ModelContract
-    exported: Exported | None
-    """None where an existing artifact is verified."""
+    program: Exported | None
+    """None where only existing artifacts are verified."""
     folder: Path
     """Where artifacts are written."""
     input_names: tuple[str, ...]
@@ -37,11 +37,11 @@ class Context:
     """Whether the affine basis points are among the control inputs, so that an affine graph is worth finding."""
 
     @property
-    def program(self) -> Any:
-        """The ExportedProgram; only called where there is one."""
-        if self.exported is None:
+    def exported(self) -> Exported:
+        """The export; only asked for where there is one."""
+        if self.program is None:
             raise AssertionError("no exported program in this context")
-        return self.exported.program
+        return self.program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,19 +63,34 @@ class TargetModule(Protocol):
     def convert(self, context: Context, options: Any) -> Path | None:
         """Write the artifact; None where there is no file."""
 
+    def files(self, path: Path) -> tuple[Path, ...]:
+        """Every file of an artifact, `path` first."""
+
     def load(self, context: Context, options: Any, path: Path | None) -> Loaded:
         """Load the artifact (or the program itself) for running."""
 
 
-def describe_artifact(path: Path, root: Path) -> Artifact:
-    """Digest and size of an artifact and of the external data beside it; paths relative to `root` where inside."""
-    files = [path, *sorted(path.parent.glob(f"{path.name}.data*"))]
-    digests = {_relative(file, root): digest_file(file) for file in files}
+def files(path: Path) -> tuple[Path, ...]:
+    """The files of a format that has one."""
+    return (path,)
+
+
+def fresh_file(folder: Path, name: str) -> Path:
+    """The file's path, with what an earlier run left there removed: a conversion that fails leaves none behind."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for stale in folder.glob(f"{name}*"):
+        stale.unlink()
+    return folder / name
+
+
+def describe_artifact(paths: Sequence[Path], root: Path) -> Artifact:
+    """Digest and size of an artifact, whose main file comes first; paths relative to `root` where inside."""
+    digests = {_relative(path, root): digest_file(path) for path in paths}
     whole = next(iter(digests.values())) if len(digests) == 1 else _digest_of(digests.values())
     return Artifact(
-        path=_relative(path, root),
+        path=_relative(paths[0], root),
         sha256=whole,
-        size_bytes=sum(file.stat().st_size for file in files),
+        size_bytes=sum(path.stat().st_size for path in paths),
         files=digests,
     )
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import torch
+
 from export_gate.contract import ExportedProgramTarget
 from export_gate.worker.affine import is_affine_graph
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.reference import module_runner
-from export_gate.worker.targets.base import Context, Loaded
+from export_gate.worker.targets.base import Context, Loaded, files
+
+__all__ = ["convert", "files", "load"]
 
 
 def convert(context: Context, options: ExportedProgramTarget) -> Path | None:  # noqa: ARG001 - a target's signature
@@ -18,12 +22,19 @@ def convert(context: Context, options: ExportedProgramTarget) -> Path | None:  #
 
 def load(context: Context, options: ExportedProgramTarget, path: Path | None) -> Loaded:  # noqa: ARG001 - as above
     """The program's own module, with buffers of its own: running it must not change what other targets are made of."""
-    module = context.program.module()
-    for owner in module.modules():
-        for name, buffer in list(owner.named_buffers(recurse=False)):
-            setattr(owner, name, buffer.clone())
+    program = context.exported.program
+    module = program.module()
+    _own_buffers(module)
     return Loaded(
         run=module_runner(module, context.names),
         facts={"strict": "yes" if options.strict else "no"},
-        affine=context.has_basis and is_affine_graph(context.program, by_row=packs_rows(context.contract) is not None),
+        affine=context.has_basis and is_affine_graph(program, by_row=packs_rows(context.contract) is not None),
     )
+
+
+def _own_buffers(module: torch.nn.Module) -> None:
+    """Replace each buffer by a copy, one for all the names that it has."""
+    copies: dict[int, torch.Tensor] = {}
+    for owner in module.modules():
+        for name, buffer in list(owner.named_buffers(recurse=False, remove_duplicate=False)):
+            setattr(owner, name, copies.setdefault(id(buffer), buffer.clone()))

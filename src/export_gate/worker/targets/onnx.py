@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ import torch
 from export_gate.contract import OnnxTarget
 from export_gate.worker.affine_onnx import is_affine_onnx
 from export_gate.worker.controls.basis import packs_rows
-from export_gate.worker.export import Axis, Exported
-from export_gate.worker.reference import Runner
-from export_gate.worker.targets.base import Context, Loaded
+from export_gate.worker.reference import Runner, rename
+from export_gate.worker.targets.base import Context, Loaded, fresh_file
+from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
 from export_gate.worker.values import Call, Leaf, as_leaf
 
 INLINE_LIMIT_BYTES = 64 * 1024 * 1024
@@ -23,27 +23,40 @@ INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 DEFAULT_OPSET = 20
 BFLOAT16 = 16
 """onnx.TensorProto.BFLOAT16."""
+RENAMED = "export_gate.outputs"
+"""Metadata key: JSON of the graph's output names -> the contract's, for those that differ."""
+OPTIMIZATIONS: Mapping[str, str] = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+"""The contract's words -> onnxruntime.GraphOptimizationLevel's."""
 
 
 def convert(context: Context, options: OnnxTarget) -> Path | None:
-    """Convert the program (never the module: that path drops violated Dims in silence), write and check the file."""
+    """Convert the program (never the module: that path drops violated Dims in silence), write and check the file.
+
+    Raises:
+        ValueError: the exporter made another opset than was asked for, or other inputs.
+        Exception: whatever torch.onnx or onnx.checker raise.
+    """
     import onnx
 
-    if context.exported is None:
-        raise AssertionError("conversion needs an exported program")
+    path = fresh_file(context.folder, "model.onnx")
+    opset = options.opset or DEFAULT_OPSET
     converted = torch.onnx.export(
-        context.program,
+        context.exported.program,
         context.exported.call.args,
         kwargs=context.exported.call.kwargs,
         dynamo=True,
-        opset_version=options.opset or DEFAULT_OPSET,
+        opset_version=opset,
         verbose=False,
     )
     if converted is None:
         raise RuntimeError("torch.onnx.export returned nothing")
-    graph_names(converted.model, context)
-    converted.model.metadata_props.update(context.metadata)
-    path = context.folder / "model.onnx"
+    _require_opset(converted.model, opset)
+    converted.model.metadata_props.update({**context.metadata, **_give_names(converted.model.graph, context)})
     weights = sum(
         value.const_value.nbytes for value in converted.model.graph.initializers.values() if value.const_value
     )
@@ -52,37 +65,53 @@ def convert(context: Context, options: OnnxTarget) -> Path | None:
     return path
 
 
+def files(path: Path) -> tuple[Path, ...]:
+    """The file and the external data that its weights name."""
+    import onnx
+
+    weights = onnx.load(str(path), load_external_data=False).graph.initializer
+    names = {entry.value for weight in weights for entry in weight.external_data if entry.key == "location"}
+    return (path, *(path.parent / name for name in sorted(names)))
+
+
 def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
-    """An ONNX Runtime session over the file, one thread, without prepacking (which doubles the weights)."""
+    """An ONNX Runtime session over the file, one thread, without prepacking (which doubles the weights).
+
+    Raises:
+        ValueError: a provider is not to be had, or the graph has inputs that the contract lacks.
+        Exception: whatever ONNX Runtime raises.
+    """
     import onnx
     import onnxruntime
 
     if path is None:
         raise AssertionError("onnx always has a file")
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = 1
-    settings.inter_op_num_threads = 1
-    settings.log_severity_level = 3
-    settings.graph_optimization_level = _optimization(onnxruntime, options.optimization)
-    settings.add_session_config_entry("session.disable_prepacking", "1")
-    session = onnxruntime.InferenceSession(str(path), settings, providers=list(options.providers))
+    _require_providers(
+        options.providers, onnxruntime.get_available_providers(), f"onnxruntime {onnxruntime.__version__} has"
+    )
+    session = onnxruntime.InferenceSession(str(path), _settings(options), providers=list(options.providers))
+    _require_providers(options.providers, session.get_providers(), "it did not start; the session fell back to")
+    _require_inputs(session, context.input_names)
     model = onnx.load(str(path), load_external_data=False)
+    renamed = json.loads({entry.key: entry.value for entry in model.metadata_props}.get(RENAMED, "{}"))
     return Loaded(
-        run=session_runner(session, context.input_names),
+        run=session_runner(session, context.input_names, renamed),
         facts={
-            "opset": _opset(model),
+            "opset": ", ".join(f"{opset.domain or 'ai.onnx'} {opset.version}" for opset in model.opset_import),
             "providers": ", ".join(session.get_providers()),
             "optimization": options.optimization,
         },
+        notes=tuple(
+            f"output {name!r} is {own!r} in the graph, which has an input of that name" for own, name in renamed.items()
+        ),
         affine=context.has_basis and is_affine_onnx(model, by_row=packs_rows(context.contract) is not None),
     )
 
 
-def session_runner(session: Any, input_names: Sequence[str]) -> Runner:
+def session_runner(session: Any, input_names: Sequence[str], renamed: Mapping[str, str]) -> Runner:
     """Runs a session on the tensor leaves of a call, fed by the contract's names.
 
-    Inputs that the graph does not use are left out; an input of the graph that the contract lacks is ONNX Runtime's
-    own error.
+    Inputs that the graph does not use are left out; `renamed` are the graph's output names -> the contract's.
     """
     import onnxruntime
 
@@ -95,89 +124,62 @@ def session_runner(session: Any, input_names: Sequence[str]) -> Runner:
         feeds = {name: tensor for name, tensor in zip(input_names, tensors, strict=True) if name in accepted}
         if needs_ortvalues:
             values = session.run_with_ort_values(None, {k: _ortvalue(onnxruntime, v) for k, v in feeds.items()})
-            return tuple(_ort_leaf(name, value) for name, value in zip(output_names, values, strict=True))
-        arrays = session.run(None, {name: tensor.detach().cpu().numpy() for name, tensor in feeds.items()})
-        return tuple(
-            Leaf(name=name, dtype=str(array.dtype), value=array)
-            for name, array in zip(output_names, arrays, strict=True)
-        )
+            leaves = [_ort_leaf(name, value) for name, value in zip(output_names, values, strict=True)]
+        else:
+            arrays = session.run(None, {name: tensor.detach().cpu().numpy() for name, tensor in feeds.items()})
+            leaves = [_leaf(name, array) for name, array in zip(output_names, arrays, strict=True)]
+        return rename(tuple(leaves), renamed)
 
     return run
 
 
-def graph_names(model: Any, context: Context) -> None:
-    """Give the graph's inputs, outputs and dims the contract's names."""
-    for value, name in zip(model.graph.inputs, context.input_names, strict=False):
-        value.name = name
-    _name_outputs(model, [leaf.name for leaf in context.outputs if leaf.dtype != "None"])
-    if context.exported is not None:
-        rename_dims(model, dim_names(context.exported))
+def _require_opset(model: Any, wanted: int) -> None:
+    """The exporter falls back to opset 18 in silence where it cannot make the one asked for (torch 2.13)."""
+    made = model.opset_imports.get("")
+    if made != wanted:
+        raise ValueError(
+            f"opset {wanted} was asked for and torch's exporter made opset {made}: it cannot make {wanted}"
+        )
 
 
-def dim_names(exported: Exported) -> Callable[[str], str]:
-    """A translation of the program's symbolic expressions (`s77`, `8*s5`) to the contract's (`batch`, `side`)."""
-    whole = {str(axis.length): str(axis.size) for axis in exported.axes if _is_symbolic(axis)}
-    symbols = {text: name for text, name in whole.items() if text.isidentifier()}
-    pattern = re.compile(r"\b(" + "|".join(map(re.escape, symbols)) + r")\b") if symbols else None
-
-    def translate(expression: str) -> str:
-        if expression in whole:
-            return whole[expression]
-        return expression if pattern is None else pattern.sub(lambda found: _operand(symbols[found[1]]), expression)
-
-    return translate
+def _require_providers(wanted: Sequence[str], present: Sequence[str], otherwise: str) -> None:
+    """ONNX Runtime warns and runs on the CPU where a provider is missing, which would verify something else."""
+    missing = [provider for provider in wanted if provider not in present]
+    if missing:
+        raise ValueError(f"provider {missing[0]} is not available: {otherwise} {', '.join(present)}")
 
 
-def rename_dims(model: Any, translate: Callable[[str], str]) -> None:
-    """Rename the symbolic dims of every value in the graph."""
-    import onnx_ir
-
-    for value in _values(model.graph):
-        if value.shape is None or value.shape.frozen:
-            continue
-        for index, dim in enumerate(value.shape):
-            if isinstance(dim, onnx_ir.SymbolicDim) and dim.value is not None:
-                value.shape[index] = onnx_ir.SymbolicDim(translate(dim.value))
+def _require_inputs(session: Any, input_names: Sequence[str]) -> None:
+    foreign = [value.name for value in session.get_inputs() if value.name not in input_names]
+    if foreign:
+        raise ValueError(
+            f"the graph has {_listing('input', foreign)} that the contract lacks; "
+            f"the contract has {_listing('input', input_names)}"
+        )
 
 
-def _is_symbolic(axis: Axis) -> bool:
-    return isinstance(axis.length, torch.SymInt) and axis.size.dim is not None
+def _listing(noun: str, names: Sequence[str]) -> str:
+    return f"{noun}{'' if len(names) == 1 else 's'} {', '.join(map(repr, names))}"
 
 
-def _operand(name: str) -> str:
-    return name if name.isidentifier() else f"({name})"
+def _give_names(graph: Any, context: Context) -> dict[str, str]:
+    """Give the graph the contract's names; metadata for outputs that could not have theirs."""
+    name_inputs(graph, context.input_names)
+    renamed = name_outputs(graph, [leaf.name for leaf in context.outputs if leaf.dtype != "None"])
+    rename_dims(graph, dim_names(context.exported.axes))
+    return {RENAMED: json.dumps(renamed)} if renamed else {}
 
 
-def _values(graph: Any) -> list[Any]:
-    values = {id(value): value for value in (*graph.inputs, *graph.outputs)}
-    for node in graph:
-        values.update((id(value), value) for value in node.outputs)
-    return list(values.values())
+def _settings(options: OnnxTarget) -> Any:
+    import onnxruntime
 
-
-def _name_outputs(model: Any, names: Sequence[str]) -> None:
-    """Name the outputs, through an Identity where one value is returned twice or is an input as well."""
-    import onnx_ir
-
-    graph = model.graph
-    taken = {id(value) for value in graph.inputs}
-    for index, name in enumerate(names[: len(graph.outputs)]):
-        value = graph.outputs[index]
-        if id(value) in taken:
-            node = onnx_ir.node("Identity", [value])
-            graph.append(node)
-            node.outputs[0].type, node.outputs[0].shape = value.type, value.shape
-            graph.outputs[index] = value = node.outputs[0]
-        taken.add(id(value))
-        _free_name(graph, name, value)
-        value.name = name
-
-
-def _free_name(graph: Any, name: str, owner: Any) -> None:
-    """Move another value that happens to have the name out of the way."""
-    for value in _values(graph):
-        if value.name == name and value is not owner and value not in graph.inputs:
-            value.name = f"{name}_inner"
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    settings.inter_op_num_threads = 1
+    settings.log_severity_level = 3
+    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, OPTIMIZATIONS[options.optimization])
+    settings.add_session_config_entry("session.disable_prepacking", "1")
+    return settings
 
 
 def _tensor_leaves(call: Call) -> list[torch.Tensor]:
@@ -185,18 +187,8 @@ def _tensor_leaves(call: Call) -> list[torch.Tensor]:
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 
 
-def _optimization(onnxruntime: Any, level: str) -> Any:
-    levels: Mapping[str, str] = {
-        "disable": "ORT_DISABLE_ALL",
-        "basic": "ORT_ENABLE_BASIC",
-        "extended": "ORT_ENABLE_EXTENDED",
-        "all": "ORT_ENABLE_ALL",
-    }
-    return getattr(onnxruntime.GraphOptimizationLevel, levels[level])
-
-
-def _opset(model: Any) -> str:
-    return ", ".join(f"{opset.domain or 'ai.onnx'} {opset.version}" for opset in model.opset_import)
+def _leaf(name: str, array: Any) -> Leaf:
+    return Leaf(name=name, dtype=str(array.dtype), value=array)
 
 
 def _ortvalue(onnxruntime: Any, tensor: torch.Tensor) -> Any:
@@ -210,5 +202,4 @@ def _ortvalue(onnxruntime: Any, tensor: torch.Tensor) -> Any:
 def _ort_leaf(name: str, value: Any) -> Leaf:
     if value.data_type() == "tensor(bfloat16)":
         return as_leaf(name, torch.from_dlpack(value._ortvalue.to_dlpack()))  # noqa: SLF001 - no public way out for bfloat16
-    array = value.numpy()
-    return Leaf(name=name, dtype=str(array.dtype), value=array)
+    return _leaf(name, value.numpy())
