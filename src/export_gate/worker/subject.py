@@ -6,7 +6,9 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from torch.utils._pytree import tree_map
 
 from export_gate.contract import ModelContract
 from export_gate.observation import HygieneObservation
@@ -16,8 +18,8 @@ from export_gate.worker.model import Factory, Parameter, bind
 from export_gate.worker.reference import module_runner
 from export_gate.worker.values import Call, Leaf
 
-MIDPOINT_RTOL = 1e-3
-"""Far above rounding, far below what any non-affine operator leaves at two random inputs."""
+MIDPOINT_RTOL = 2e-2
+"""Above the rounding of bfloat16, below what a non-affine operator leaves at two random inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,21 +37,24 @@ class Subject:
         """Fresh arguments of one control input."""
         return bind(case.make(), self.parameters)
 
+    def twin(self) -> torch.nn.Module:
+        """A copy that shares the weights but neither buffers nor Python state."""
+        shared: dict[int, Any] = {id(weight): weight for weight in self.module.parameters()}
+        return copy.deepcopy(self.module, shared)
+
 
 def looks_affine(subject: Subject) -> bool:
     """Whether eager maps the midpoint of two inputs to the midpoint of their outputs.
 
-    A cheap filter before the basis points are added; the claim itself rests on the exported graph. Runs on a twin that
-    shares the weights but not the state.
+    A cheap filter before the basis points are added; the claim itself rests on the exported graph.
     """
-    shared: dict[int, Any] = {id(weight): weight for weight in subject.module.parameters()}
     sizes = reference_sizes(subject.contract)
     try:
-        run = module_runner(copy.deepcopy(subject.module, shared), {})
+        run = module_runner(subject.twin(), {})
         first, second = (values_at(subject.contract, sizes, "normal", index) for index in (0, 1))
-        middle = {name: _midpoint(value, second[name]) for name, value in first.items()}
+        middle = tree_map(_midpoint, first, second)
         outputs = [run(bind(values, subject.parameters)) for values in (first, second, middle)]
-    except Exception:  # noqa: BLE001 - eager's failures are recorded where its references are made
+    except (Exception, SystemExit):  # noqa: BLE001 - eager's failures are recorded where its references are made
         return False
     return all(_is_midpoint(*leaves) for leaves in zip(*outputs, strict=False))
 
@@ -64,5 +69,6 @@ def _is_midpoint(first: Leaf, second: Leaf, middle: Leaf) -> bool:
         return first.value is second.value is middle.value
     if first.value.shape != second.value.shape or not first.value.size:
         return False
-    expected = (first.value.astype("float64") + second.value.astype("float64")) / 2
+    wide = np.promote_types(first.value.dtype, np.float64)
+    expected = (first.value.astype(wide) + second.value.astype(wide)) / 2
     return bool(abs(middle.value - expected).max() <= MIDPOINT_RTOL * max(abs(expected).max(), 1e-30))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import fnmatch
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from export_gate.contract import Job, ModelContract
 from export_gate.errors import UserError
@@ -30,6 +28,8 @@ class Trial:
 
     cases: tuple[ControlCase, ...]
     observation: ControlSetObservation
+    has_basis: bool
+    """Whether all of the affine basis points are among them."""
 
 
 def choose_trial(job: Job, subject: Subject) -> Trial:
@@ -39,11 +39,14 @@ def choose_trial(job: Job, subject: Subject) -> Trial:
         UserError: data, goldens or a controls function are not what the contract says, or no case matches.
     """
     controls = build_control_set(job.contract, Path(job.base))
-    cases = matching(controls.cases, job.cases)
+    basis = _affine_basis(job.contract, subject)
+    cases = matching((*controls.cases, *basis), job.cases)
     kept, flops = within_budget(cases, subject)
-    if not job.cases:
-        kept += _affine_basis(job.contract, subject)
-    return Trial(cases=kept, observation=_describe(controls, kept, len(cases), flops))
+    return Trial(
+        cases=kept,
+        observation=_describe(controls, kept, len(cases), flops),
+        has_basis=bool(basis) and {case.name for case in basis} <= {case.name for case in kept},
+    )
 
 
 def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[ControlCase, ...]:
@@ -68,7 +71,7 @@ def within_budget(cases: Sequence[ControlCase], subject: Subject) -> tuple[tuple
     """The cases whose summed forward FLOPs stay below the contract's budget, in order, and the first case's FLOPs.
 
     FLOPs are counted once and scaled with the number of input elements, so that the choice is the same on every
-    machine. Cases that the user supplied are always kept.
+    machine. Cases that the user supplied and the affine basis points, which count together, are always kept.
     """
     flops = _first_case_flops(cases, subject)
     if not flops:
@@ -90,11 +93,9 @@ def within_budget(cases: Sequence[ControlCase], subject: Subject) -> tuple[tuple
 
 
 def _first_case_flops(cases: Sequence[ControlCase], subject: Subject) -> float | None:
-    """FLOPs of the first case, counted on a twin that shares the weights but not buffers or Python state."""
-    shared: dict[int, Any] = {id(weight): weight for weight in subject.module.parameters()}
     try:
-        return count_flops(copy.deepcopy(subject.module, shared), subject.call(cases[0]))
-    except Exception:  # noqa: BLE001 - without a count the budget does not apply; eager itself reports the cause
+        return count_flops(subject.twin(), subject.call(cases[0]))
+    except (Exception, SystemExit):  # noqa: BLE001 - without a count the budget does not apply; eager itself reports the cause
         return None
 
 
@@ -113,7 +114,7 @@ def _elements(contract: ModelContract, case: ControlCase) -> int:
 def _describe(
     controls: ControlSet, kept: Sequence[ControlCase], matched: int, flops: float | None
 ) -> ControlSetObservation:
-    over_budget = matched - sum(case.group != "affine" for case in kept)
+    over_budget = matched - len(kept)
     reasons = [controls.left_out_reason] if controls.left_out else []
     if over_budget:
         reasons.append(f"{over_budget} over the FLOP budget")
