@@ -53,18 +53,27 @@ class Isolated(Generic[Input, Record]):
             finally:
                 os._exit(status)
         os.close(writer)
+        records: list[Record] = []
         with os.fdopen(reader, "rb") as lines:
-            records = [record for line in lines if (record := self._record(line)) is not None]
+            for line in lines:
+                record = self._record(line, len(records))
+                if record is not None:
+                    records.append(record)
         _, status = os.waitpid(pid, 0)
         code = os.waitstatus_to_exitcode(status)
-        return records[: len(inputs)], signal_name(-code) if code < 0 else f"exit {code}"
+        return records, signal_name(-code) if code < 0 else f"exit {code}"
 
     def _work(self, inputs: Sequence[Input], writer: int) -> None:
         with os.fdopen(writer, "wb", buffering=0) as stream:
-            for given in inputs:
-                stream.write(json.dumps(encode(self.call(given))).encode() + b"\n")
+            for number, given in enumerate(inputs):
+                stream.write(json.dumps([number, encode(self.call(given))]).encode() + b"\n")
 
-    def _record(self, line: bytes) -> Record | None:
-        with contextlib.suppress(ValueError):
-            return decode(self.kind, json.loads(line))
+    def _record(self, line: bytes, wanted: int) -> Record | None:
+        """The record of that number; None for another one or for what the call itself wrote to the descriptor.
+
+        Once a record is lost none after it counts, so that each input keeps its own.
+        """
+        with contextlib.suppress(ValueError, TypeError):
+            number, value = json.loads(line)
+            return decode(self.kind, value) if number == wanted else None
         return None

@@ -42,10 +42,14 @@ def rename(leaves: tuple[Leaf, ...], names: Mapping[str, str]) -> tuple[Leaf, ..
 
 
 def contract_names(leaves: Sequence[Leaf], outputs: Sequence[Output]) -> dict[str, str]:
-    """Eager's own leaf name -> the contract's, in order; empty where the contract names none or another number."""
+    """Eager's own leaf name -> the contract's, by position.
+
+    Empty where the contract names none or another number, and where eager itself has one of the declared names: then
+    they are keys of its own, whose places are not to be mistaken.
+    """
     declared = [output.name for output in outputs]
     found = [leaf.name for leaf in leaves]
-    if len(declared) != len(found) or set(declared) == set(found):
+    if len(declared) != len(found) or set(declared) & set(found):
         return {}
     return dict(zip(found, declared, strict=True))
 

@@ -396,10 +396,10 @@ def test_a_refusal_is_a_refusal_whatever_eager_says() -> None:
     assert _answer(_returns(1), _raises(SystemExit(3))).message == "3"
 
 
-def test_an_interrupt_is_no_refusal() -> None:
-    """Ctrl-C ends the run."""
-    with pytest.raises(KeyboardInterrupt):
-        _answer(_returns(1), _raises(KeyboardInterrupt()))
+def test_an_interrupt_in_the_artifact_ends_its_copy_only() -> None:
+    """A KeyboardInterrupt that an artifact raises ends the forked copy that called it, and that is its answer."""
+    found = _answer(_returns(1), _raises(KeyboardInterrupt()))
+    assert (found.answer, found.message) == ("refused", "the process died: exit 1")
 
 
 def test_eager_is_asked_once_for_all_targets() -> None:
