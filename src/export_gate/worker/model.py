@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
 import random
 import sys
-import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,8 @@ import torch
 
 from export_gate.contract import ModelContract
 from export_gate.errors import UserError
-from export_gate.worker.failures import describe, source_line
+from export_gate.worker.failures import describe
+from export_gate.worker.importing import at_line, import_place
 from export_gate.worker.values import Call, Values
 
 SEED = 20261020
@@ -55,19 +53,21 @@ class Factory:
             made = self.make(**self.kwargs)
         except SystemExit as error:
             raise UserError(
-                f"factory {self.reference!r} called sys.exit({error.code!r}): it must return the model"
+                f"factory {self.reference!r} called sys.exit({error.code!r}): it must return the model",
+                "raise an exception instead, or name a factory that is no script",
             ) from error
         except Exception as error:
+            at = at_line(error, self.base)
             raise UserError(
-                f"factory {self.reference!r} raised {type(error).__name__}: {describe(error)}{self._place(error)}"
+                f"factory {self.reference!r} raised {type(error).__name__}: {describe(error)}{at}",
+                f"call it with the project's interpreter, {sys.executable}, in {self.base}",
             ) from error
         if not isinstance(made, torch.nn.Module):
-            raise UserError(f"factory {self.reference!r} returned {_article(made)}, expected a torch.nn.Module")
+            raise UserError(
+                f"factory {self.reference!r} returned {_article(made)}, expected a torch.nn.Module",
+                "return the module itself, its weights loaded and in eval mode",
+            )
         return made.eval() if self.force_eval else made
-
-    def _place(self, error: BaseException) -> str:
-        line = source_line(error, (self.base,))
-        return "" if line is None else f" (at {display_path(line.path, self.base)}:{line.line}: {line.text})"
 
 
 def load_factory(contract: ModelContract, base: Path) -> Factory:
@@ -78,13 +78,17 @@ def load_factory(contract: ModelContract, base: Path) -> Factory:
     """
     made = load_attribute(contract.factory, base, "factory")
     if not callable(made):
-        raise UserError(f"factory {contract.factory!r} is {_article(made)}, expected a function or class")
+        raise UserError(
+            f"factory {contract.factory!r} is {_article(made)}, expected a function or class",
+            "name what makes the model, not a value",
+        )
     try:
         inspect.signature(made).bind(**contract.kwargs)
     except TypeError as error:
         raise UserError(
             f"factory {contract.factory!r} cannot be called with kwargs {contract.kwargs}: {error}; "
-            f"its parameters are {inspect.signature(made)}"
+            f"its parameters are {inspect.signature(made)}",
+            f"write `models.{contract.name}.kwargs` as the factory takes them",
         ) from error
     except ValueError:
         pass  # builtins have no signature to check
@@ -98,52 +102,16 @@ def load_attribute(reference: str, base: Path, role: str) -> Any:
         UserError: the module cannot be imported or has no such attribute.
     """
     place, _, attribute = reference.rpartition(":")
-    module = _import(place, base, reference, role)
+    module = import_place(place, base, f"{role} {reference!r}")
     found: Any = module
     for name in attribute.split("."):
         if not hasattr(found, name):
-            raise UserError(f"{role} {reference!r}: {place} has no attribute {name!r}; {_nearest(name, vars(module))}")
+            raise UserError(
+                f"{role} {reference!r}: {place} has no attribute {name!r}; {_nearest(name, vars(module))}",
+                f"name a function or class of {place}",
+            )
         found = getattr(found, name)
     return found
-
-
-def _import(place: str, base: Path, reference: str, role: str) -> types.ModuleType:
-    try:
-        return _import_file(base / place) if place.endswith(".py") else importlib.import_module(place)
-    except FileNotFoundError as error:
-        raise UserError(f"{role} {reference!r}: there is no file {place} in {base}") from error
-    except ModuleNotFoundError as error:
-        looked = "" if place.endswith(".py") else f"; sys.path has {', '.join(sys.path[:4])}, ... (set `pythonpath`)"
-        raise UserError(f"{role} {reference!r}: no module named {error.name!r}{looked}") from error
-    except SystemExit as error:
-        raise UserError(f"{role} {reference!r}: importing {place} called sys.exit({error.code!r})") from error
-    except Exception as error:
-        line = source_line(error, (base,))
-        at = "" if line is None else f" (at {display_path(line.path, base)}:{line.line}: {line.text})"
-        raise UserError(
-            f"{role} {reference!r}: importing {place} raised {type(error).__name__}: {describe(error)}{at}"
-        ) from error
-
-
-def _import_file(path: Path) -> types.ModuleType:
-    path = path.resolve()
-    name = f"export_gate_project_{path.stem}"
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == str(path):
-        return known
-    if not path.is_file():
-        raise FileNotFoundError(path)
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python source file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        sys.modules.pop(name, None)
-        raise
-    return module
 
 
 def seed_everything() -> None:
@@ -178,16 +146,21 @@ def check_inputs(contract: ModelContract, parameters: Sequence[Parameter]) -> No
     unknown = [name for name in contract.inputs if name not in {p.name for p in named}]
     if unknown and not open_ended:
         raise UserError(
-            f"input {unknown[0]!r} is no parameter of {signature}; {_nearest(unknown[0], {p.name: 0 for p in named})}"
+            f"input {unknown[0]!r} is no parameter of {signature}; {_nearest(unknown[0], [p.name for p in named])}",
+            f"name `models.{contract.name}.inputs` as forward's parameters are named",
         )
     missing = [p.name for p in named if p.required and p.name not in contract.inputs]
     if missing:
-        raise UserError(f"parameter {missing[0]!r} of {signature} is not declared under `inputs`")
+        raise UserError(
+            f"parameter {missing[0]!r} of {signature} is not declared under `inputs`",
+            f"add it to `models.{contract.name}.inputs`, as a tensor or as a constant",
+        )
     positional = [p.name for p in named if p.kind is not inspect.Parameter.KEYWORD_ONLY and p.name in contract.inputs]
     declared = [name for name in contract.inputs if name in positional]
     if declared != positional:
         raise UserError(
-            f"inputs are declared as {', '.join(declared)}, but the order of {signature} is {', '.join(positional)}"
+            f"inputs are declared as {', '.join(declared)}, but the order of {signature} is {', '.join(positional)}",
+            f"write `models.{contract.name}.inputs` in forward's order",
         )
 
 
@@ -208,14 +181,6 @@ def bind(values: Values, parameters: Sequence[Parameter]) -> Call:
     return Call(args=tuple(args), kwargs=kwargs)
 
 
-def display_path(path: str, base: Path) -> str:
-    """The path relative to the project where it lies inside."""
-    try:
-        return str(Path(path).resolve().relative_to(base.resolve()))
-    except ValueError:
-        return path
-
-
 def _spelling(parameter: Parameter) -> str:
     stars: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     return f"{stars.get(parameter.kind, '')}{parameter.name}" + (
@@ -224,15 +189,16 @@ def _spelling(parameter: Parameter) -> str:
 
 
 def _article(value: Any) -> str:
-    return (
-        "None" if value is None else f"a {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
-    )
+    if value is None:
+        return "None"
+    name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
-def _nearest(name: str, names: Any) -> str:
+def _nearest(name: str, names: Iterable[str]) -> str:
     import difflib
 
-    public = [str(known) for known in names if not str(known).startswith("__")]
+    public = [known for known in names if not known.startswith("__")]
     close = difflib.get_close_matches(name, public, n=1)
     if close:
         return f"did you mean {close[0]!r}?"
