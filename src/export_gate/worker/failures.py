@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import re
 import traceback
@@ -14,6 +15,7 @@ from export_gate.worker.preload import DISTRIBUTIONS, missing_packages
 
 MESSAGE_LIMIT = 4000
 TRACE_LINES = 30
+LIBRARY_FRAMES = 3
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")
 _QUOTED_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
@@ -29,9 +31,9 @@ def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: 
         type=type(error).__name__,
         message=message if missing is None else missing_packages([missing]),
         case=case,
-        source=source_line(error, tuple(roots)),
+        source=source_line(error, folders),
         suggestions=suggested_fixes(message),
-        trace=last_lines(error),
+        trace=last_lines(error, folders),
     )
 
 
@@ -93,10 +95,25 @@ def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
     return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(trace)]
 
 
-def last_lines(error: BaseException) -> str:
-    """The end of the traceback."""
-    try:
-        text = "".join(traceback.format_exception(error))
-    except BaseException:  # noqa: BLE001 - as in `describe`
-        text = "".join(traceback.format_tb(error.__traceback__))
-    return "\n".join(_ANSI.sub("", text).splitlines()[-TRACE_LINES:])[-2 * MESSAGE_LIMIT :]
+def last_lines(error: BaseException, roots: tuple[Path, ...]) -> str:
+    """The traceback for the project's reader: its own frames whole, runs of frames in libraries counted.
+
+    Where no frame is the project's own, the last frames stay, whosever they are.
+    """
+    frames = [frame for raised in _chain(error) for frame in traceback.extract_tb(raised.__traceback__)]
+    own = [frame for frame in frames if is_own(frame.filename, roots)]
+    lines = _abridged(frames, roots) if own else _formatted(frames[-LIBRARY_FRAMES:])
+    text = f"{type(error).__name__}: {describe(error)}"
+    return "\n".join([*lines, *text.splitlines()][-TRACE_LINES:])[-2 * MESSAGE_LIMIT :]
+
+
+def _abridged(frames: list[traceback.FrameSummary], roots: tuple[Path, ...]) -> list[str]:
+    lines: list[str] = []
+    for is_kept, run in itertools.groupby(frames, lambda frame: is_own(frame.filename, roots)):
+        group = list(run)
+        lines += _formatted(group) if is_kept else [f"  ... {len(group)} frames in libraries"]
+    return lines
+
+
+def _formatted(frames: list[traceback.FrameSummary]) -> list[str]:
+    return [line for text in traceback.format_list(frames) for line in text.rstrip().splitlines()]
