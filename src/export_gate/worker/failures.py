@@ -23,6 +23,7 @@ _QUOTED_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
 
 def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: str | None = None) -> Failure:
     """The record of an exception; `roots` are the folders that hold the project's own code."""
+    folders = tuple(roots)
     message = describe(error)
     missing = _missing_package(error) if stage in ("convert", "load") else None
     return Failure(
