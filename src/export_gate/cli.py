@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from export_gate import __version__
+from export_gate.contract import TARGET_NAMES
 from export_gate.errors import GateError, UserError
 
 if TYPE_CHECKING:
@@ -57,6 +58,13 @@ def cli() -> None:
 @python_option
 @folder_option
 @click.option("--target", "targets", multiple=True, help="Only this target; may be repeated.")
+@click.option(
+    "--skip-target",
+    "skipped",
+    multiple=True,
+    type=click.Choice(TARGET_NAMES),
+    help="Not this target, if it is planned at all; may be repeated.",
+)
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only these control inputs; may be repeated.")
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), help="Models at a time; default one per core.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the report.")
@@ -66,6 +74,7 @@ def run(
     python: str | None,
     folder: Path | None,
     targets: tuple[str, ...],
+    skipped: tuple[str, ...],
     cases: tuple[str, ...],
     jobs: int | None,
     quiet: bool,
@@ -73,11 +82,12 @@ def run(
     """Export and verify MODELS (default: all) and report."""
     from export_gate import pipeline
     from export_gate.plan import Selection
+    from export_gate.pushing import differences
 
     path = find_config(config)
     order = pipeline.Order(
         config=path,
-        selection=Selection(models=models, targets=targets, cases=cases),
+        selection=Selection(models=models, targets=targets, skipped=skipped, cases=cases),
         python=python,
         parallel=jobs or pipeline.default_parallel(),
         folder=folder or path.parent / ".export-gate",
@@ -86,19 +96,27 @@ def run(
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)
     show(outcome)
+    for line in differences(order.environment, path.resolve().parent):
+        click.echo(f"note: {line}", err=True)
     sys.exit(outcome.judgement.exit_code)
 
 
 @cli.command()
+@click.argument("configs", nargs=-1, type=click.Path(path_type=Path))
 @config_option
-def validate(config: Path | None) -> None:
-    """Check the config without running anything."""
+def validate(configs: tuple[Path, ...], config: Path | None) -> None:
+    """Check CONFIGS (default: as `run` finds one) without running anything."""
     from export_gate.config import load_config
 
-    path = find_config(config)
-    loaded = load_config(path)
-    count = len(loaded.models)
-    click.echo(f"{path}: valid, {count} {'model' if count == 1 else 'models'}")
+    mistakes = []
+    for path in configs if configs and config is None else (*configs, find_config(config)):
+        try:
+            count = len(load_config(path).models)
+            click.echo(f"{path}: valid, {count} {'model' if count == 1 else 'models'}")
+        except UserError as error:
+            mistakes.append(str(error) + (f"\n{error.hint}" if error.hint else ""))
+    if mistakes:
+        raise UserError("\n".join(mistakes))
 
 
 @cli.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,8 @@ class Selection:
 
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Targets to leave out, whether planned or not."""
     cases: tuple[str, ...] = ()
     """Glob patterns of control input names."""
 
@@ -52,12 +54,13 @@ def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
     for name in selection.targets:
         if name not in planned:
             raise UserError(f"{config.path}: no selected model has the target {name!r}; {_nearest(name, planned)}")
-    cut = [replace(c, targets=_cut(c, selection.targets)) for c in chosen]
+    cut = [replace(c, targets=_cut(c, selection)) for c in chosen]
     return tuple(contract for contract in cut if contract.targets)
 
 
-def _cut(contract: ModelContract, targets: Sequence[str]) -> tuple[Target, ...]:
-    return tuple(target for target in contract.targets if not targets or target.name in targets)
+def _cut(contract: ModelContract, selection: Selection) -> tuple[Target, ...]:
+    picked = selection.targets or tuple(target.name for target in contract.targets)
+    return tuple(t for t in contract.targets if t.name in picked and t.name not in selection.skipped)
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:

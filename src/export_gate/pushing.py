@@ -1,0 +1,50 @@
+"""What a pre-push hook is asked about, against what it can see: the hook verifies the working tree."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+GIT_S = 30.0
+"""Bound on one question to git, in seconds."""
+
+
+def differences(environment: Mapping[str, str], folder: Path) -> Iterator[str]:
+    """One line for each way in which the commit that is pushed differs from what is verified.
+
+    Args:
+        environment: where pre-commit says which commit is pushed (PRE_COMMIT_TO_REF); without that there is nothing
+            to say.
+        folder: a folder of the repository.
+    """
+    pushed = environment.get("PRE_COMMIT_TO_REF")
+    if not pushed:
+        return
+    head, commit = _git(folder, "rev-parse", "HEAD^{commit}"), _git(folder, "rev-parse", f"{pushed}^{{commit}}")
+    if head and commit and head != commit:
+        yield (
+            f"HEAD is not what is being pushed: {commit[:10]} is pushed, {head[:10]} is checked out and verified; "
+            f"check out {commit[:10]} and run `export-gate run`, or leave that commit to the required check"
+        )
+    changed = (_git(folder, "diff", "--name-only", "HEAD", "--") or "").splitlines()
+    if changed:
+        rest = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        yield f"uncommitted changes are verified along, but not pushed: {changed[0]}{rest}"
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git prints, or None where it cannot say."""
+    try:
+        answer = subprocess.run(
+            ["git", "-c", "core.quotePath=false", *arguments],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=GIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
