@@ -167,15 +167,22 @@ def question_worker(jobs: tuple[Job, ...], python: str | None, folder: Path, ord
     if seen.problem is not None:
         raise UserError(seen.problem.message, seen.problem.hint)
     if seen.failure is not None:
-        raise UserError(f"{seen.failure.type}: {seen.failure.message}")
+        raise UserError(f"{seen.model}: {seen.failure.type}: {seen.failure.message}", seen.failure.trace)
     return observed
 
 
 def publish(outcome: Outcome, folder: Path) -> None:
-    """Write results.json, report.md and the artifacts' manifests."""
+    """Write results.json, report.md and the artifacts' manifests.
+
+    Raises:
+        GateError: one of them cannot be written.
+    """
     write_results(outcome.results, folder / "results.json")
-    (folder / "report.md").write_text(render(outcome.report, "markdown"), encoding="utf-8")
-    write_manifests(outcome.results, folder)
+    try:
+        (folder / "report.md").write_text(render(outcome.report, "markdown"), encoding="utf-8")
+        write_manifests(outcome.results, folder)
+    except OSError as error:
+        raise GateError(f"{folder}: cannot write the report: {error.strerror or error}") from error
 
 
 def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:

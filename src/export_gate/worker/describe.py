@@ -159,7 +159,7 @@ def _optional_spec(parameter: inspect.Parameter, module: torch.nn.Module, dims: 
     if parameter.default is not None and isinstance(parameter.default, PLAIN):
         return ConstantSpec(value=parameter.default)
     constant = constant_for(parameter.annotation)
-    specs = [constant] if constant else [option.spec for option in told(parameter, module)[:OPTIONAL_GUESSES]]
+    specs = [constant] if constant else [option.spec for option in told(parameter.name, module)[:OPTIONAL_GUESSES]]
     known = {dim.name for dim in dims}
     return next((spec for spec in specs if known.issuperset(dims_of({parameter.name: spec}))), None)
 

@@ -47,7 +47,7 @@ def first_parameter(module: nn.Module) -> str:
 
 
 def _of_function(module: nn.Module, function: Any, parameter: str, prefix: str, depth: int) -> tuple[Layer, ...]:
-    tree = _source(function)
+    tree = _source(function, parameter.partition(".")[0])
     if tree is None or depth == 0 or not tree.args.args:
         return ()
     reader = Reader(module=module, this=tree.args.args[0].arg, prefix=prefix, depth=depth, carries={parameter})
@@ -55,12 +55,33 @@ def _of_function(module: nn.Module, function: Any, parameter: str, prefix: str, 
     return tuple(reader.found)
 
 
-def _source(function: Any) -> ast.FunctionDef | None:
+def keys_of(module: nn.Module, parameter: str) -> tuple[str, ...]:
+    """The keys that forward reads from the parameter, as in `batch["image"]`, in order."""
+    tree = _source(type(module).forward, parameter)
+    names = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name)] if tree else []
+    return tuple(dict.fromkeys(name.partition(".")[2] for name in names if name.startswith(f"{parameter}.")))
+
+
+class _KeysAsNames(ast.NodeTransformer):
+    """Turns `batch["image"]` into a variable `batch.image`, which no source can have."""
+
+    def __init__(self, parameter: str) -> None:
+        self._parameter = parameter
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=ast.Constant(value=str(key))) if name == self._parameter:
+                return ast.Name(id=f"{name}.{key}", ctx=node.ctx)
+        return self.generic_visit(node)
+
+
+def _source(function: Any, parameter: str) -> ast.FunctionDef | None:
+    """The function's tree, with the parameter's keys as variables."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(function)))).body[0]
     except (OSError, TypeError, SyntaxError, IndexError):
         return None
-    return tree if isinstance(tree, ast.FunctionDef) else None
+    return _KeysAsNames(parameter).visit(tree) if isinstance(tree, ast.FunctionDef) else None
 
 
 def _join(prefix: str, name: str) -> str:
@@ -102,7 +123,7 @@ class Reader:
                         self.read(getattr(statement, block, []))
 
     def _assign(self, target: ast.expr, carried: bool) -> None:
-        names = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+        names = {node.id for node in ast.walk(target) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
         self._carries = self._carries | names if carried else self._carries - names
 
     def _loop(self, target: ast.expr, iterated: ast.expr) -> None:
@@ -179,7 +200,7 @@ class Reader:
                 return self._modules.get(name, (None, ""))
             case ast.Attribute(value=value, attr=attribute):
                 owner, name = self._resolve(value)
-                return (None, "") if owner is None else (getattr(owner, attribute, None), _join(name, attribute))
+                return _attribute(owner, attribute), _join(name, attribute)
             case ast.Subscript(value=value, slice=ast.Constant(value=key)):
                 owner, name = self._resolve(value)
                 try:
@@ -187,6 +208,14 @@ class Reader:
                 except (TypeError, KeyError, IndexError):
                     return None, ""
         return None, ""
+
+
+def _attribute(owner: Any, name: str) -> Any:
+    """The attribute, or None: a property of the model may raise anything."""
+    try:
+        return getattr(owner, name, None)
+    except Exception:  # noqa: BLE001 - see above
+        return None
 
 
 def layers_in_order(module: nn.Module) -> tuple[Layer, ...]:

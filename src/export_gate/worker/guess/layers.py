@@ -119,7 +119,7 @@ def _images(module: Any, floats: str) -> Iterator[TensorSpec]:
     for axes, (convolution, transposed, *norms) in IMAGE_LAYERS.items():
         if isinstance(module, (convolution, transposed)):
             yield from image_specs(module.in_channels, floats, axes)
-        elif isinstance(module, tuple(norms)):
+        elif type(module) in norms:
             yield from image_specs(module.num_features, floats, axes)
     if isinstance(module, nn.GroupNorm):
         yield from image_specs(module.num_channels, floats)

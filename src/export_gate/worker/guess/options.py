@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from torch import nn
 
-from export_gate.contract import SequenceSpec, TensorSpec
-from export_gate.worker.guess.consumers import consumers, layers_in_order
+from export_gate.contract import DictSpec, SequenceSpec, TensorSpec
+from export_gate.worker.guess.consumers import consumers, keys_of, layers_in_order
 from export_gate.worker.guess.layers import SEQUENCE_LAYERS, Option, layer_options
 from export_gate.worker.guess.names import (
     any_specs,
@@ -33,7 +33,10 @@ def options_for(parameter: inspect.Parameter, module: nn.Module) -> tuple[Option
     constant = constant_for(parameter.annotation)
     if constant is not None:
         return (Option(spec=constant, reason=f"annotated {spelled(parameter.annotation)}"),)
-    options = _unique((*told(parameter, module), *_untold(module)))
+    keys = keys_of(module, parameter.name)
+    if keys:
+        return _dicts(parameter, keys, module)
+    options = _tensors(parameter.name, module)
     length = _sequence_length(parameter)
     if length is None:
         return options
@@ -52,11 +55,32 @@ def combinations(options: Sequence[Sequence[Option]]) -> tuple[tuple[Option, ...
     return tuple(tuple(option for _, option in ranks) for ranks in ordered[:COMBINATIONS])
 
 
-def told(parameter: inspect.Parameter, module: nn.Module) -> tuple[Option, ...]:
-    """What the parameter's name and the layers that get it say; empty where they say nothing."""
-    name, floats = parameter.name, float_dtype(module)
+def _tensors(name: str, module: nn.Module) -> tuple[Option, ...]:
+    return _unique((*told(name, module), *_untold(module)))
+
+
+def _dicts(parameter: inspect.Parameter, keys: Sequence[str], module: nn.Module) -> tuple[Option, ...]:
+    """A dict of what each key's value could be."""
+    choices = combinations([_tensors(f"{parameter.name}.{key}", module) for key in keys])
+    return tuple(
+        Option(
+            spec=DictSpec(items={key: option.spec for key, option in zip(keys, chosen, strict=True)}),
+            reason=f"the keys that forward reads; {chosen[0].reason}",
+        )
+        for chosen in choices
+    )
+
+
+def told(path: str, module: nn.Module) -> tuple[Option, ...]:
+    """What an input's name and the layers that get it say; empty where they say nothing.
+
+    Args:
+        path: a parameter of forward, or one key of it as `batch.image`.
+        module: the model.
+    """
+    name, floats = path.rpartition(".")[2], float_dtype(module)
     by_name = [Option(spec=spec, reason="its name") for spec in named_specs(name, module, floats)]
-    layers = () if is_mask(name) else consumers(module, name)
+    layers = () if is_mask(name) else consumers(module, path)
     by_layer = [
         option for layer in layers for option in layer_options(layer, floats, is_sequential=_is_sequential(module))
     ]

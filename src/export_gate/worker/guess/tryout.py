@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from export_gate.contract import Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.description import Found
 from export_gate.worker.controls.build import reference_values
 from export_gate.worker.failures import describe
@@ -184,8 +184,8 @@ def leaves_of(spec: Spec) -> Iterator[TensorSpec]:
     """The tensors of a spec."""
     if isinstance(spec, TensorSpec):
         yield spec
-    elif isinstance(spec, SequenceSpec):
-        for item in spec.items:
+    elif isinstance(spec, (SequenceSpec, DictSpec)):
+        for item in spec.items.values() if isinstance(spec, DictSpec) else spec.items:
             yield from leaves_of(item)
 
 
@@ -198,6 +198,8 @@ def fixed(options: Sequence[Option], names: Sequence[str], sizes: Sizes) -> tupl
 def _fixed(spec: Spec, constants: Mapping[str | None, Size]) -> Spec:
     if isinstance(spec, SequenceSpec):
         return replace(spec, items=tuple(_fixed(item, constants) for item in spec.items))
+    if isinstance(spec, DictSpec):
+        return replace(spec, items={key: _fixed(item, constants) for key, item in spec.items.items()})
     if not isinstance(spec, TensorSpec):
         return spec
     return replace(spec, shape=tuple(constants.get(size.dim, size) for size in spec.shape))
