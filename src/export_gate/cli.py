@@ -138,7 +138,7 @@ def report(results: Path, format_: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False, color=True if color() else None)
     else:
-        output.write_text(text, encoding="utf-8")
+        save_text(text, output)
     sys.exit(outcome.judgement.exit_code)
 
 
@@ -167,6 +167,10 @@ def judge_(
     by_config: Callable[[Any], Any] = pipeline.with_config(load_config(config)) if config else lambda contract: contract
     by_option = pipeline.with_tolerance(atol, rtol, targets)
     outcome = pipeline.rejudge(results, lambda contract: by_option(by_config(contract)))
+    planned = sorted({target.name for contract in outcome.results.contracts for target in contract.targets})
+    for name in targets:
+        if name not in planned:
+            raise UserError(f"{results}: no model has the target {name!r}; it has {', '.join(planned)}")
     if output is not None:
         write_results(outcome.results, output)
     show(outcome)
@@ -235,7 +239,7 @@ def init(factory: str, output: Path, force: bool, python: str | None) -> None:
         raise UserError(f"{output}: is there already; --force overwrites it")
     order = pipeline.Order(config=output, python=python, environment=dict(os.environ))
     text = starter.starter_config(factory, output, order)
-    output.write_text(text, encoding="utf-8")
+    save_text(text, output)
     click.echo(f"{output}: written and valid; look it over, then `export-gate run`")
 
 
@@ -270,6 +274,18 @@ def render_as(outcome: Outcome, format_: str, *, is_terminal: bool) -> str:
     if format_ == "json":
         return json.dumps(encode(outcome.results), indent=1) + "\n"
     return render(outcome.report, format_, color=is_terminal and color())  # type: ignore[arg-type] # one of click's choices
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write a file that the user named.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def show(outcome: Outcome) -> None:

@@ -19,12 +19,12 @@ def encode(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {name: encode(getattr(value, name)) for name in _hints(type(value))}
     if isinstance(value, dict):
-        return {str(key): encode(item) for key, item in value.items()}
+        return {_text(str(key)): encode(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [encode(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return value
+    return _text(value) if isinstance(value, str) else value
 
 
 def decode(kind: type[Record], value: Any) -> Record:
@@ -35,6 +35,11 @@ def decode(kind: type[Record], value: Any) -> Record:
     """
     decoded: Record = _decode(kind, value, kind.__name__)
     return decoded
+
+
+def _text(text: str) -> str:
+    """The text with lone surrogates (undecodable bytes of file names) written out: no file or pipe takes them."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 @cache
