@@ -19,7 +19,7 @@ from export_gate.pipeline import Order, Outcome, run
 from export_gate.plan import Selection
 
 ZOO = Path(__file__).parents[1] / "models" / "zoo" / "export-gate.yml"
-MODELS = ("derived", "keywords", "neck", "separate")
+MODELS = ("derived", "detector", "keywords", "neck", "separate")
 
 LARGE_CONFIG = """\
 version: 1
@@ -99,6 +99,17 @@ NAMES = {
     "derived": (
         {"tokens": ["batch", "seq"], "spaced": ["batch", "2*seq+1", 8]},
         {"mixed": ["batch", "2*seq+1", 8]},
+    ),
+    "detector": (
+        {"image": ["batch", 3, "side", "side"]},
+        {
+            "output.0.0": ["batch", 5, "4*(side//8)", "4*(side//8)"],
+            "output.0.1": ["batch", 5, "2*(side//8)", "2*(side//8)"],
+            "output.0.2": ["batch", 5, "(side//8)", "(side//8)"],
+            "output.1.0": ["batch", 4, "4*(side//8)", "4*(side//8)"],
+            "output.1.1": ["batch", 4, "2*(side//8)", "2*(side//8)"],
+            "output.1.2": ["batch", 4, "(side//8)", "(side//8)"],
+        },
     ),
     "keywords": (
         {"parts.left": ["batch", 4], "parts.right": ["batch", 3], "bias": ["batch", 2]},
