@@ -59,9 +59,9 @@ def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[Con
         return tuple(cases)
     found = tuple(case for case in cases if any(fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns))
     if not found:
-        names = ", ".join(case.name for case in cases[:NAMES_SHOWN])
+        names = ", ".join([case.name for case in cases[:NAMES_SHOWN]] + ["..."] * (len(cases) > NAMES_SHOWN))
         raise UserError(
-            f"no control input matches {', '.join(map(repr, patterns))}; there are {len(cases)}: {names}, ...",
+            f"no control input matches {', '.join(map(repr, patterns))}; there are {len(cases)}: {names}",
             "list them with `export-gate controls MODEL`",
         )
     return found

@@ -1,0 +1,150 @@
+"""Calls in forked copies: whatever ends a copy is an answer, and the rest go on."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from export_gate.worker import isolated
+from export_gate.worker.isolated import Isolated
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """An answer."""
+
+    text: str
+    pid: int = 0
+
+
+Action = Callable[[], object]
+
+
+def ask(*actions: Action) -> list[str]:
+    """What each action says, or how it ended."""
+    runner = Isolated(
+        kind=Said,
+        call=lambda action: Said(text=str(action()), pid=os.getpid()),
+        died=lambda _, ending: Said(text=f"died: {ending}"),
+    )
+    return [said.text for said in runner.each(actions)]
+
+
+def segfault() -> None:
+    """Read address 0."""
+    ctypes.string_at(0)
+
+
+def say(text: str) -> Action:
+    """A call that works."""
+    return lambda: text
+
+
+@pytest.mark.parametrize(
+    ("deadly", "ending"),
+    [
+        (segfault, "SIGSEGV"),
+        (os.abort, "SIGABRT"),
+        (lambda: os._exit(0), "exit 0"),
+        (lambda: os._exit(7), "exit 7"),
+        (lambda: sys.exit(3), "exit 1"),
+        (lambda: 1 / 0, "exit 1"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL"),
+    ],
+)
+def test_a_death_is_an_answer_and_the_rest_go_on(deadly: Action, ending: str):
+    """A crash, an abort, an exit or an exception at one input costs that input only."""
+    assert ask(say("first"), deadly, say("last")) == ["first", f"died: {ending}", "last"]
+
+
+def test_every_input_may_be_deadly():
+    """A death at the first, at the last and at each input is told for each."""
+    assert ask(os.abort, os.abort, say("third"), segfault) == [
+        "died: SIGABRT",
+        "died: SIGABRT",
+        "third",
+        "died: SIGSEGV",
+    ]
+
+
+def test_no_inputs_no_copies():
+    """Nothing is forked for nothing."""
+    assert ask() == []
+
+
+def test_one_copy_works_through_all_inputs():
+    """State that a call leaves is there at the next one, and none of it here."""
+    state: list[str] = []
+
+    def note(text: str) -> Action:
+        return lambda: (state.append(text), "".join(state))[1]
+
+    assert ask(note("a"), note("b"), note("c")) == ["a", "ab", "abc"]
+    assert state == []
+
+
+def test_calls_are_made_elsewhere():
+    """The calls run in another process than this one."""
+    runner = Isolated(kind=Said, call=lambda _: Said(text="", pid=os.getpid()), died=lambda *_: Said(text="died"))
+    (first, second) = runner.each((1, 2))
+    assert first.pid == second.pid != os.getpid()
+
+
+def scribble(text: bytes) -> Action:
+    """Writes to every descriptor that the copy has and this process has not."""
+    mine = {entry.name for entry in Path("/dev/fd").iterdir()}
+
+    def write() -> str:
+        for name in {entry.name for entry in Path("/dev/fd").iterdir()} - mine:
+            with contextlib.suppress(OSError):
+                os.write(int(name), text)
+        return "wrote"
+
+    return write
+
+
+def test_junk_on_the_copys_descriptors_is_dropped():
+    """A call that writes to every descriptor it finds moves no answer to another input."""
+    assert ask(say("first"), scribble(b"[0, {}] junk\n"), say("third")) == ["first", "wrote", "third"]
+
+
+def test_a_lost_answer_moves_no_other():
+    """Where a call damages its own answer's line, that input has none and the ones after it have theirs."""
+    assert ask(say("first"), scribble(b"no newline"), say("third")) == ["first", "died: exit 0", "third"]
+
+
+def test_long_answers_arrive_whole():
+    """More than a pipe holds comes through."""
+    assert [len(text) for text in ask(lambda: "x" * 300_000, lambda: "y" * 300_000)] == [300_000, 300_000]
+
+
+def test_no_zombie_is_left():
+    """Every copy is waited for."""
+    ask(os.abort, say("x"))
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+
+
+def test_without_fork_the_calls_are_made_here(monkeypatch: pytest.MonkeyPatch):
+    """Where forking is not safe (macOS) or missing (Windows) the calls are made in this process, and a death is one."""
+    monkeypatch.setattr(isolated, "CAN_FORK", False)
+    runner = Isolated(kind=Said, call=lambda _: Said(text="", pid=os.getpid()), died=lambda *_: Said(text="died"))
+    assert runner.each((1,))[0].pid == os.getpid()
+
+
+def test_a_copy_takes_little_time():
+    """Twenty inputs cost one fork, well below a second."""
+    started = time.perf_counter()
+    ask(*[say("x")] * 20)
+    assert time.perf_counter() - started < 5

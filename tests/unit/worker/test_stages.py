@@ -1,0 +1,86 @@
+"""Stages announce themselves, and turn what is raised in them into records."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from worker_samples import Doubled, Recorder, contract, job, tensor
+
+from export_gate.errors import UserError
+from export_gate.worker.channel import Channel
+from export_gate.worker.stages import StageFailed, open_desk
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Recorder:
+    """A desk whose events can be read."""
+    return Recorder(tmp_path)
+
+
+def test_a_stage_is_announced_before_it_begins(recorder: Recorder):
+    """A death inside a stage has a place: the stage was told before."""
+    with recorder.desk.stage("export"):
+        assert recorder.observation().reached == "export"
+
+
+def test_a_targets_stage_is_the_targets(recorder: Recorder):
+    """With a target the stage belongs to the target."""
+    with recorder.desk.stage("load", target="onnx@batch=1"):
+        pass
+    recorder.desk.channel.set("parameters", 0)
+    (target,) = recorder.observation().targets
+    assert (target.target, target.reached) == ("onnx", "load")
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit("no"), KeyboardInterrupt("no")])
+def test_whatever_is_raised_becomes_a_failure(recorder: Recorder, error: BaseException):
+    """Exceptions, exits and interrupts of a model end the stage with a record of it."""
+    with pytest.raises(StageFailed) as raised, recorder.desk.stage("convert", target="onnx", case="normal-1"):
+        raise error
+    failure = raised.value.failure
+    assert (failure.stage, failure.type, failure.message, failure.case) == (
+        "convert",
+        type(error).__name__,
+        "no",
+        "normal-1",
+    )
+    assert raised.value.__cause__ is error
+
+
+def test_the_failure_names_the_projects_own_line(recorder: Recorder):
+    """The innermost frame below the desk's folders is the source line."""
+    with pytest.raises(StageFailed) as raised, recorder.desk.stage("eager"):
+        Doubled()(None)
+    source = raised.value.failure.source
+    assert source is not None
+    assert (Path(source.path).name, source.text) == ("worker_samples.py", "return 2 * x")
+
+
+def test_the_users_mistake_stays_one(recorder: Recorder):
+    """A UserError passes through: it is no failure of the model."""
+    with pytest.raises(UserError, match="mistake"), recorder.desk.stage("model"):
+        raise UserError("mistake")
+
+
+def test_an_inner_stages_failure_stays_its_own(recorder: Recorder):
+    """A failure inside a stage inside another one keeps the inner stage."""
+    with (
+        pytest.raises(StageFailed) as raised,
+        recorder.desk.stage("export"),
+        recorder.desk.stage("convert", target="onnx"),
+    ):
+        raise ValueError("inner")
+    assert raised.value.failure.stage == "convert"
+
+
+def test_the_projects_folders_come_first_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """`pythonpath` stands before everything else on sys.path, once, and its folders are the project's code."""
+    monkeypatch.setattr(sys, "path", ["/elsewhere", str(tmp_path / "known")])
+    work = job(contract({"x": tensor(2)}), tmp_path)
+    folders = (str(tmp_path / "src"), str(tmp_path / "known"))
+    desk = open_desk(replace(work, pythonpath=folders), Channel(descriptor=-1))
+    assert sys.path == [folders[0], "/elsewhere", folders[1]]
+    assert desk.roots == (tmp_path, Path(folders[0]), Path(folders[1]))

@@ -1,0 +1,271 @@
+"""Control inputs to the exports that serve them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from worker_samples import Recorder, contract, job, tensor
+
+from export_gate.contract import Controls, Dim, ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target, Tolerance
+from export_gate.observation import ModelObservation
+from export_gate.worker.controls.build import build_control_set
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.engine import observe_model
+from export_gate.worker.metadata import contract_metadata
+from export_gate.worker.variants import Variant, variants
+
+MODEL = '''
+import torch
+from torch import nn
+
+class Pooled(nn.Module):
+    """A batch or a side of one is a size of its own."""
+
+    def forward(self, x):
+        if x.shape[0] == 1:
+            return x * 2
+        if x.shape[1] == 1:
+            return x * 3
+        return x - x.mean(0)
+
+class Stubborn(nn.Module):
+    """Does not export at a batch of one."""
+
+    def forward(self, x):
+        return x * float(x.sum()) if x.shape[0] == 1 else x
+
+class Weighted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor(float(Weighted.made)))
+        Weighted.made += 1
+
+    made = 0
+
+    def forward(self, x):
+        return x * self.weight
+'''
+
+
+def case(**sizes: int) -> ControlCase:
+    """A control input of those sizes."""
+    name = ",".join(f"{dim}={size}" for dim, size in sizes.items())
+    return ControlCase(name=name, family="normal", group="generated", sizes=sizes, make=dict)
+
+
+def grouped(promised: ModelContract, cases: Sequence[ControlCase]) -> list[tuple[dict[str, int], list[str]]]:
+    """Separate sizes with the names of their cases."""
+    return [(found.separate, [member.name for member in found.cases]) for found in variants(promised, cases)]
+
+
+def observe(promised: ModelContract, folder: Path, factory: str, skip: tuple[str, ...] = ()) -> ModelObservation:
+    """What the worker sees of a model of the file above."""
+    (folder / "model.py").write_text(MODEL)
+    recorder = Recorder(folder)
+    work = replace(job(replace(promised, factory=f"model.py:{factory}"), folder), skip=skip)
+    observe_model(work, recorder.desk.channel)
+    return recorder.observation()
+
+
+BATCH = Dim(name="batch", min=2, max=8, separate=(1,))
+SIDE = Dim(name="side", min=2, max=8, separate=(1, 16))
+
+
+def test_without_separate_sizes_there_is_one_export():
+    """All cases belong to the main export."""
+    plain = Dim(name="batch", min=1, max=8)
+    cases = [case(batch=1), case(batch=8)]
+    assert grouped(contract({}, plain), cases) == [({}, ["batch=1", "batch=8"])]
+
+
+def test_cases_at_a_separate_size_have_an_export_of_their_own():
+    """`separate: [1]` takes the cases at 1, in order, and the main export has the others."""
+    cases = [case(batch=4), case(batch=1), case(batch=2), case(batch=1)]
+    assert grouped(contract({}, BATCH), cases) == [
+        ({}, ["batch=4", "batch=2"]),
+        ({"batch": 1}, ["batch=1", "batch=1"]),
+    ]
+
+
+def test_each_separate_size_is_one_export():
+    """Two sizes of one dim are two exports."""
+    cases = [case(side=4), case(side=16), case(side=1)]
+    assert [separate for separate, _ in grouped(contract({}, SIDE), cases)] == [{}, {"side": 16}, {"side": 1}]
+
+
+def test_separate_sizes_of_two_dims_at_once():
+    """A case at separate sizes of two dims has an export that fixes both."""
+    cases = [case(batch=4, side=4), case(batch=1, side=4), case(batch=4, side=1), case(batch=1, side=1)]
+    assert grouped(contract({}, BATCH, SIDE), cases) == [
+        ({}, ["batch=4,side=4"]),
+        ({"batch": 1}, ["batch=1,side=4"]),
+        ({"side": 1}, ["batch=4,side=1"]),
+        ({"batch": 1, "side": 1}, ["batch=1,side=1"]),
+    ]
+
+
+def test_a_separate_size_inside_the_range_is_still_separate():
+    """Where 1 is in the range and separate, its cases go to the separate export only."""
+    cases = [case(batch=4), case(batch=1)]
+    inside = replace(BATCH, min=1)
+    assert grouped(contract({}, inside), cases) == [({}, ["batch=4"]), ({"batch": 1}, ["batch=1"])]
+
+
+def test_the_main_export_is_always_there():
+    """Also where every case that was asked for has a separate size."""
+    assert grouped(contract({}, BATCH), [case(batch=1)]) == [({}, []), ({"batch": 1}, ["batch=1"])]
+
+
+def test_the_control_set_has_cases_for_every_separate_size(tmp_path: Path):
+    """Each separate size gets an export, since each has control inputs."""
+    promised = contract({"x": tensor("batch", "side", range=(-1.0, 1.0))}, BATCH, SIDE)
+    found = grouped(promised, build_control_set(promised, tmp_path).cases)
+    assert [separate for separate, _ in found] == [{}, {"batch": 1}, {"side": 1}, {"side": 16}]
+
+
+def test_the_basis_belongs_to_the_export_of_its_sizes():
+    """Only the export that runs the basis points covers anything by them."""
+    basis = replace(case(batch=1), group="affine")
+    main, separate = variants(contract({}, BATCH), [case(batch=4), basis])
+    assert (main.has_basis, separate.has_basis) == (False, True)
+    assert not Variant(separate={}, cases=()).has_basis
+
+
+SMALL: dict[str, Any] = {"controls": Controls(random=1, limit=12, affine_basis="never")}
+
+
+def test_separate_exports_are_observed_beside_the_main_one(tmp_path: Path):
+    """Each export has its own targets and artifacts; probes are for the main one, whose sizes have an edge."""
+    promised = contract(
+        {"x": tensor("batch", "side", range=(-1.0, 1.0))},
+        BATCH,
+        replace(SIDE, separate=(1,)),
+        targets=(ExportedProgramTarget(), Pt2Target()),
+        **SMALL,
+    )
+    seen = observe(promised, tmp_path, "Pooled")
+    assert seen.failure is None
+    assert [(target.target, target.separate, target.failure) for target in seen.targets] == [
+        ("exported-program", {}, None),
+        ("pt2", {}, None),
+        ("exported-program", {"batch": 1}, None),
+        ("pt2", {"batch": 1}, None),
+        ("exported-program", {"side": 1}, None),
+        ("pt2", {"side": 1}, None),
+    ]
+    assert [bool(target.probes) for target in seen.targets] == [True, True, False, False, False, False]
+    assert [target.artifact.path for target in seen.targets if target.artifact] == [
+        "artifacts/m/model.pt2",
+        "artifacts/m/batch=1/model.pt2",
+        "artifacts/m/side=1/model.pt2",
+    ]
+    compared = [output for target in seen.targets for case in target.cases for output in case.outputs]
+    assert all(output.max_abs_diff == 0 for output in compared)
+    assert seen.controls is not None
+    assert len(compared) == 2 * len(seen.controls.inputs)
+
+
+def test_a_separate_export_that_fails_costs_its_own_targets(tmp_path: Path):
+    """The failure is told for each target of that export; the main export is verified."""
+    promised = contract(
+        {"x": tensor("batch", 3, range=(0.0, 1.0))}, BATCH, targets=(ExportedProgramTarget(), Pt2Target()), **SMALL
+    )
+    seen = observe(promised, tmp_path, "Stubborn")
+    assert seen.failure is None
+    ended = [(target.target, target.separate, target.failure and target.failure.stage) for target in seen.targets]
+    assert ended == [
+        ("exported-program", {}, None),
+        ("pt2", {}, None),
+        ("exported-program", {"batch": 1}, "export"),
+        ("pt2", {"batch": 1}, "export"),
+    ]
+
+
+def test_targets_of_an_earlier_process_are_not_observed_again(tmp_path: Path):
+    """After a death the next process skips what is done, and what was found about the dims stays complete."""
+    promised = contract(
+        {"x": tensor("batch", 3, range=(-1.0, 1.0))}, BATCH, targets=(ExportedProgramTarget(), Pt2Target()), **SMALL
+    )
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "part").mkdir()
+    whole = observe(promised, tmp_path / "whole", "Pooled")
+    done = ("exported-program", "pt2", "exported-program@batch=1")
+    part = observe(promised, tmp_path / "part", "Pooled", skip=done)
+    assert [(target.target, target.separate) for target in part.targets] == [("pt2", {"batch": 1})]
+    assert part.dims == whole.dims != ()
+
+
+def test_a_factory_that_draws_other_weights_is_told(tmp_path: Path):
+    """Eager and the export have an instance each; where those differ the observation says in what."""
+    seen = observe(contract({"x": tensor(3, range=(0.0, 1.0))}, **SMALL), tmp_path, "Weighted")
+    assert seen.hygiene.factory_differs == ("weight",)
+
+
+@pytest.mark.parametrize("steps", [1, 8])
+def test_metadata_is_the_contract(steps: int):
+    """An artifact carries dims, inputs, tolerances, the control set's digest and torch's version, each as text."""
+    promised = contract(
+        {"x": tensor("batch", "2*side+1", range=(0.0, float("inf")), nonfinite=("nan",))},
+        replace(BATCH, separate=()),
+        Dim(name="side", min=8, max=64, multiple_of=steps),
+        targets=(OnnxTarget(tolerance=Tolerance(atol=1e-4)),),
+        tolerance=Tolerance(rtol=1e-3, axis=1),
+    )
+    found = contract_metadata(promised, "abc")
+    assert list(found) == [
+        f"export_gate.{key}" for key in ("version", "model", "dims", "inputs", "tolerance", "controls_sha256", "torch")
+    ]
+    assert (found["export_gate.model"], found["export_gate.controls_sha256"]) == ("m", "abc")
+    assert found["export_gate.torch"] == torch.__version__
+    assert json.loads(found["export_gate.dims"]) == {
+        "batch": {"min": 2, "max": 8, "multiple-of": 1},
+        "side": {"min": 8, "max": 64, "multiple-of": steps},
+    }
+    assert json.loads(found["export_gate.inputs"]) == {
+        "x": {
+            "dtype": "float32",
+            "shape": ["batch", "2*side+1"],
+            "range": [0.0, "inf"],
+            "values": [],
+            "nonfinite": ["nan"],
+        }
+    }
+    assert json.loads(found["export_gate.tolerance"]) == {
+        "onnx": {"atol": 1e-4, "rtol": None, "axis": None},
+        "model": {"atol": None, "rtol": 1e-3, "axis": 1},
+    }
+
+
+def test_eager_and_export_have_an_instance_each(tmp_path: Path):
+    """The factory is called once for eager and once for each export."""
+
+    class Made(nn.Module):
+        count = 0
+
+        def __init__(self) -> None:
+            super().__init__()
+            Made.count += 1
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x + 1
+
+    import sys
+    import types
+
+    module = types.ModuleType("made_in_test")
+    module.__dict__["make"] = Made
+    sys.modules["made_in_test"] = module
+    try:
+        promised = contract({"x": tensor("batch", 3, range=(0.0, 1.0))}, BATCH, **SMALL)
+        recorder = Recorder(tmp_path)
+        observe_model(job(replace(promised, factory="made_in_test:make"), tmp_path), recorder.desk.channel)
+    finally:
+        del sys.modules["made_in_test"]
+    assert Made.count == 3

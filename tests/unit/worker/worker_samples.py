@@ -1,0 +1,95 @@
+"""Contracts, fresh models and a desk whose events can be read, for the tests of the worker's stages."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from export_gate.contract import ExportedProgramTarget, Job, ModelContract, Size, TensorSpec
+from export_gate.observation import HygieneObservation, ModelObservation
+from export_gate.observe import Assembly
+from export_gate.protocol import parse_event
+from export_gate.worker.channel import Channel
+from export_gate.worker.model import Factory, forward_parameters
+from export_gate.worker.stages import Desk
+from export_gate.worker.subject import Subject
+
+
+def size(text: str | int) -> Size:
+    """`batch`, `2*seq+1` or a number."""
+    found = re.fullmatch(r"(?:(\d+)\*)?([A-Za-z_]+)([+-]\d+)?", str(text))
+    if found is None:
+        return Size(offset=int(text))
+    return Size(dim=found[2], factor=int(found[1] or 1), offset=int(found[3] or 0))
+
+
+def tensor(*shape: str | int, dtype: str = "float32", **fields: Any) -> TensorSpec:
+    """A tensor input of that shape."""
+    return TensorSpec(dtype=dtype, shape=tuple(size(axis) for axis in shape), **fields)
+
+
+def contract(inputs: Mapping[str, Any], *dims: Any, **fields: Any) -> ModelContract:
+    """A model named m, for the exported program alone."""
+    fields = {"targets": (ExportedProgramTarget(),), **fields}
+    return ModelContract(name="m", factory="m:make", dims=dims, inputs=dict(inputs), **fields)
+
+
+def subject(module: nn.Module, promised: ModelContract) -> Subject:
+    """The module as a fresh instance of the contract's model."""
+    factory = Factory(make=lambda: module, reference=promised.factory, kwargs={}, base=Path())
+    return Subject(
+        contract=promised,
+        factory=factory,
+        module=module,
+        parameters=forward_parameters(module),
+        hygiene=HygieneObservation(),
+    )
+
+
+def job(promised: ModelContract, folder: Path, *cases: str) -> Job:
+    """A job on the contract in that folder."""
+    artifacts = str(folder / "report" / "artifacts" / promised.name)
+    return Job(contract=promised, base=str(folder), pythonpath=(), artifacts=artifacts, cases=cases)
+
+
+class Recorder:
+    """A desk whose events go to a file, and what they say."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "events"
+        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self.desk = Desk(channel=Channel(descriptor=descriptor, model="m"), roots=(Path(__file__).parent,))
+
+    def observation(self) -> ModelObservation:
+        """The model as observed so far."""
+        assembly = Assembly()
+        for line in self.path.read_bytes().splitlines():
+            assembly.apply(parse_event(line))
+        (found,) = assembly.observation().models
+        return found
+
+
+class Doubled(nn.Module):
+    """Twice the input."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Any float to the same shape."""
+        return 2 * x
+
+
+class Through(nn.Module):
+    """A layer whose input is called x."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """What the layer makes of it."""
+        return self.layer(x)
