@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leftovers import MARKER, processes_with
 
 FAULTS = Path(__file__).parents[1] / "models" / "faults"
 GATE = Path(sys.executable).with_name("export-gate")
 EVERY_TARGET = "{onnx: {}, pt2: {}, exported-program: {}}"
 ONE_TARGET = "{exported-program: {}}"
-MARKER = "TORCH_TEST_MARKER"
-"""An environment variable that project code may see: whatever the run leaves behind carries it."""
 
 MODELS = {
     "first": ("healthy.py:make", EVERY_TARGET, "2m"),
@@ -78,18 +77,6 @@ def config_text() -> str:
     ]
     defaults = "defaults: {controls: {limit: 5, affine-basis: never}}"
     return "\n".join(["version: 1", defaults, "models:", *models])
-
-
-def processes_with(marker: str) -> list[str]:
-    """Command lines of the processes that have the marker in their environment."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if marker.encode() in (folder / "environ").read_bytes():
-                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return found
 
 
 @pytest.fixture(scope="module")
