@@ -43,7 +43,7 @@ def find_interpreter(
     )
     for source, text, base in named:
         if text:
-            return Interpreter(path=_named(text, base, source), reason=source)
+            return Interpreter(path=_named(text, base, source, environment), reason=source)
     found = (
         (_in_environment(folder / ".venv"), ".venv beside the config"),
         (_own_environment(environment), "VIRTUAL_ENV"),
@@ -58,10 +58,10 @@ def find_interpreter(
     )
 
 
-def _named(text: str, base: Path, source: str) -> Path:
+def _named(text: str, base: Path, source: str, environment: Mapping[str, str]) -> Path:
     """A path, or a command on PATH where it has no separator."""
     is_command = os.sep not in text and "/" not in text
-    found = shutil.which(text) if is_command else None
+    found = shutil.which(text, path=environment.get("PATH", "")) if is_command else None
     path = Path(found) if found else base / Path(text).expanduser()
     if not path.is_file():
         raise UserError(f"{source}: there is no interpreter {text!r} (looked for {path})")
