@@ -111,8 +111,8 @@ MISTAKES = {
         "factory: opens.py:make",
         X,
         (
-            "factory 'opens.py:make': importing opens.py raised FileNotFoundError: [Errno 2] No such file or directory: "
-            "'weights.bin' (at opens.py:1: open('weights.bin'))"
+            "factory 'opens.py:make': importing opens.py raised FileNotFoundError: [Errno 2] No such file or "
+            "directory: 'weights.bin' (at opens.py:1: open('weights.bin'))"
         ),
         "import it with the project's interpreter, {python}, in {base}",
     ),
@@ -159,8 +159,8 @@ MISTAKES = {
         "factory: models:one, kwargs: {depth: 3}",
         X,
         (
-            "factory 'models:one' cannot be called with kwargs {{'depth': 3}}: got an unexpected keyword argument 'depth'; "
-            "its parameters are (width=2)"
+            "factory 'models:one' cannot be called with kwargs {{'depth': 3}}: got an unexpected keyword argument "
+            "'depth'; its parameters are (width=2)"
         ),
         "write `models.kwargs.kwargs` as the factory takes them",
     ),

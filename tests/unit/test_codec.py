@@ -1,0 +1,116 @@
+"""Records survive the way over the wall and back, and what is no record is refused with its place."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export_gate import contract, observation
+from export_gate.codec import decode, encode
+from export_gate.contract import ConstantSpec, DictSpec, Job, ModelContract, Request, SequenceSpec, TensorSpec
+from export_gate.observation import Comparison, NonfiniteCount, RunObservation
+from export_gate.protocol import Event
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
+)
+leaves = st.builds(ConstantSpec, value=scalars) | st.from_type(TensorSpec)
+specs = st.recursive(
+    leaves,
+    lambda inner: (
+        st.builds(SequenceSpec, items=st.lists(inner, max_size=2).map(tuple))
+        | st.builds(DictSpec, items=st.dictionaries(st.text(), inner, max_size=2))
+    ),
+    max_leaves=4,
+)
+contracts = st.builds(
+    ModelContract,
+    kwargs=st.dictionaries(st.text(), values, max_size=2),
+    inputs=st.dictionaries(st.text(), specs, max_size=3),
+)
+jobs = st.builds(Job, contract=contracts)
+records: dict[type, st.SearchStrategy[Any]] = {
+    ModelContract: contracts,
+    Job: jobs,
+    Request: st.builds(Request, jobs=st.lists(jobs, max_size=2).map(tuple)),
+    Event: st.builds(Event, value=values),
+    **{
+        kind: st.from_type(kind)
+        for module in (contract, observation)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and hasattr(kind, "__dataclass_fields__") and kind.__module__ == module.__name__
+        if kind not in (ModelContract, Job, Request, ConstantSpec, SequenceSpec, DictSpec)
+    },
+}
+
+
+@pytest.mark.parametrize("kind", records, ids=lambda kind: kind.__name__)
+def test_every_record_survives_json(kind: type):
+    """Every record that crosses the wall comes back as it was, non-finite floats included, through strict JSON."""
+
+    @settings(max_examples=25, deadline=None, database=None, derandomize=True)
+    @given(records[kind])
+    def survives(record: Any) -> None:
+        text = json.dumps(encode(record), allow_nan=False)
+        assert repr(decode(kind, json.loads(text))) == repr(record)
+
+    survives()
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_nonfinite_floats_are_words(number: float):
+    """JSON has no such numbers: they are the strings nan, inf and -inf."""
+    record = Comparison(
+        output="y", expected_dtype="f", actual_dtype="f", expected_shape=(), actual_shape=(), max_abs_diff=number
+    )
+    encoded = encode(record)
+    assert encoded["max_abs_diff"] == str(number)
+    assert repr(decode(Comparison, encoded).max_abs_diff) == repr(number)
+
+
+def test_undecodable_text_is_written_out():
+    """A file name that is no UTF-8 reaches every file and pipe, its odd bytes spelled."""
+    assert encode({"k\udcff": ["\udcfe!", "ü"]}) == {"k\\udcff": ["\\udcfe!", "ü"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (NonfiniteCount, 3, "NonfiniteCount: expected an object, got 3"),
+        (NonfiniteCount, {"nan": "1"}, "NonfiniteCount.nan: expected int, got '1'"),
+        (NonfiniteCount, {"nan": True}, "NonfiniteCount.nan: expected int, got True"),
+        (NonfiniteCount, {"none": 1}, "NonfiniteCount: expected only ['nan', 'neginf', 'posinf'], got ['none']"),
+        (contract.Output, {"name": 1}, "Output.name: expected str, got 1"),
+        (contract.Tolerance, {"atol": "loose"}, ("Tolerance.atol: expected a number, got 'loose'; "
+                                                "Tolerance.atol: expected null, got 'loose'")),
+        (contract.Controls, {"affine_basis": "no"}, ("Controls.affine_basis: expected one of ('auto', 'always', "
+                                                    "'never'), got 'no'")),
+        (observation.AxisNorms, {"index": 0}, ("AxisNorms: AxisNorms.__init__() missing 2 required keyword-only "
+                                              "arguments: 'max_abs_diff' and 'expected_max_abs'")),
+        (RunObservation, {"models": [{"model": "m", "dims": [{"declared": [1]}]}]},
+         "RunObservation.models[0].dims[0].declared: expected 2 items, got [1]"),
+        (RunObservation, {"models": {"model": "m"}}, "RunObservation.models: expected a list, got {'model': 'm'}"),
+    ],
+)  # fmt: skip
+def test_refusal_names_the_place(kind: type, value: Any, message: str):
+    """Where, expected against actual."""
+    with pytest.raises(ValueError) as raised:
+        decode(kind, value)
+    assert str(raised.value) == message
+
+
+@settings(max_examples=200, deadline=None, database=None, derandomize=True)
+@given(values)
+def test_anything_else_is_a_value_error(value: Any):
+    """Whatever JSON a stranger sends is an observation or a ValueError, never another exception."""
+    try:
+        decode(RunObservation, value)
+    except ValueError:
+        return
+    assert isinstance(value, dict)

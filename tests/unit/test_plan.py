@@ -1,0 +1,74 @@
+"""Which models and targets a run takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from export_gate.config import Config
+from export_gate.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
+from export_gate.errors import UserError
+from export_gate.plan import Selection, make_plan
+
+
+def model(name: str, *targets: object) -> ModelContract:
+    """A contract without inputs."""
+    return ModelContract(name=name, factory="m:f", inputs={}, targets=targets)  # type: ignore[arg-type] # three kinds of targets
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    """Two models with different targets."""
+    models = (
+        model("head", ExportedProgramTarget(), OnnxTarget(opset=18)),
+        model("body", Pt2Target()),
+    )
+    return Config(path=tmp_path / "export-gate.yml", sha256="0", python=None, pythonpath=("/src",), models=models)
+
+
+def planned(config: Config, **selection: tuple[str, ...]) -> dict[str, list[str]]:
+    """Model -> targets."""
+    jobs = make_plan(config, Selection(**selection), Path("out"))
+    return {job.contract.name: [target.name for target in job.contract.targets] for job in jobs}
+
+
+def test_everything_is_planned_by_default(config: Config):
+    """All models with all targets, in the config's order."""
+    assert planned(config) == {"head": ["exported-program", "onnx"], "body": ["pt2"]}
+
+
+def test_selection_cuts_models_and_targets(config: Config):
+    """A model without the selected target drops out; options of a kept target stay."""
+    assert planned(config, models=("head",)) == {"head": ["exported-program", "onnx"]}
+    assert planned(config, targets=("onnx",)) == {"head": ["onnx"]}
+    (job,) = make_plan(config, Selection(targets=("onnx",)), Path("out"))
+    assert job.contract.targets == (OnnxTarget(opset=18),)
+
+
+def test_skipped_targets_need_not_be_planned(config: Config):
+    """Skipping is for scripts that do not know the config: it never fails."""
+    assert planned(config, skipped=("pt2", "aoti")) == {"head": ["exported-program", "onnx"]}
+
+
+def test_job_says_where_everything_is(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Absolute folders, for a worker that is started elsewhere; the cases as asked for."""
+    monkeypatch.chdir(tmp_path)
+    job = make_plan(config, Selection(models=("body",), cases=("normal-*",)), Path("out"))[0]
+    assert (job.base, job.pythonpath, job.cases) == (str(tmp_path), ("/src",), ("normal-*",))
+    assert job.artifacts == str(tmp_path / "out" / "artifacts" / "body")
+
+
+@pytest.mark.parametrize(
+    ("selection", "message"),
+    [
+        ({"models": ("haed",)}, "there is no model 'haed'; did you mean 'head'?"),
+        ({"models": ("xyz",)}, "there is no model 'xyz'; it has body, head"),
+        ({"models": ("body",), "targets": ("onnx",)}, "no selected model has the target 'onnx'; it has pt2"),
+    ],
+)
+def test_unknown_names(config: Config, selection: dict[str, tuple[str, ...]], message: str):
+    """The nearest name, or all of them."""
+    with pytest.raises(UserError) as raised:
+        planned(config, **selection)
+    assert str(raised.value) == f"{config.path}: {message}"
