@@ -245,9 +245,18 @@ class Mixed(nn.Module):
         return (parts[0] + parts[1] - named["a"]) * scale
 
 
+class Bent(nn.Module):
+    """Nearly the identity, as a deep network of ReLUs in one regime is nearly affine."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """One percent steeper above zero."""
+        return x + 0.01 * torch.relu(x)
+
+
 @pytest.mark.parametrize(
     ("module", "is_affine"),
     [
+        (Bent(), False),
         (nn.Linear(3, 2), True),
         (nn.Linear(3, 2, dtype=torch.float64), True),
         (nn.Linear(3, 2, dtype=torch.bfloat16), True),
