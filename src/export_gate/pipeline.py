@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from export_gate import __version__
+from export_gate.checkout import find_checkout, head_revision
 from export_gate.config import Config, load_config
 from export_gate.contract import PROTOCOL, Job, ModelContract, Request, Tolerance
 from export_gate.errors import GateError, UserError
@@ -28,10 +28,12 @@ from export_gate.observe import Listener, observe
 from export_gate.plan import Selection, make_plan, select
 from export_gate.report.artifacts import write_manifests
 from export_gate.report.build import build_report
+from export_gate.report.merge import merge
 from export_gate.report.record import Report
 from export_gate.report.render import render
 from export_gate.report.results import Results, read_results, write_results
-from export_gate.rules.judge import Judgement, judge
+from export_gate.rules.judge import Judgement, Verdict, judge
+from export_gate.shards import Shard, jobs_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,8 @@ class Order:
     folder: Path = Path(".export-gate")
     """Receives results.json, report.md and artifacts."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    shard: Shard | None = None
+    """The part of the selection that this machine checks; None is all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +74,8 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
     """
     started, clock = datetime.now(timezone.utc), time.monotonic()
     config = load_config(order.config)
-    jobs = make_plan(config, order.selection, order.folder)
+    planned = make_plan(config, order.selection, order.folder)
+    jobs = planned if order.shard is None else jobs_of(order.shard, planned)
     python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
     prepare_folder(order.folder, jobs)
     observed = observe(_request(order, jobs), python.path, order.environment, announce(python, jobs))
@@ -87,6 +92,8 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
         findings=judgement.findings,
         verdict=judgement.verdict,
         head=head_revision(config.path.resolve().parent),
+        checkout=find_checkout(config, [contract.name for contract in contracts]),
+        planned=() if order.shard is None else tuple(job.contract for job in planned),
     )
     outcome = Outcome(results=results, judgement=judgement, report=build_report(results))
     publish(outcome, order.folder)
@@ -100,10 +107,39 @@ def rejudge(path: Path, change: Callable[[ModelContract], ModelContract]) -> Out
         UserError: the file holds no results.
     """
     recorded = read_results(path)
-    contracts = tuple(change(contract) for contract in recorded.contracts)
-    judgement = judge(contracts, recorded.run)
-    results = replace(recorded, contracts=contracts, findings=judgement.findings, verdict=judgement.verdict)
-    return Outcome(results=results, judgement=judgement, report=build_report(results))
+    return judged(replace(recorded, contracts=tuple(change(contract) for contract in recorded.contracts)))
+
+
+def join(paths: Sequence[Path]) -> Outcome:
+    """Judge the results of several machines as one run.
+
+    Raises:
+        UserError: a file holds no results, or they are not of one run.
+    """
+    return judged(merge([(path, read_results(path)) for path in paths]))
+
+
+def judged(results: Results) -> Outcome:
+    """What the rules say of these contracts and observations, whatever findings came with them."""
+    judgement = judge(results.contracts, results.run)
+    return _outcome(results, judgement)
+
+
+def fail_on_warnings(outcome: Outcome) -> Outcome:
+    """The same with every warning a violation, so that the verdict and what is shown agree."""
+    findings = tuple(
+        replace(finding, severity="violation") if finding.severity == "warning" else finding
+        for finding in outcome.judgement.findings
+    )
+    has_violation = any(finding.severity == "violation" for finding in findings)
+    is_verified = outcome.judgement.verdict == "verified"
+    verdict: Verdict = "violations" if is_verified and has_violation else outcome.judgement.verdict
+    return _outcome(outcome.results, replace(outcome.judgement, findings=findings, verdict=verdict))
+
+
+def _outcome(results: Results, judgement: Judgement) -> Outcome:
+    decided = replace(results, findings=judgement.findings, verdict=judgement.verdict)
+    return Outcome(results=decided, judgement=judgement, report=build_report(decided))
 
 
 def with_tolerance(atol: float | None, rtol: float | None, targets: tuple[str, ...]) -> Callable[[ModelContract], Any]:
@@ -201,17 +237,6 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
             (folder / "logs" / f"{job.contract.name}.log").unlink(missing_ok=True)
     except OSError as error:
         raise GateError(f"{folder}: cannot write the report folder: {error.strerror or error}") from error
-
-
-def head_revision(folder: Path) -> str | None:
-    """The commit that is checked out, or None outside of git."""
-    try:
-        answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None if answer.returncode == 0 else None
 
 
 def default_parallel() -> int:

@@ -6,10 +6,11 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+from export_gate.checkout import Checkout
 from export_gate.codec import decode, encode
 from export_gate.contract import ModelContract
 from export_gate.errors import GateError, UserError
@@ -41,6 +42,9 @@ class Results:
     verdict: Verdict
     head: str | None = None
     """Revision that was checked; None outside of git."""
+    checkout: Checkout = field(default_factory=Checkout)
+    planned: tuple[ModelContract, ...] = ()
+    """Where this is one shard of a run: the contracts of all shards, in order."""
 
 
 def write_results(results: Results, path: Path) -> None:

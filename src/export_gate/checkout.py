@@ -1,0 +1,64 @@
+"""Where the files of a run are in their repository, so that what is said of a line can be shown beside it."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from export_gate.config import Config
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkout:
+    """The repository as it was on the machine of the run."""
+
+    root: str = ""
+    """Its folder there, with `/`; empty outside of git."""
+    config: str = ""
+    """The config, relative to the root."""
+    lines: dict[str, int] = field(default_factory=dict)
+    """Model -> the line of the config that declares it."""
+
+    def relative(self, path: str) -> str | None:
+        """`path` of that machine from the repository's root; None where it lies outside."""
+        plain = path.replace("\\", "/")
+        if self.root and plain.startswith(f"{self.root}/"):
+            plain = plain.removeprefix(f"{self.root}/")
+        is_absolute = plain.startswith("/") or plain[1:2] == ":"
+        return None if is_absolute or not plain or ".." in plain.split("/") else plain
+
+
+def find_checkout(config: Config, models: Iterable[str]) -> Checkout:
+    """The repository that the config lies in, with the lines of these models."""
+    path = config.path.resolve()
+    root = _top_level(path.parent)
+    if root is None or root not in path.parents:
+        return Checkout()
+    places = {name: config.positions.get(f"models.{name}") for name in models}
+    return Checkout(
+        root=root.as_posix(),
+        config=path.relative_to(root).as_posix(),
+        lines={name: place.line for name, place in places.items() if place is not None},
+    )
+
+
+def head_revision(folder: Path) -> str | None:
+    """The commit that is checked out, or None outside of git."""
+    return _git(folder, "rev-parse", "HEAD")
+
+
+def _top_level(folder: Path) -> Path | None:
+    top = _git(folder, "rev-parse", "--show-toplevel")
+    return Path(top).resolve() if top else None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        answer = subprocess.run(
+            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None if answer.returncode == 0 else None
