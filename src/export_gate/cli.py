@@ -41,6 +41,13 @@ folder_option = click.option(
     type=click.Path(path_type=Path, file_okay=False),
     help="Receives results.json, report.md and artifacts; default .export-gate beside the config.",
 )
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["violation", "warning"]),
+    default="violation",
+    show_default=True,
+    help="The least severity that fails the check.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXPORT_GATE"})
@@ -66,6 +73,8 @@ def cli() -> None:
     help="Not this target, if it is planned at all; may be repeated.",
 )
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only these control inputs; may be repeated.")
+@click.option("--shard", metavar="N/TOTAL", help="Only this part of the models, e.g. 1/4; see `plan`.")
+@fail_on_option
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), help="Models at a time; default one per core.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, only the report.")
 def run(
@@ -76,6 +85,8 @@ def run(
     targets: tuple[str, ...],
     skipped: tuple[str, ...],
     cases: tuple[str, ...],
+    shard: str | None,
+    fail_on: str,
     jobs: int | None,
     quiet: bool,
 ) -> None:
@@ -83,6 +94,7 @@ def run(
     from export_gate import pipeline
     from export_gate.plan import Selection
     from export_gate.pushing import differences
+    from export_gate.shards import parse_shard
 
     path = find_config(config)
     order = pipeline.Order(
@@ -92,9 +104,12 @@ def run(
         parallel=jobs or pipeline.default_parallel(),
         folder=folder or path.parent / ".export-gate",
         environment=dict(os.environ),
+        shard=parse_shard(shard) if shard else None,
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)
+    if fail_on == "warning":
+        outcome = pipeline.fail_on_warnings(outcome)
     show(outcome)
     for line in differences(order.environment, path.resolve().parent):
         click.echo(f"note: {line}", err=True)
@@ -175,6 +190,73 @@ def judge_(
         write_results(outcome.results, output)
     show(outcome)
     sys.exit(outcome.judgement.exit_code)
+
+
+@cli.command()
+@click.argument("models", nargs=-1)
+@config_option
+@click.option("--target", "targets", multiple=True, help="Only this target; may be repeated.")
+@click.option("--shards", type=click.IntRange(1, 256), required=True, help="Machines to spread the models over.")
+def plan(models: tuple[str, ...], config: Path | None, targets: tuple[str, ...], shards: int) -> None:
+    """Print the matrix of a GitHub workflow that spreads MODELS (default: all) over machines, as one line of JSON."""
+    from export_gate.config import load_config
+    from export_gate.plan import Selection, select
+    from export_gate.shards import matrix
+
+    contracts = select(load_config(find_config(config)), Selection(models=models, targets=targets))
+    click.echo(matrix(contracts, shards))
+
+
+@cli.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", required=True, type=click.Path(path_type=Path, dir_okay=False), help="Write the results here."
+)
+def merge(results: tuple[Path, ...], output: Path) -> None:
+    """Join the RESULTS of a run's shards, judge them as one and report; exits by the verdict."""
+    from export_gate import pipeline
+    from export_gate.report.results import write_results
+
+    outcome = pipeline.join(results)
+    write_results(outcome.results, output)
+    show(outcome)
+    sys.exit(outcome.judgement.exit_code)
+
+
+@cli.command()
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option(
+    "--comment",
+    "mode",
+    type=click.Choice(["always", "changes", "on-failure", "never"]),
+    default="always",
+    show_default=True,
+    help="When the pull request gets a comment.",
+)
+@click.option("--comment-id", default="", help="Tells apart the comments of several jobs; default export-gate.")
+@click.option("--template", type=click.Path(path_type=Path), help="A Jinja template of your own for the comment.")
+@fail_on_option
+@click.option("--artifact-url", default="", help="Where the uploaded report and files are, for a link.")
+@click.option("--allow-pull-request-target", is_flag=True, help="Work under pull_request_target too.")
+@click.option(
+    "--stage",
+    type=click.Choice(["one", "two"]),
+    default="one",
+    show_default=True,
+    help="Two: report the results of a fork's run under workflow_run.",
+)
+def publish(results: Path, stage: str, allow_pull_request_target: bool, **options: Any) -> None:
+    """Publish RESULTS on GitHub: comment, job summary, annotations, outputs; exits by the verdict.
+
+    Reads the GITHUB_ variables of the runner, and the token from GITHUB_TOKEN. Never runs the project's code.
+    """
+    from export_gate.github.command import run_publish
+    from export_gate.github.publish import Publication
+
+    options["comment_id"] = options["comment_id"] or "export-gate"
+    order = Publication(results=results, **options)
+    code = run_publish(order, os.environ, click.echo, stage=stage, allow_pull_request_target=allow_pull_request_target)
+    sys.exit(code)
 
 
 @cli.command()

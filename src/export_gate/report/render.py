@@ -57,7 +57,14 @@ ALLOWANCES: dict[Format, Allowance] = {
 }
 
 
-def render(report: Report, format: Format, *, color: bool = False, budget: int | None = None) -> str:  # noqa: A002
+def render(
+    report: Report,
+    format: Format,  # noqa: A002
+    *,
+    color: bool = False,
+    budget: int | None = None,
+    source: str | None = None,
+) -> str:
     """The report as text.
 
     Args:
@@ -65,12 +72,14 @@ def render(report: Report, format: Format, *, color: bool = False, budget: int |
         format: `markdown` is the report file, `summary` the same within GitHub's limit of a job summary.
         color: ANSI styles, in the terminal format only.
         budget: characters (comment) or bytes (summary) to stay within; None is the format's own limit.
+        source: a template's text to use instead of ours, with the same names and filters; it may raise what it likes.
 
     Raises:
         ValueError: the budget is too small for the verdict.
     """
     allowance = ALLOWANCES[format] if budget is None else replace(ALLOWANCES[format], limit=budget)
-    template = environment(color=color and format == "terminal").get_template(TEMPLATES[format])
+    jinja = environment(color=color and format == "terminal")
+    template = jinja.get_template(TEMPLATES[format]) if source is None else jinja.from_string(source)
 
     def draw(shown: Shown) -> str:
         # Last, since wrapping may put at a line's start what stood inside one.

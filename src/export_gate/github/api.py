@@ -1,0 +1,264 @@
+"""GitHub's REST API: one host that gets the token, bounded answers, patience with limits and outages.
+
+Reading is tried again by itself. Writing is tried once: whether it came through is for the caller to read.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import json
+import re
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+from export_gate import __version__
+from export_gate.report.escape import one_line
+
+API_VERSION = "2022-11-28"
+CONNECT_S, READ_S, WHOLE_S = 10.0, 30.0, 60.0
+"""Bounds on connecting, on the gap between two pieces of an answer, and on one answer as a whole."""
+LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
+"""100 comments of 65,536 characters each come to less."""
+PATIENCE_S = 180.0
+"""How long one process waits for GitHub in all, timeouts not counted."""
+TRIES = 4
+LIMIT_S = 60.0
+"""GitHub's advice for a secondary limit that does not say how long it lasts."""
+MOST_PAGES = 100
+MOST_REDIRECTS = 3
+_NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
+
+
+class ApiError(Exception):
+    """GitHub did not do what was asked."""
+
+    def __init__(self, status: int, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        """0 where there was no answer."""
+        self.message = message
+        """GitHub's own words on one line, or the network's."""
+        self.retry_after_s = retry_after_s
+        """When to try again; None where that is of no use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A response that was read to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    value: Any
+    """The JSON value; None for an empty body or one that is no JSON."""
+
+
+class Api:
+    """A session with one API host."""
+
+    def __init__(self, base: str, token: str, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._base = base.rstrip("/")
+        self._token = token
+        self._sleep = sleep
+        self._patience_s = PATIENCE_S
+        self._pool = _pool(self._base)
+
+    @property
+    def host(self) -> str:
+        """For messages."""
+        return urlsplit(self._base).netloc
+
+    def get(self, path: str) -> Any:
+        """The JSON value at `path`.
+
+        Raises:
+            ApiError: it cannot be read.
+        """
+        return self._read(f"{self._base}{path}").value
+
+    def pages(self, path: str) -> Iterator[Any]:
+        """The items of a list, over all its pages.
+
+        Raises:
+            ApiError: a page cannot be read or is no list.
+        """
+        url: str | None = f"{self._base}{path}"
+        for _ in range(MOST_PAGES):
+            if url is None:
+                return
+            answer = self._read(url)
+            if not isinstance(answer.value, list):
+                raise ApiError(answer.status, f"expected a list from {path}, got something else")
+            yield from answer.value
+            following = _NEXT.search(answer.headers.get("link", ""))
+            url = self._own(following[1], url) if following else None
+
+    def write(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Send once, and give back the JSON value.
+
+        Raises:
+            ApiError: the answer was no success; the write may have come through all the same where the status is 0
+                or 500 and above.
+        """
+        return self._send(method, f"{self._base}{path}", body).value
+
+    def pause(self, error: ApiError, attempt: int) -> bool:
+        """Wait as `error` asks; whether another try is worth it."""
+        wait_s = error.retry_after_s
+        if wait_s is None or attempt + 1 >= TRIES or wait_s > self._patience_s:
+            return False
+        self._patience_s -= wait_s
+        self._sleep(wait_s)
+        return True
+
+    def _read(self, url: str) -> Answer:
+        attempt = 0
+        while True:
+            try:
+                return self._send("GET", url, None, attempt)
+            except ApiError as error:
+                if not self.pause(error, attempt):
+                    raise
+                attempt += 1
+
+    def _send(self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int = 0) -> Answer:
+        for _ in range(MOST_REDIRECTS + 1):
+            answer = self._exchange(method, url, body, attempt)
+            if answer.status not in (301, 302, 307, 308) or (method != "GET" and answer.status < 307):  # noqa: PLR2004
+                break
+            url = self._own(answer.headers.get("location", ""), url)
+        if 200 <= answer.status < 300:  # noqa: PLR2004
+            return answer
+        message = self._safe(_message(answer))
+        raise ApiError(answer.status, message, retry_after_s=_retry_after(answer, message, attempt))
+
+    def _exchange(self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int) -> Answer:
+        try:
+            response = self._pool.request(
+                method,
+                url,
+                body=None if body is None else json.dumps(body).encode(),
+                headers=self._headers(has_body=body is not None),
+                timeout=urllib3.Timeout(connect=CONNECT_S, read=READ_S),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+            )
+            try:
+                raw = _bounded(response)
+            finally:
+                response.release_conn()
+        except (HTTPError, OSError) as error:
+            raise ApiError(0, self._safe(str(error)), retry_after_s=2.0**attempt) from error
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return Answer(status=response.status, headers=headers, value=_json(raw))
+
+    def _headers(self, *, has_body: bool) -> dict[str, str]:
+        return {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {self._token}",
+            "User-Agent": f"export-gate/{__version__}",
+            "X-GitHub-Api-Version": API_VERSION,
+        } | ({"Content-Type": "application/json"} if has_body else {})
+
+    def _own(self, url: str, seen_from: str) -> str:
+        """`url`, which an answer names, if the token may go there."""
+        try:
+            target = urljoin(seen_from, url)
+            is_own = bool(url) and _origin(target) == _origin(self._base)
+        except ValueError:
+            is_own = False
+        if not is_own:
+            raise ApiError(0, self._safe(f"{self.host} points elsewhere, to {url or 'nowhere'}"))
+        return target
+
+    def _safe(self, message: str) -> str:
+        """`message` on one line, short, and without the token, whoever wrote it."""
+        text = one_line(message)
+        return (text.replace(self._token, "***") if self._token else text)[:300]
+
+
+def _pool(base: str) -> urllib3.PoolManager:
+    """A pool, through the proxy that the environment names for this host."""
+    parts = urlsplit(base)
+    proxy = urllib.request.getproxies().get(parts.scheme)
+    if proxy and not urllib.request.proxy_bypass(parts.hostname or ""):
+        return urllib3.ProxyManager(proxy if "://" in proxy else f"http://{proxy}")
+    return urllib3.PoolManager()
+
+
+def _origin(url: str) -> tuple[str, str, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, (parts.hostname or "").lower(), parts.port
+
+
+def _bounded(response: urllib3.BaseHTTPResponse) -> bytes:
+    """The whole body.
+
+    Raises:
+        HTTPError: it is too long, or comes too slowly.
+    """
+    started, pieces, length = time.monotonic(), [], 0
+    for piece in response.stream(65_536):
+        pieces.append(piece)
+        length += len(piece)
+        if length > LARGEST_ANSWER_BYTES:
+            raise HTTPError(f"the answer has more than {LARGEST_ANSWER_BYTES} bytes")
+        if time.monotonic() - started > WHOLE_S:
+            raise HTTPError(f"the answer took more than {WHOLE_S:.0f} s")
+    return b"".join(pieces)
+
+
+def _json(raw: bytes) -> Any:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _message(answer: Answer) -> str:
+    value = answer.value if isinstance(answer.value, dict) else {}
+    errors = value.get("errors")
+    details = [e.get("message", "") for e in errors if isinstance(e, dict)] if isinstance(errors, list) else []
+    return ": ".join(str(text) for text in (value.get("message", ""), *details) if text)
+
+
+def _retry_after(answer: Answer, message: str, attempt: int) -> float | None:
+    """When another try may help: after a limit as it says, after an outage in 1, 2, 4 seconds."""
+    asked = _seconds(answer.headers.get("retry-after"))
+    is_limited = answer.status == 429 or (  # noqa: PLR2004
+        answer.status == 403 and (asked is not None or "rate limit" in message.lower())  # noqa: PLR2004
+    )
+    if is_limited:
+        return next((wait for wait in (asked, _reset(answer.headers)) if wait is not None), LIMIT_S)
+    if answer.status >= 500:  # noqa: PLR2004
+        return 2.0**attempt if asked is None else asked
+    return None
+
+
+def _reset(headers: Mapping[str, str]) -> float | None:
+    """Seconds until a used-up primary limit starts anew."""
+    if headers.get("x-ratelimit-remaining") != "0":
+        return None
+    try:
+        return max(1.0, float(headers["x-ratelimit-reset"]) - time.time())
+    except (KeyError, ValueError):
+        return None
+
+
+def _seconds(text: str | None) -> float | None:
+    """Retry-After, which is a number of seconds or a date."""
+    if text is None:
+        return None
+    if text.strip().isdecimal():
+        return float(text)
+    try:
+        return max(1.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,75 @@
+"""Report -> the whole text of the comment: our marker, the report, links to the run and its files."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_gate.github.comment import Text
+from export_gate.github.marker import Marker, Run, digest, parse_marker
+from export_gate.github.template import TemplateError, render_with
+from export_gate.report.budget import COMMENT_CHARACTERS, characters
+from export_gate.report.record import Report
+from export_gate.report.render import render
+
+_LINK = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+/[A-Za-z0-9._~/%?=&#-]*", re.ASCII)
+LONGEST_LINK = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """What surrounds the report."""
+
+    comment_id: str
+    run: Run
+    run_url: str = ""
+    artifact_url: str = ""
+    template: Path | None = None
+    """The project's own layout of the report in between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """A body within GitHub's limit."""
+
+    text: Text
+    warning: str = ""
+    """Why the project's own template was not used."""
+
+
+def compose(report: Report, frame: Frame) -> Composed:
+    """The comment for `report`."""
+    marker = Marker(comment=frame.comment_id, run=frame.run, verdict=report.verdict, digest=digest(report))
+    head, foot = f"{marker}\n", footer(frame)
+    budget = COMMENT_CHARACTERS - characters(head + foot)
+    warning = ""
+    try:
+        middle = render(report, "comment", budget=budget) if frame.template is None else ""
+        if frame.template is not None:
+            middle = _own_layout(frame.template, report, budget)
+    except TemplateError as error:
+        middle = render(report, "comment", budget=budget)
+        warning = f"the template {frame.template} was not used: {error}; the comment has the built-in layout"
+    return Composed(text=Text(marker=marker, body=f"{head}{middle}{foot}"), warning=warning)
+
+
+def _own_layout(template: Path, report: Report, budget: int) -> str:
+    middle = render_with(template, report, budget)
+    if not middle.strip():
+        raise TemplateError("it left the comment empty")
+    if any(parse_marker(line) for line in middle.splitlines()):
+        raise TemplateError("it wrote a marker of export-gate, which tells our comments from others")
+    return middle
+
+
+def footer(frame: Frame) -> str:
+    """A last line of links; empty where there are none."""
+    links = (("workflow run", frame.run_url), ("full report and files", frame.artifact_url))
+    shown = [f"[{name}]({url})" for name, url in links if is_link(url)]
+    return f"\n<sub>{' · '.join(shown)}</sub>\n" if shown else ""
+
+
+def is_link(url: str) -> bool:
+    """Whether `url` can stand in Markdown as it is."""
+    return len(url) <= LONGEST_LINK and _LINK.fullmatch(url) is not None

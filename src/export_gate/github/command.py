@@ -1,0 +1,36 @@
+"""`export-gate publish`: the environment and the options to one of the two stages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from export_gate.errors import UserError
+from export_gate.github.api import Api
+from export_gate.github.context import Context, read_context
+from export_gate.github.fork import publish_fork
+from export_gate.github.marker import check_comment_id
+from export_gate.github.publish import Publication, Say, publish
+
+
+def run_publish(
+    order: Publication, environ: Mapping[str, str], say: Say, *, stage: str, allow_pull_request_target: bool
+) -> int:
+    """Publish as the environment allows; the exit code.
+
+    Raises:
+        UserError: an option is not usable, or this event is refused.
+    """
+    check_comment_id(order.comment_id)
+    context = read_context(environ)
+    if context.event == "pull_request_target" and not allow_pull_request_target:
+        raise UserError(
+            "pull_request_target: refused, as it runs a stranger's code with this repository's token and secrets",
+            "Trigger on `pull_request`, and let post/ comment on forks from a `workflow_run`; or, if no code of the "
+            "pull request runs here, give --allow-pull-request-target.",
+        )
+    api = _api(context, environ.get("GITHUB_TOKEN", ""))
+    return (publish_fork if stage == "two" else publish)(order, context, api, say)
+
+
+def _api(context: Context, token: str) -> Api | None:
+    return Api(context.api_url, token) if token.strip() and context.repository else None

@@ -1,0 +1,153 @@
+"""The second stage: results that a stranger's run has uploaded -> a comment, by a workflow of our own branch.
+
+Nothing of the file is believed but its observations: it is validated, judged and rendered here. Where the comment
+goes is asked of GitHub, by the repository, branch and commit that GitHub itself says the run was for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlencode
+
+from export_gate.checkout import Checkout
+from export_gate.errors import UserError
+from export_gate.github.api import Api, ApiError
+from export_gate.github.body import Frame
+from export_gate.github.comment import Place
+from export_gate.github.context import Context
+from export_gate.github.event import PullRequest, Triggering, pull_request
+from export_gate.github.explain import explain
+from export_gate.github.publish import (
+    Publication,
+    Say,
+    Shown,
+    Told,
+    finish,
+    no_results,
+    publish_files,
+    put,
+    shown_of,
+)
+from export_gate.pipeline import rejudge
+from export_gate.report.record import Report
+from export_gate.report.render import render
+
+LARGEST_RESULTS_BYTES = 64 * 1024 * 1024
+"""Of a stranger's file; a run of a thousand models writes less."""
+REPORTED, NOT_REPORTED = 0, 3
+"""Exit codes. The verdict is the first stage's to give: here it would colour the default branch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The pull request that a run was for, or why there is none to comment on."""
+
+    pull: PullRequest | None = None
+    reason: str = ""
+
+
+def publish_fork(order: Publication, context: Context, api: Api | None, say: Say) -> int:
+    """Comment on the pull request that the triggering run was for.
+
+    Raises:
+        UserError: this is no `workflow_run`, or there is no token.
+    """
+    triggering = _require(context)
+    if api is None:
+        raise UserError("--stage two: GITHUB_TOKEN is not set", "Pass `github-token: ${{ github.token }}`.")
+    here = replace(context, head=triggering.head)
+    shown = load_from_stranger(order, here)
+    run_url = replace(here, run=triggering.run).run_url
+    problems = [*here.problems, *publish_files(order, here, shown.report, run_url)]
+    frame = Frame(
+        comment_id=order.comment_id,
+        run=triggering.run,
+        run_url=run_url,
+        artifact_url=order.artifact_url,
+        template=order.template,
+    )
+    told = _tell(order, here, frame, api, shown.report)
+    finish(here, told, problems, say)
+    return NOT_REPORTED if told.problem and not told.url else REPORTED
+
+
+def _require(context: Context) -> Triggering:
+    if context.event != "workflow_run":
+        raise UserError(
+            f"--stage two: expected a workflow_run event, got {context.event or 'none'!r}",
+            "It reports on the results of another workflow: trigger it `on: workflow_run`.",
+        )
+    if context.triggering is None or not context.repository:
+        why = "; ".join(context.problems) or "GITHUB_REPOSITORY is not set"
+        raise UserError(f"--stage two: {why}")
+    return context.triggering
+
+
+def load_from_stranger(order: Publication, context: Context) -> Shown:
+    """The report of a file that may be anything."""
+    try:
+        _require_size(order.results)
+        shown = shown_of(order, rejudge(order.results, lambda contract: contract), context)
+        render(shown.report, "summary")
+    except UserError as error:
+        return Shown(report=no_results(str(error), context), checkout=Checkout())
+    except Exception as error:  # noqa: BLE001 - observations that contradict each other can trip any rule
+        reason = f"{order.results}: the observations contradict each other ({type(error).__name__})"
+        return Shown(report=no_results(reason, context), checkout=Checkout())
+    return shown
+
+
+def _require_size(path: Path) -> None:
+    size = path.stat().st_size if path.is_file() else 0
+    if size > LARGEST_RESULTS_BYTES:
+        raise UserError(f"{path}: {size} bytes, but of a stranger's results at most {LARGEST_RESULTS_BYTES} are read")
+
+
+def _tell(order: Publication, context: Context, frame: Frame, api: Api, report: Report) -> Told:
+    if order.mode == "never":
+        return Told(info="no comment: --comment never")
+    ours = replace(context, actor="")  # this run's token can write, whoever opened the pull request
+    try:
+        found = find_pull_request(api, ours.repository, _require(ours))
+    except ApiError as error:
+        return Told(problem=f"no comment: {explain(error, ours, api.host)}")
+    if found.pull is None:
+        return Told(info=f"no comment: {found.reason}")
+    place = Place(repository=ours.repository, number=found.pull.number)
+    return put(report, frame, mode=order.mode, place=place, api=api, context=ours)
+
+
+def find_pull_request(api: Api, repository: str, run: Triggering) -> Found:
+    """The open pull request of the run's branch, if its newest commit is the one that the run was for.
+
+    Raises:
+        ApiError: GitHub does not say.
+    """
+    if run.event != "pull_request":
+        return Found(reason=f"the run was for a {run.event} event, not for a pull request")
+    if run.repository is None:
+        return Found(reason="the repository of the pull request was deleted")
+    pulls = [pull for pull in _pulls(api, repository, run) if pull.head_repository == run.repository and pull.is_open]
+    current = [pull for pull in pulls if pull.head == run.head]
+    branch = f"{run.repository}:{run.branch}"
+    if not pulls:
+        return Found(reason=f"there is no open pull request from {branch}")
+    if not current:
+        return Found(
+            reason=f"{branch} has moved on from {run.head[:10]} to {pulls[0].head[:10]}, which has its own run"
+        )
+    if len(current) > 1:
+        numbers = ", ".join(f"#{pull.number}" for pull in current)
+        return Found(reason=f"{branch} is in {len(current)} pull requests ({numbers}), and the run does not say which")
+    return Found(pull=current[0])
+
+
+def _pulls(api: Api, repository: str, run: Triggering) -> Iterator[PullRequest]:
+    owner = (run.repository or "").partition("/")[0]
+    query = urlencode({"state": "open", "head": f"{owner}:{run.branch}", "per_page": 100})
+    for value in api.pages(f"/repos/{repository}/pulls?{query}"):
+        pull = pull_request(value)
+        if pull is not None and isinstance(value, dict) and value.get("head", {}).get("ref") == run.branch:
+            yield pull

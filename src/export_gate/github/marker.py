@@ -1,0 +1,84 @@
+"""The hidden first line of our comment: whose it is, which run wrote it, what it says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+
+from export_gate.errors import UserError
+from export_gate.report.record import Report
+from export_gate.rules.judge import EXIT_CODES, Verdict
+
+_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_LINE = re.compile(
+    rf"<!-- export-gate: comment=({_NAME}) run=([0-9]{{1,19}})\.([0-9]{{1,9}}) "
+    rf"verdict=({'|'.join(EXIT_CODES)}) digest=([0-9a-f]{{16}}) -->",
+    re.ASCII,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Run:
+    """A workflow run; a later one compares greater."""
+
+    id: int = 0
+    """0 where it is not known."""
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marker:
+    """What our comment knows of itself."""
+
+    comment: str
+    """The comment-id: one comment for each of them."""
+    run: Run
+    verdict: Verdict
+    digest: str
+    """Of the verdict and the findings, without their numbers."""
+
+    def __str__(self) -> str:
+        return (
+            f"<!-- export-gate: comment={self.comment} run={self.run.id}.{self.run.attempt} "
+            f"verdict={self.verdict} digest={self.digest} -->"
+        )
+
+
+def parse_marker(body: str) -> Marker | None:
+    """The marker that `body` starts with; a marker further down is a quotation."""
+    found = _LINE.fullmatch(body.split("\n", 1)[0].rstrip("\r"))
+    if found is None:
+        return None
+    verdict = next(verdict for verdict in EXIT_CODES if verdict == found[4])
+    run = Run(id=int(found[2]), attempt=int(found[3]))
+    return Marker(comment=found[1], run=run, verdict=verdict, digest=found[5])
+
+
+def check_comment_id(text: str) -> str:
+    """`text`, if it can name a comment.
+
+    Raises:
+        UserError: it has other characters, or too many.
+    """
+    if re.fullmatch(_NAME, text, re.ASCII) is None:
+        raise UserError(f"--comment-id: expected up to 64 of letters, digits, '.', '_' and '-', got {text!r:.80}")
+    return text
+
+
+def digest(report: Report) -> str:
+    """16 hex digits that change when the verdict, a model's state or a finding does, and not with time or noise."""
+    findings = [
+        (f.rule, f.severity, f.model, f.target, f.output)
+        for view in report.findings
+        for f in (view.finding, *view.also)
+        if f.severity != "note"
+    ]
+    said = {
+        "verdict": report.verdict,
+        "models": [(row.model, row.state, row.reason) for row in report.rows],
+        "findings": sorted(findings, key=str),
+        "problems": [(problem.model, problem.message) for problem in report.problems],
+    }
+    return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]

@@ -1,0 +1,236 @@
+"""Results -> what GitHub shows. The first stage: in the workflow run that checked, or in a second job of it.
+
+Job summary, annotations and outputs come first, since nothing can go wrong with them; then the comment. What goes
+wrong there is told in the log and in the summary, and never changes the exit code, which is the verdict's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from export_gate import __version__
+from export_gate.checkout import Checkout
+from export_gate.errors import UserError
+from export_gate.github.annotations import annotations_of
+from export_gate.github.api import Api, ApiError
+from export_gate.github.body import Frame, compose, footer, is_link
+from export_gate.github.comment import Mode, Place, Posted, put_comment
+from export_gate.github.context import PULL_REQUEST_EVENTS, Context
+from export_gate.github.explain import explain
+from export_gate.github.files import append_notes, append_outputs, append_report
+from export_gate.github.workflow_commands import Annotation, annotate, log_line
+from export_gate.observation import RunObservation
+from export_gate.pipeline import Outcome, fail_on_warnings, rejudge
+from export_gate.report.build import build_report
+from export_gate.report.findings import DEFAULT_CONFIG, reproduce
+from export_gate.report.record import ProblemView, Report
+from export_gate.report.render import render
+from export_gate.report.results import Results
+from export_gate.rules.judge import EXIT_CODES
+
+Say = Callable[[str], None]
+"""Prints one line."""
+CAUSE_ELSEWHERE = "The log of the step that ran the gate says why: a mistake in the config, or a run that was ended."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What is to be published, and how."""
+
+    results: Path
+    mode: Mode = "always"
+    comment_id: str = "export-gate"
+    template: Path | None = None
+    fail_on: Literal["violation", "warning"] = "violation"
+    artifact_url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A report to publish, with where its files are in the repository."""
+
+    report: Report
+    checkout: Checkout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """How the comment went."""
+
+    url: str = ""
+    info: str = ""
+    """For the log."""
+    problem: str = ""
+    """For the log and the summary: the reader would expect a comment."""
+
+
+def publish(order: Publication, context: Context, api: Api | None, say: Say) -> int:
+    """Publish everywhere that this run may; the exit code is the verdict's.
+
+    Args:
+        order: what to publish.
+        context: where we are.
+        api: None without a token.
+        say: prints a line of the log.
+    """
+    shown = load(order, context)
+    for annotation in annotations_of(shown.report, shown.checkout):
+        say(annotate(annotation))
+    problems = [*context.problems, *publish_files(order, context, shown.report, context.run_url)]
+    told = comment(order, context, api, shown.report)
+    finish(context, told, problems, say)
+    return EXIT_CODES[shown.report.verdict]
+
+
+def load(order: Publication, context: Context) -> Shown:
+    """The report, judged here and now whatever the file says was found."""
+    try:
+        outcome = rejudge(order.results, lambda contract: contract)
+    except UserError as error:
+        return Shown(report=no_results(str(error), context), checkout=Checkout())
+    return shown_of(order, outcome, context)
+
+
+def shown_of(order: Publication, outcome: Outcome, context: Context) -> Shown:
+    """The outcome as it is shown here."""
+    decided = fail_on_warnings(outcome) if order.fail_on == "warning" else outcome
+    report = replace(decided.report, head=context.head or decided.report.head)
+    return Shown(report=report, checkout=outcome.results.checkout)
+
+
+def no_results(reason: str, context: Context) -> Report:
+    """A report that there is no verdict: what an earlier run said of another commit does not stand."""
+    nothing = Results(
+        tool_version=__version__,
+        config_path=DEFAULT_CONFIG,
+        config_sha256="",
+        started="",
+        duration_s=0.0,
+        contracts=(),
+        run=RunObservation(),
+        findings=(),
+        verdict="broken",
+        head=context.head,
+    )
+    problem = ProblemView(
+        model=None, message=f"There are no results: {reason}", hint=CAUSE_ELSEWHERE, command=reproduce(DEFAULT_CONFIG)
+    )
+    return replace(build_report(nothing), headline="export-gate: no verdict, no results", problems=(problem,))
+
+
+def publish_files(order: Publication, context: Context, report: Report, run_url: str) -> list[str]:
+    """The job summary, `report.md` and the outputs; gives back what could not be written."""
+    frame = Frame(comment_id=order.comment_id, run=context.run, artifact_url=order.artifact_url, run_url=run_url)
+    results = order.results.absolute()
+    written, problem = _write_report(results.parent, report)
+    artifacts = results.parent / "artifacts"
+    outputs = {
+        "verdict": report.verdict,
+        "violations": str(report.counts.violations),
+        "warnings": str(report.counts.warnings),
+        "report-path": written,
+        "results-path": str(results) if results.is_file() else "",
+        "artifacts-path": str(artifacts) if artifacts.is_dir() else "",
+    }
+    unusable = "" if not order.artifact_url or is_link(order.artifact_url) else "--artifact-url: expected a plain URL"
+    return [
+        text
+        for text in (
+            unusable,
+            problem,
+            append_report(context.summary, report, footer(replace(frame, run_url=""))),
+            append_outputs(context.output, outputs),
+        )
+        if text
+    ]
+
+
+def _write_report(folder: Path, report: Report) -> tuple[str, str]:
+    """Our own rendering, whatever file of that name the run may have left; its path, or what went wrong."""
+    path = folder / "report.md"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        path.write_text(render(report, "markdown"), encoding="utf-8")
+    except OSError as error:
+        return "", f"{path}: cannot be written: {error.strerror or error}"
+    return str(path), ""
+
+
+def comment(order: Publication, context: Context, api: Api | None, report: Report) -> Told:
+    """Put the comment, or say why there is none."""
+    if order.mode == "never":
+        return Told(info="no comment: --comment never")
+    pull = context.pull_request
+    if pull is None:
+        if context.event in PULL_REQUEST_EVENTS:
+            return Told(info="no comment, since the pull request is not known")
+        return Told(info=f"no comment: no pull request in {_event(context)}")
+    if not pull.is_open:
+        return Told(problem=f"no comment: #{pull.number} is closed")
+    if not context.repository:
+        return Told(problem="no comment: GITHUB_REPOSITORY and GITHUB_API_URL do not say where")
+    if api is None:
+        return Told(problem="no comment: GITHUB_TOKEN is not set; pass it to the step that reports, and to no other")
+    frame = Frame(
+        comment_id=order.comment_id,
+        run=context.run,
+        run_url=context.run_url,
+        artifact_url=order.artifact_url,
+        template=order.template,
+    )
+    place = Place(repository=context.repository, number=pull.number)
+    return put(report, frame, mode=order.mode, place=place, api=api, context=context)
+
+
+def put(report: Report, frame: Frame, *, mode: Mode, place: Place, api: Api, context: Context) -> Told:
+    """Compose the comment and put it in its place."""
+    composed = compose(report, frame)
+    try:
+        posted = put_comment(api, place, mode, composed.text)
+    except ApiError as error:
+        why = explain(error, context, api.host)
+        return Told(problem=f"no comment: {why}. The job summary, the annotations and results.json have the result")
+    return replace(_told(posted, place, frame.comment_id), problem=_problem(posted, frame, composed.warning))
+
+
+def _told(posted: Posted, place: Place, comment_id: str) -> Told:
+    words = {
+        "created": "comment written",
+        "updated": "comment updated",
+        "unchanged": "comment left as it is: it says the same",
+        "not-needed": "no comment: verified, and there is none to resolve",
+        "newer": "comment left as it is: a newer run has written it",
+        "worse": f"comment left as it is: another job of this run has a worse verdict under comment-id {comment_id}",
+    }
+    return Told(url=posted.url, info=f"#{place.number}: {words[posted.what]}{f', {posted.url}' if posted.url else ''}")
+
+
+def _problem(posted: Posted, frame: Frame, warning: str) -> str:
+    if posted.what == "worse":
+        return (
+            f"two jobs of this run share the comment `{frame.comment_id}`, which shows the worse verdict: give each a "
+            f"`comment-id` of its own, or join their results with `export-gate merge`"
+        )
+    return warning
+
+
+def finish(context: Context, told: Told, problems: list[str], say: Say) -> None:
+    """Tell the log and the summary how the reporting went."""
+    if told.info:
+        say(log_line(f"export-gate: {told.info}"))
+    told_problems = [*problems, *filter(None, [told.problem])]
+    told_problems += filter(None, [append_outputs(context.output, {"comment-url": told.url})])
+    unwritten = append_notes(context.summary, tuple(told_problems))
+    all_problems = [*told_problems, *filter(None, [unwritten])]
+    for problem in all_problems[:2]:
+        say(annotate(Annotation(kind="warning", title="export-gate", message=problem)))
+    for problem in all_problems[2:]:
+        say(log_line(f"export-gate: {problem}"))
+
+
+def _event(context: Context) -> str:
+    return f"a {context.event} event" if context.event else "this environment"

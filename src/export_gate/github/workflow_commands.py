@@ -1,0 +1,66 @@
+"""Lines and files that the runner reads: annotations on standard output, outputs in a file.
+
+A line that starts with `::` is an order to the runner. Every line that leaves this process for a log comes from here
+or went through `report.escape.terminal`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from typing import Literal
+
+from export_gate.report.escape import inert_commands, one_line, terminal, visible
+
+Kind = Literal["error", "warning"]
+LONGEST_MESSAGE = 4_000
+LONGEST_TITLE = 200
+"""GitHub cuts a title at 255 characters."""
+LONGEST_OUTPUT = 8_000
+"""Of one output; all of a step's stay far below the 1 MB that the runner takes, and below 100 kB."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Annotation:
+    """A note beside a line of the pull request's files, or on the run where it has no file."""
+
+    kind: Kind
+    title: str
+    message: str
+    file: str | None = None
+    line: int | None = None
+
+
+def escape_data(text: str) -> str:
+    """`text` as the message of a workflow command, which is one line."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def escape_property(text: str) -> str:
+    """`text` as a property of a workflow command, which ends at a comma or a colon."""
+    return escape_data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def annotate(annotation: Annotation) -> str:
+    """The workflow command, as one line."""
+    places = {"file": annotation.file, "line": annotation.line if annotation.file else None}
+    properties = {name: str(value) for name, value in places.items() if value is not None}
+    properties["title"] = _cut(one_line(annotation.title), LONGEST_TITLE)
+    words = ",".join(f"{name}={escape_property(visible(value))}" for name, value in properties.items())
+    message = _cut(inert_commands(visible(annotation.message)), LONGEST_MESSAGE)
+    return f"::{annotation.kind} {words}::{escape_data(message)}"
+
+
+def log_line(text: str) -> str:
+    """`text` as a line of the log, which orders nothing."""
+    return terminal(text)
+
+
+def output_lines(name: str, value: str) -> str:
+    """An entry of the file GITHUB_OUTPUT, between delimiters that the value cannot have foreseen."""
+    delimiter = f"export-gate-{secrets.token_hex(16)}"
+    return f"{name}<<{delimiter}\n{_cut(one_line(value), LONGEST_OUTPUT)}\n{delimiter}\n"
+
+
+def _cut(text: str, characters: int) -> str:
+    return text if len(text) <= characters else f"{text[: characters - 3]}..."
