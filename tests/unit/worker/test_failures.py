@@ -1,0 +1,106 @@
+"""Exceptions of strangers as records."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from export_gate.worker.failures import MESSAGE_LIMIT, TRACE_LINES, describe, failure_of, source_line
+
+
+class Rude(Exception):
+    """Its text ends the process of whoever asks."""
+
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
+def raised_by(code: str, path: Path) -> BaseException:
+    """The exception that a project's source file raises."""
+    path.write_text(code)
+    try:
+        exec(compile(code, str(path), "exec"), {})
+    except Exception as error:  # noqa: BLE001 - whatever the source raises
+        return error
+    raise AssertionError
+
+
+def test_message_is_bounded_and_plain():
+    """Colour codes go, and a megabyte of text is cut."""
+    assert describe(ValueError("\x1b[31mred\x1b[0m ")) == "red"
+    long = describe(ValueError("x" * 1_000_000))
+    assert (len(long), long[-4:]) == (MESSAGE_LIMIT, "x...")
+
+
+def test_text_that_cannot_be_made():
+    """An exception class that raises, or even exits, when it is shown."""
+    assert describe(Rude()) == "(its text cannot be shown: SystemExit)"
+    failure = failure_of(Rude(), "run", ())
+    assert (failure.type, failure.message) == ("Rude", "(its text cannot be shown: SystemExit)")
+
+
+def test_source_is_the_innermost_line_of_the_project(tmp_path: Path):
+    """Library frames below it do not hide the project's own line; neither do installed packages in its folder."""
+    error = raised_by("import json\n\n\ndef act():\n    json.loads('{')\n\n\nact()\n", tmp_path / "mine.py")
+    found = source_line(error, (tmp_path,))
+    assert found is not None
+    assert (found.path, found.line, found.text) == (str(tmp_path / "mine.py"), 5, "json.loads('{')")
+    installed = tmp_path / ".venv" / "lib" / "site-packages"
+    installed.mkdir(parents=True)
+    assert source_line(raised_by("1 / 0\n", installed / "lib.py"), (tmp_path,)) is None
+    assert source_line(error, (tmp_path / "elsewhere",)) is None
+
+
+def test_source_quoted_in_the_text(tmp_path: Path):
+    """Torch quotes the user's line in its message: it counts."""
+    (tmp_path / "net.py").write_text("a\nb = x.item()\n")
+    error = RuntimeError(f'Could not guard\n  File "{tmp_path}/net.py", line 2, in forward\n    b = x.item()')
+    found = source_line(error, (tmp_path,))
+    assert found is not None
+    assert (found.line, found.text) == (2, "b = x.item()")
+
+
+def test_chained_exceptions_end(tmp_path: Path):
+    """A cycle of causes is walked once."""
+    first, second = ValueError("a"), ValueError("b")
+    first.__cause__, second.__cause__ = second, first
+    assert failure_of(first, "run", (tmp_path,)).message == "a"
+
+
+def test_trace_is_short(tmp_path: Path):
+    """A deep recursion leaves a few lines."""
+    error = raised_by("def f():\n    f()\n\n\nf()\n", tmp_path / "deep.py")
+    assert len(failure_of(error, "eager", (tmp_path,)).trace.splitlines()) <= TRACE_LINES
+
+
+def test_torchs_suggestions_are_kept():
+    """The lines below `Suggested fixes:`, without what follows."""
+    message = "Constraints violated (batch)!\n\nSuggested fixes:\n  batch = Dim('batch', max=8)\n  seq = 4\n\nmore"
+    assert failure_of(ValueError(message), "export", ()).suggestions == ("batch = Dim('batch', max=8)", "seq = 4")
+
+
+@pytest.mark.parametrize("stage", ["convert", "load"])
+def test_missing_package_of_a_target(stage: str):
+    """The interpreter and the line to run, also where the package was only the cause."""
+    try:
+        try:
+            import_module("onnxscript.not_there")
+        except ModuleNotFoundError as cause:
+            raise RuntimeError("exporter not available") from cause
+    except RuntimeError as error:
+        failure = failure_of(error, stage, ())  # type: ignore[arg-type] # one of the stages
+    assert failure.kind == "missing-package"
+    assert failure.message == (
+        f"{sys.executable} (the project's interpreter) cannot import onnxscript: install with `{sys.executable} "
+        "-m pip install onnxscript`, or name another interpreter with `--python`, EXPORT_GATE_PYTHON or `python:` in "
+        "the config"
+    )
+
+
+def test_missing_module_of_the_project_is_an_exception():
+    """A model that lacks a module of its own lacks no package of a target."""
+    assert failure_of(ModuleNotFoundError("No module named 'mine'", name="mine"), "load", ()).kind == "exception"
+    assert failure_of(ModuleNotFoundError("No module named 'onnx'", name="onnx"), "run", ()).kind == "exception"

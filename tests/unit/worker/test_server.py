@@ -1,0 +1,173 @@
+"""How the worker follows its children, and what it does where there is no fork."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from export_gate import observe
+from export_gate.contract import (
+    PROTOCOL,
+    ExportedProgramTarget,
+    Job,
+    ModelContract,
+    Pt2Target,
+    Request,
+    Size,
+    TensorSpec,
+)
+from export_gate.errors import GateError, UserError
+from export_gate.protocol import Event, event_line
+from export_gate.worker.channel import Channel
+from export_gate.worker.children import Child, remaining_lines
+from export_gate.worker.server import Attempt, relay
+
+FAULTS = Path(__file__).parents[2] / "models" / "faults"
+MAIN = Path(observe.__file__).parent / "worker" / "__main__.py"
+WITHOUT_FORK = f"""
+import runpy, sys
+runpy.run_path({str(MAIN)!r}, run_name="entry")["load_package"]()
+from export_gate.worker import children, server
+children.CAN_FORK = False
+sys.exit(server.main(sys.argv[1:]))
+"""
+TOKEN = b"token "
+
+
+def job(name: str, factory: str, folder: Path) -> Job:
+    """A job on one of the faulty models."""
+    contract = ModelContract(
+        name=name,
+        factory=factory,
+        inputs={"x": TensorSpec(dtype="float32", shape=(Size(offset=3), Size(offset=2)), range=(0.0, 1.0))},
+        targets=(ExportedProgramTarget(), Pt2Target()),
+    )
+    return Job(contract=contract, base=str(FAULTS), pythonpath=(str(FAULTS),), artifacts=str(folder / name))
+
+
+def request(folder: Path, *jobs: Job, protocol: int = PROTOCOL) -> Request:
+    """All jobs at once."""
+    return Request(protocol=protocol, jobs=jobs, parallel=2, log_folder=str(folder / "logs"))
+
+
+@pytest.mark.slow
+def test_without_fork_each_model_gets_a_fresh_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As on macOS and Windows: sound models are verified beside one that crashes and one that leaves in silence."""
+    entry = tmp_path / "entry.py"
+    entry.write_text(WITHOUT_FORK)
+    monkeypatch.setattr(observe, "WORKER", entry)
+    jobs = (
+        job("sound", "healthy:make", tmp_path),
+        job("crash", "in_forward:make_segfault", tmp_path),
+        job("silent", "in_forward:make_exit", tmp_path),
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_TEST_MARKER": str(tmp_path)}
+    seen = observe.observe(request(tmp_path, *jobs), Path(sys.executable), environment).run
+    models = {model.model: model for model in seen.models}
+    assert seen.environment is not None
+    sound = models["sound"]
+    assert (sound.problem, sound.failure) == (None, None)
+    assert [(target.target, bool(target.cases)) for target in sound.targets] == [
+        ("exported-program", True),
+        ("pt2", True),
+    ]
+    ends = {name: failure.type for name, model in models.items() if (failure := model.failure)}
+    assert ends == {"crash": "SIGSEGV", "silent": "exit 0"}
+    assert (tmp_path / "logs" / "crash.log").exists()
+
+
+@pytest.mark.slow
+def test_other_protocol_is_refused(tmp_path: Path):
+    """A worker of another version says so."""
+    with pytest.raises(UserError) as raised:
+        observe.observe(request(tmp_path, protocol=99), Path(sys.executable), dict(os.environ))
+    assert str(raised.value) == f"the worker speaks protocol {PROTOCOL}, the driver 99: reinstall export-gate"
+
+
+def test_worker_that_dies_is_the_gates_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A worker that breaks down under a sound Python: no verdict, and what it printed."""
+    entry = tmp_path / "entry.py"
+    entry.write_text("import sys; sys.stdin.readline(); sys.exit('out of luck')")
+    monkeypatch.setattr(observe, "WORKER", entry)
+    with pytest.raises(GateError) as raised:
+        observe.observe(request(tmp_path), Path(sys.executable), dict(os.environ))
+    assert str(raised.value) == (
+        f"the worker under {sys.executable} broke down (exit status 1); it printed:\nout of luck"
+    )
+
+
+def test_worker_that_dies_before_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A request that nobody takes is no fault of its own: the worker's end is what is told."""
+    entry = tmp_path / "entry.py"
+    entry.write_text("import os; os.kill(os.getpid(), 9)")
+    monkeypatch.setattr(observe, "WORKER", entry)
+    large = replace_log_folder(request(tmp_path), "x" * 1_000_000)
+    with pytest.raises(GateError) as raised:
+        observe.observe(large, Path(sys.executable), dict(os.environ))
+    assert str(raised.value).startswith(f"the worker under {sys.executable} broke down (killed by signal 9)")
+
+
+def replace_log_folder(request: Request, folder: str) -> Request:
+    """A request too large for a pipe."""
+    return Request(protocol=request.protocol, jobs=request.jobs, parallel=1, log_folder=folder)
+
+
+def attempt_and_sink(tmp_path: Path) -> tuple[Attempt, Channel, int]:
+    """An attempt at a model `m`, and where its events go."""
+    reader, writer = os.pipe()
+    child = Child(pid=0, descriptor=-1, log=tmp_path / "log")
+    attempt = Attempt(job=job("m", "m:f", tmp_path), child=child, token=TOKEN, deadline=0.0)
+    return attempt, Channel(descriptor=writer), reader
+
+
+def numbered(number: int, event: Event) -> bytes:
+    """A line as a child writes it."""
+    return TOKEN + b"%d " % number + event_line(event)
+
+
+def test_lost_events_are_counted(tmp_path: Path):
+    """Every number that is missing counts, wherever it is missing."""
+    attempt, channel, reader = attempt_and_sink(tmp_path)
+    for number in (1, 2, 5):
+        relay(
+            attempt,
+            numbered(number, Event(op="at", model="m", target="onnx", field="run", value=f"c{number}")),
+            channel,
+        )
+    relay(attempt, b"junk\n", channel)
+    relay(attempt, numbered(6, Event(op="ended", model="m")), channel)
+    assert (attempt.lost, attempt.received, attempt.finished) == (3, 7, True)
+    assert (attempt.stage, attempt.target, attempt.case, attempt.done) == ("run", "onnx", "c5", {"onnx"})
+    assert os.read(reader, 65536).count(b"\n") == 3
+
+
+def test_events_of_another_model_are_dropped(tmp_path: Path):
+    """A child speaks for its own model only, and the word of its end is the server's to pass on."""
+    attempt, channel, reader = attempt_and_sink(tmp_path)
+    relay(attempt, numbered(0, Event(op="set", model="other", field="failure")), channel)
+    relay(attempt, numbered(1, Event(op="ended", model="m")), channel)
+    os.close(channel.descriptor)
+    assert os.read(reader, 65536) == b""
+
+
+def test_endless_writer_does_not_keep_an_ended_child(tmp_path: Path):
+    """A daemon that floods the pipe of an ended child is read for a while, not for ever."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    pid = os.fork()
+    if pid == 0:
+        while True:
+            os.write(writer, b"x\n" * 30_000)
+    started = time.monotonic()
+    try:
+        lines = remaining_lines(Child(pid=pid, descriptor=reader, log=tmp_path / "log"))
+    finally:
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+        os.close(writer)
+    assert time.monotonic() - started < 30
+    assert len(lines) <= 1 << 19
