@@ -56,7 +56,8 @@ def load_module(job: Job) -> torch.nn.Module:
     made = load_attribute(reference, Path(job.base), "factory")
     if isinstance(made, torch.nn.Module):
         raise UserError(
-            f"factory {reference!r} is a {type(made).__name__} itself, expected a function or class that makes one",
+            f"factory {reference!r} is an nn.Module itself ({type(made).__name__}), "
+            "expected a function or class that makes one",
             "add a function that returns it, such as `def make_model(): return ...`, and name that one",
         )
     missing = _required(made)

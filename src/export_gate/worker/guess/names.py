@@ -22,6 +22,7 @@ TYPES = re.compile(r"(.*_)?(token_type_ids|segment_ids|segments?)")
 HIDDEN = re.compile(r"(.*_)?(embeds?|embeddings?|hidden|hidden_states?|features)")
 TIMES = re.compile(r"(.*_)?(t|time|times|timesteps?|sigma|noise_level)")
 SCALAR_WORDS: tuple[tuple[str, Scalar], ...] = (("bool", False), ("int", 1), ("float", 1.0), ("str", ""))
+NEUTRAL_WORDS = {"Optional", "Union", "None", "NoneType", "typing"}
 LONGEST = 8
 """Upper bound of lengths, which sequences then have at least."""
 VOCABULARY, CHANNELS = 100, 3
@@ -30,10 +31,9 @@ VOCABULARY, CHANNELS = 100, 3
 
 def constant_for(annotation: Any) -> ConstantSpec | None:
     """The constant for a parameter annotated as a plain Python number, switch or text; None for tensors."""
-    text = spelled(annotation)
-    if "Tensor" in text:
+    words = set(re.findall(r"\w+", spelled(annotation))) - NEUTRAL_WORDS
+    if len(words) > 1 or not words:
         return None
-    words = set(re.findall(r"\w+", text))
     return next((ConstantSpec(value=value) for word, value in SCALAR_WORDS if word in words), None)
 
 

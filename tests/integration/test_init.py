@@ -1,0 +1,273 @@
+"""`export-gate init`: a factory's name to a config that is valid, and that runs where a trial of the guesses did."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GATE = Path(sys.executable).with_name("export-gate")
+PROJECT = """
+import torch
+from torch import nn
+
+
+class Around(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def make_linear():
+    return Around(nn.Linear(5, 3)).eval()
+
+
+def make_half():
+    return Around(nn.Conv1d(2, 4, 3)).half().eval()
+
+
+class Digits(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(1, 2, 3)
+        self.norm = nn.BatchNorm2d(2)
+        self.head = nn.Linear(2 * 26 * 26, 3)
+
+    def forward(self, image, scale: float = 1.0):
+        return {"logits": self.head(torch.relu(self.norm(self.conv(image))).flatten(1)) * scale}
+
+
+def make_digits():
+    return Digits().eval()
+
+
+class Sentence(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(50, 8)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, ids, mask):
+        weights = mask.unsqueeze(-1).to(torch.float32)
+        pooled = (self.tokens(ids) * weights).sum(1) / weights.sum(1).clamp(min=1)
+        return self.head(pooled)
+
+
+def make_sentence():
+    return Sentence().eval()
+
+
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(6, 4, batch_first=True)
+
+    def forward(self, x):
+        outputs, (hidden, _) = self.lstm(x)
+        return outputs, hidden
+
+
+def make_lstm():
+    return Recurrent().eval()
+
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 3), nn.Linear(6, 3)
+
+    def forward(self, left, *, right):
+        return self.first(left) + self.second(right)
+
+
+def make_two():
+    return Two().eval()
+
+
+class Open(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x, *args, **kwargs):
+        return self.layer(x)
+
+
+def make_open():
+    return Open().eval()
+
+
+def make_bert():
+    from transformers import BertConfig, BertModel
+
+    return BertModel(BertConfig(
+        vocab_size=64, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=40,
+    )).eval()
+
+
+def make_vit():
+    from transformers import ViTConfig, ViTModel
+
+    return ViTModel(ViTConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, image_size=24, patch_size=8,
+    )).eval()
+
+
+class Graph(nn.Module):
+    def forward(self, graph):
+        return graph.nodes
+
+
+def make_graph():
+    return Graph().eval()
+
+
+def make_sized(classes, width=8):
+    return Around(nn.Linear(width, classes)).eval()
+"""
+INPUTS = {
+    "linear": ["x: {dtype: float32, shape: [batch, 5], range: [-3, 3]}  # layer: Linear(5, 3)"],
+    "half": ["x: {dtype: float16, shape: [batch, 2, 32], range: [0, 1]}  # layer: Conv1d(2, 4)"],
+    "digits": [
+        "image: {dtype: float32, shape: [batch, 1, 28, 28], range: [0, 1]}  # conv: Conv2d(1, 2)",
+        "# scale: {constant: 1.0}  # optional, 1.0 by default",
+    ],
+    "sentence": [
+        "ids: {dtype: int64, shape: [batch, seq], range: [0, 49]}  # tokens: Embedding(50, 8)",
+        "mask: {dtype: bool, shape: [batch, seq]}  # its name",
+    ],
+    "lstm": ["x: {dtype: float32, shape: [batch, 16, 6], range: [-3, 3]}  # lstm: LSTM(6, 4)"],
+    "two": [
+        "left: {dtype: float32, shape: [batch, 4], range: [-3, 3]}  # first: Linear(4, 3)",
+        "right: {dtype: float32, shape: [batch, 6], range: [-3, 3]}  # second: Linear(6, 3)",
+    ],
+    "open": [
+        "x: {dtype: float32, shape: [batch, 4], range: [-3, 3]}  # layer: Linear(4, 3)",
+        "# *args: further inputs can be declared here, in order, under names of your choice",
+        "# **kwargs: further inputs can be declared here, by name",
+    ],
+    "bert": [
+        "input_ids: {dtype: int64, shape: [batch, seq], range: [0, 63]}  # its name",
+        "# attention_mask: {dtype: int64, shape: [batch, seq], range: [0, 1]}  # optional, None by default",
+    ],
+    "vit": ["pixel_values: {dtype: float32, shape: [batch, 3, 24, 24], range: [0, 1]}  # its name"],
+}
+"""Model -> the first lines under `inputs`."""
+
+
+LSTM = (
+    "# Every key is explained in docs/config.md. Next: look over the lines with comments, then `export-gate run`.\n"
+    "version: 1\n"
+    "\n"
+    "defaults:\n"
+    "  timeout: 10m\n"
+    "  targets: {exported-program: {}, pt2: {}, onnx: {}}  # aoti: {} is the fourth\n"
+    "\n"
+    "models:\n"
+    "  lstm:\n"
+    "    factory: zoo.nets:make_lstm\n"
+    "    dims:  # the sizes that vary: set min and max to what callers will send\n"
+    "      batch: {min: 1, max: 16}\n"
+    "    # forward(x)\n"
+    "    # These inputs were tried: forward runs at batch 1, 2, 3, 16.\n"
+    "    # Ranges are guesses: set them to your data's.\n"
+    "    # seq is fixed at 16, since torch.export does not let it vary:\n"
+    "    # UserError: Constraints violated (seq)!\n"
+    "    inputs:\n"
+    "      x: {dtype: float32, shape: [batch, 16, 6], range: [-3, 3]}  # lstm: LSTM(6, 4)\n"
+    "    # outputs:  # enable to name the artifact's outputs and to check their dtypes and shapes in eager too\n"
+    "    #   output.0: {dtype: float32, shape: [batch, 16, 4]}\n"
+    "    #   output.1: {dtype: float32, shape: [1, batch, 4]}\n"
+)
+"""Where torch.export fixes a size that forward takes freely."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder with the package `zoo`."""
+    (tmp_path / "zoo").mkdir()
+    (tmp_path / "zoo" / "__init__.py").touch()
+    (tmp_path / "zoo" / "nets.py").write_text(PROJECT)
+    return tmp_path
+
+
+def gate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line, under this interpreter."""
+    environment = {**os.environ, "EXPORT_GATE_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [GATE, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@pytest.mark.slow
+def test_every_starter_whose_trial_worked_runs(project: Path):
+    """init, validate and run for each kind of model: exit 0 without an edit."""
+    together = "version: 1\nmodels:\n"
+    for name, lines in INPUTS.items():
+        file = f"{name}.yml"
+        done = gate(project, "init", f"zoo.nets:make_{name}", "-o", file)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == f"{file}: written and valid; look it over, then `export-gate run`\n"
+        assert gate(project, "validate", "-c", file).stdout == f"{file}: valid, 1 model\n"
+        text = (project / file).read_text()
+        assert "# These inputs were tried: forward runs at batch 1, 2, 3, 16" in text
+        inputs = text.partition("    inputs:\n")[2].splitlines()
+        assert [line.strip() for line in inputs[: len(lines)]] == lines
+        together += text.partition("models:\n")[2]
+    assert (project / "lstm.yml").read_text() == LSTM
+    (project / "export-gate.yml").write_text(together)
+    done = gate(project, "run", "-q")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{len(INPUTS)} of {len(INPUTS)} models verified" in done.stdout
+
+
+def test_failed_trial_still_gives_a_valid_config(project: Path):
+    """Where no guess runs, the config is valid and says what to correct."""
+    assert gate(project, "init", "zoo.nets:make_graph").returncode == 0
+    text = (project / "export-gate.yml").read_text()
+    assert (
+        "    # CORRECT THESE INPUTS: 6 guesses were tried and forward took none; the first gave\n"
+        "    # AttributeError: 'Tensor' object has no attribute 'nodes'\n"
+    ) in text
+    assert gate(project, "validate").returncode == 0
+
+
+def test_existing_config_is_kept(project: Path):
+    """Only --force overwrites."""
+    (project / "export-gate.yml").write_text("mine")
+    done = gate(project, "init", "zoo.nets:make_linear")
+    assert (done.returncode, done.stderr) == (2, "export-gate.yml: is there already; --force overwrites it\n")
+    assert (project / "export-gate.yml").read_text() == "mine"
+    assert gate(project, "init", "zoo.nets:make_linear", "--force").returncode == 0
+    assert "factory: zoo.nets:make_linear\n" in (project / "export-gate.yml").read_text()
+
+
+def test_config_elsewhere_names_what_it_needs(project: Path):
+    """In another folder the config says where the package is, or the way to the file."""
+    (project / ".git").mkdir()
+    (project / "ci").mkdir()
+    assert gate(project, "init", "zoo.nets:make_linear", "-o", "ci/a.yml").returncode == 0
+    assert 'version: 1\npythonpath: [".."]\n' in (project / "ci" / "a.yml").read_text()
+    assert gate(project, "init", "zoo/nets.py:make_linear", "-o", "ci/b.yml").returncode == 0
+    assert '    factory: "../zoo/nets.py:make_linear"\n' in (project / "ci" / "b.yml").read_text()
+    assert gate(project, "validate", "-c", "ci/b.yml").returncode == 0
+
+
+def test_factory_with_arguments_is_refused_with_the_next_step(project: Path):
+    """Its arguments cannot be guessed: the message shows the signature and both ways on."""
+    done = gate(project, "init", "zoo.nets:make_sized")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert not (project / "export-gate.yml").exists()
+    assert done.stderr == (
+        "factory 'zoo.nets:make_sized' needs arguments: its parameters are (classes, width=8)\n"
+        "init cannot guess them: name a function that needs none, such as "
+        "`def make_model(): return make_sized(classes=...)`, or write the config by hand with "
+        "`kwargs: {classes: ...}` below `factory`\n"
+    )

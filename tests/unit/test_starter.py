@@ -1,0 +1,261 @@
+"""A description of a model to the text of a starter config, and a factory's name to its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from export_gate.config import load_config
+from export_gate.config.document import read_document
+from export_gate.config.nodes import Allowance
+from export_gate.config.problems import Problems
+from export_gate.contract import ConstantSpec, DictSpec, Dim, SequenceSpec, Size, TensorSpec
+from export_gate.description import Description, Found, Guess, LeftOut
+from export_gate.errors import UserError
+from export_gate.pipeline import Order
+from export_gate.starter import (
+    Starter,
+    beside,
+    check_names,
+    check_reference,
+    check_text,
+    model_name,
+    needed_pythonpath,
+    render_starter,
+    starter_config,
+    trial_lines,
+)
+from export_gate.starter_text import comment, flow, spec_text
+
+BATCH = Size(dim="batch")
+IMAGE = TensorSpec(dtype="float32", shape=(BATCH, Size(offset=3)), range=(0.0, 1.0))
+WORKS = Description(
+    signature="forward(x, state, scale=0.5, mask=None, *rest, **more)",
+    inputs=(
+        Guess(name="x", spec=IMAGE, reason="conv: Conv2d(3, 4)"),
+        Guess(
+            name="state",
+            spec=DictSpec(items={"on": SequenceSpec(kind="tuple", items=(IMAGE, ConstantSpec(value="# c")))}),
+            reason="its\nname",
+        ),
+    ),
+    left_out=(
+        LeftOut(name="scale", kind="positional_or_keyword", default="0.5", spec=ConstantSpec(value=0.5)),
+        LeftOut(name="mask", kind="positional_or_keyword", default="None"),
+        LeftOut(name="rest", kind="var_positional"),
+        LeftOut(name="more", kind="var_keyword"),
+    ),
+    dims=(Dim(name="batch", min=1, max=16),),
+    verdict="works",
+    tried=1,
+    sizes=("batch 1, 2, 3, 16",),
+    outputs=(
+        Found(name="logits", dtype="float32", shape=(BATCH, Size(offset=3))),
+        Found(name="aux", dtype="int64", shape=None, nonfinite=True),
+        Found(name="cache", dtype="DynamicCache", shape=None),
+    ),
+    training=3,
+)
+TEXT = """\
+# Every key is explained in docs/config.md. Next: look over the lines with comments, then `export-gate run`.
+version: 1
+pythonpath: [".."]
+
+defaults:
+  timeout: 10m
+  targets: {exported-program: {}, pt2: {}, onnx: {}}  # aoti: {} is the fourth
+
+models:
+  glyph-head:
+    factory: glyphlab.model:make_model
+    # The factory returns the model in train mode, which is a violation: call .eval() in it, or enable this line.
+    # train-mode: force-eval
+    dims:  # the sizes that vary: set min and max to what callers will send
+      batch: {min: 1, max: 16}
+    # forward(x, state, scale=0.5, mask=None, *rest, **more)
+    # These inputs were tried: forward runs at batch 1, 2, 3, 16.
+    # Ranges are guesses: set them to your data's.
+    # NaN or infinity came out as aux: is a range too wide?
+    inputs:
+      x: {dtype: float32, shape: [batch, 3], range: [0, 1]}  # conv: Conv2d(3, 4)
+      state: {dict: {on: {tuple: [{dtype: float32, shape: [batch, 3], range: [0, 1]}, {constant: "# c"}]}}}  # its name
+      # scale: {constant: 0.5}  # optional, 0.5 by default
+      # mask: optional, None by default
+      # *rest: further inputs can be declared here, in order, under names of your choice
+      # **more: further inputs can be declared here, by name
+    # outputs:  # enable to name the artifact's outputs and to check their dtypes and shapes in eager too
+    #   logits: {dtype: float32, shape: [batch, 3]}
+    #   aux: {dtype: int64}
+"""
+
+
+def starter(model: Description, **changes: object) -> Starter:
+    """A starter of the glyph head."""
+    fields = {
+        "name": "glyph-head",
+        "factory": "glyphlab.model:make_model",
+        "pythonpath": (),
+        "trial": trial_lines(model),
+        "outputs": model.outputs[:2],
+    }
+    return Starter(**{**fields, **changes})  # type: ignore[arg-type] # fields of the record
+
+
+def test_text_is_for_people():
+    """Short lines, a comment at what to look over, and what could be declared besides as comments."""
+    assert render_starter(starter(WORKS, pythonpath=("..",)), WORKS) == TEXT
+
+
+def test_text_is_valid_with_each_comment_enabled(tmp_path: Path):
+    """The commented keys are right as they stand: take away the `# ` and the config still loads."""
+    text = render_starter(starter(WORKS), WORKS)
+    for line in ("# train-mode", "# scale", "# outputs", "#   logits", "#   aux"):
+        assert f"    {line}" in text
+        text = text.replace(line, line[2:])
+    path = tmp_path / "export-gate.yml"
+    path.write_text(text)
+    (model,) = load_config(path).models
+    assert (model.train_mode, list(model.inputs)) == ("force-eval", ["x", "state", "scale"])
+    assert [output.name for output in model.outputs] == ["logits", "aux"]
+
+
+@pytest.mark.parametrize(
+    ("tried", "expected"),
+    [
+        (1, "CORRECT THESE INPUTS: 1 guess was tried and forward took none; the first gave"),
+        (24, "CORRECT THESE INPUTS: 24 guesses were tried and forward took none; the first gave"),
+    ],
+)
+def test_failed_trial_asks_for_correction(tried: int, expected: str):
+    """Guesses that did not run are said to be that, with what forward raised."""
+    failed = Description(
+        signature="forward(x)", inputs=WORKS.inputs, verdict="fails", tried=tried, problem="ValueError: no"
+    )
+    assert trial_lines(failed) == (expected, "ValueError: no")
+
+
+def test_sizes_are_left_out_where_none_varies():
+    """A model without dims ran at the one size there is; notes of the trial follow."""
+    only = Description(signature="forward(x)", inputs=WORKS.inputs, verdict="works", tried=1, notes=("A note.",))
+    assert trial_lines(only) == (
+        "These inputs were tried: forward runs.",
+        "Ranges are guesses: set them to your data's.",
+        "A note.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("factory", "expected"),
+    [
+        ("glyphlab.model:make_glyph_head", "glyph-head"),
+        ("glyphlab.model:make_model", "glyphlab"),
+        ("pkg.nets.resnet:build", "resnet"),
+        ("pkg.nets:TinyResNet18", "tiny-res-net18"),
+        ("models/net.py:Net.create", "model"),
+        ("model.py:make_model", "model"),
+        ("_x:_", "x"),
+    ],
+)
+def test_model_is_named_after_what_says_something(factory: str, expected: str):
+    """The attribute's name, else the module's, else the package's; `make_model` says nothing."""
+    assert model_name(factory) == expected
+
+
+@given(st.text())
+def test_any_text_survives_yaml(text: str):
+    """Names and values reach the config as they are, whatever characters they have; what no file can hold aside."""
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        return
+    document = f"{{a: [{flow(text)}], b: {flow([text, 1, None, True])}}}"
+    problems = Problems()
+    root = read_document(document, problems, Allowance())
+    assert not problems
+    first, second = root.child("a"), root.child("b")
+    assert first is not None
+    assert second is not None
+    assert [item.value for item in (*first.children, *second.children)] == [text, text, 1, None, True]
+
+
+@given(st.text())
+def test_any_text_is_a_comment(text: str):
+    """A comment stays on its line and hides nothing."""
+    line = comment(text)
+    assert line.isprintable()
+    assert len(line) <= 112
+
+
+def test_numbers_are_short():
+    """Whole bounds have no fraction, others keep their digits."""
+    assert spec_text(TensorSpec(dtype="float32", shape=(), range=(-3.0, 0.1))) == (
+        "{dtype: float32, shape: [], range: [-3, 0.1]}"
+    )
+
+
+def test_reference_without_attribute_is_refused():
+    """A module alone is no factory."""
+    with pytest.raises(UserError) as refused:
+        check_reference("mypkg.model")
+    assert str(refused.value) == "factory 'mypkg.model': expected module:attribute or path/to/file.py:attribute"
+    assert refused.value.hint == "name the function or class that makes the model, such as `mypkg.model:make_model`"
+
+
+def test_parameter_that_no_key_can_name_is_refused():
+    """A config's keys are ASCII; so are the names of an artifact's inputs."""
+    chinese = Description(
+        signature="forward(输入)", inputs=(Guess(name="输入", spec=IMAGE, reason=""),), verdict="works", tried=1
+    )
+    with pytest.raises(UserError) as refused:
+        check_names(chinese)
+    assert str(refused.value) == "parameter '输入' of forward(输入): expected a name of ASCII letters, digits and '_'"
+    assert refused.value.hint == "rename the parameter: exported artifacts name their inputs after it"
+
+
+def test_output_in_a_missing_folder_is_refused(tmp_path: Path):
+    """Nothing is started for a file that could not be written."""
+    output = tmp_path / "ci" / "export-gate.yml"
+    with pytest.raises(UserError) as refused:
+        starter_config("a:b", output, Order(config=output))
+    assert str(refused.value) == f"{output}: there is no folder {output.parent}"
+    assert refused.value.hint == "create it, or name another file with `-o`"
+
+
+def test_output_in_a_folder_without_permission_is_refused(tmp_path: Path):
+    """The reason is the system's."""
+    gone = tmp_path / "gone"
+    with pytest.raises(UserError) as refused:
+        check_text("version: 1", gone / "export-gate.yml", gone)
+    assert str(refused.value) == f"{gone / 'export-gate.yml'}: cannot be written: No such file or directory"
+
+
+def test_check_leaves_nothing_behind(tmp_path: Path):
+    """The text is checked in the folder it is for, and only the caller writes the config."""
+    check_text(render_starter(starter(WORKS), WORKS), tmp_path / "export-gate.yml", tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pythonpath_is_written_only_where_the_default_does_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The config's folder and its src/ are found anyway, and so is an installed package; another folder is named."""
+    for folder in (".git", "src/inner", "top", "ci"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "top" / "model.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert needed_pythonpath("top.model:make", tmp_path) == ()
+    assert needed_pythonpath("inner:make", tmp_path) == ()
+    assert needed_pythonpath("installed.model:make", tmp_path / "ci") == ()
+    assert needed_pythonpath("top/model.py:make", tmp_path / "ci") == ()
+    assert needed_pythonpath("top.model:make", tmp_path / "ci") == (str(tmp_path),)
+    assert needed_pythonpath("inner:make", tmp_path / "ci") == (str(tmp_path / "src"),)
+
+
+def test_file_is_named_from_the_configs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A path typed from here is written as the config has to name it."""
+    (tmp_path / "ci").mkdir()
+    (tmp_path / "net.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert beside("net.py:make", tmp_path) == "net.py:make"
+    assert beside("net.py:make", tmp_path / "ci") == "../net.py:make"
+    assert beside("missing.py:make", tmp_path / "ci") == "missing.py:make"
+    assert beside("net:make", tmp_path / "ci") == "net:make"
