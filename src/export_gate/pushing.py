@@ -14,11 +14,11 @@ def differences(environment: Mapping[str, str], folder: Path) -> Iterator[str]:
     """One line for each way in which the commit that is pushed differs from what is verified.
 
     Args:
-        environment: where pre-commit says which commit is pushed (PRE_COMMIT_TO_REF); without that there is nothing
-            to say.
+        environment: where pre-commit says which commit is pushed; without that there is nothing to say.
         folder: a folder of the repository.
     """
-    pushed = environment.get("PRE_COMMIT_TO_REF")
+    # A push that includes the first commit of the repository has no range, only the name of what is pushed.
+    pushed = environment.get("PRE_COMMIT_TO_REF") or environment.get("PRE_COMMIT_LOCAL_BRANCH")
     if not pushed:
         return
     head, commit = _git(folder, "rev-parse", "HEAD^{commit}"), _git(folder, "rev-parse", f"{pushed}^{{commit}}")

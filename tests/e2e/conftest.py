@@ -1,0 +1,95 @@
+"""What the end-to-end tests share: this checkout as a repository of its own, and the wheels that it needs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+ROOT = Path(__file__).parents[2]
+AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints; it must succeed."""
+    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.strip()
+
+
+def commit(folder: Path, message: str = "change") -> str:
+    """Commit everything; the commit's name."""
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--no-verify", "--message", message)
+    return git(folder, "rev-parse", "HEAD")
+
+
+def once(shared: Path, name: str, make: Callable[[Path], None]) -> Path:
+    """The folder `name`, made by the first of the test processes that asks for it."""
+    folder = shared / name
+    with FileLock(shared / f"{name}.lock"):
+        if not folder.exists():
+            partial = shared / f"{name}.partial"
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir()
+            make(partial)
+            partial.rename(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """A folder that all test processes of this session see."""
+    base = tmp_path_factory.getbasetemp()
+    return base if worker_id == "master" else base.parent
+
+
+@pytest.fixture(scope="session")
+def checkout(shared: Path) -> Path:
+    """The files of this checkout that git would keep, committed as version v1."""
+
+    def make(folder: Path) -> None:
+        listed = git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard", "-z").split("\0")
+        for name in filter(None, listed):
+            if (ROOT / name).is_file() and not name.startswith(("tests/", "benchmarks/")):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name)
+        git(folder, "init", "--quiet", "--initial-branch=main")
+        commit(folder, "version 1")
+        git(folder, "tag", "v1")
+
+    return once(shared, "checkout", make)
+
+
+@pytest.fixture(scope="session")
+def wheels(shared: Path) -> Path:
+    """Wheels of the gate's dependencies at the pinned hashes, and of what builds its own wheel."""
+
+    def make(folder: Path) -> None:
+        download = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:", "--dest", str(folder)]
+        pinned = ["--no-deps", "--require-hashes", "--requirement", str(ROOT / "requirements" / "action.txt")]
+        for arguments in (pinned, ["hatchling>=1.27"]):
+            done = subprocess.run([*download, *arguments], capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+    return once(shared, "wheels", make)
+
+
+@pytest.fixture(scope="session")
+def clean_environment(wheels: Path) -> dict[str, str]:
+    """A user's environment: no variables of this test run, pip answered by the wheels alone."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+    return {
+        **kept,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "OMP_NUM_THREADS": "1",
+    }
