@@ -279,7 +279,7 @@ def test_case_that_matches_nothing(project: Path, tmp_path: Path):
     assert done.returncode == 2
     (seen,) = json.loads((tmp_path / "results.json").read_text())["run"]["models"]
     assert seen["problem"] == {
-        "message": "no control input matches 'nowhere-*'; there are 2: normal-1, halves-1, ...",
+        "message": "no control input matches 'nowhere-*'; there are 2: normal-1, halves-1",
         "hint": "list them with `export-gate controls MODEL`",
     }
 

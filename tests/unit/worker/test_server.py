@@ -22,6 +22,7 @@ from export_gate.contract import (
 )
 from export_gate.errors import GateError, UserError
 from export_gate.protocol import Event, event_line
+from export_gate.rules import worker_died
 from export_gate.worker.channel import Channel
 from export_gate.worker.children import Child, remaining_lines
 from export_gate.worker.server import Attempt, relay
@@ -78,6 +79,25 @@ def test_without_fork_each_model_gets_a_fresh_interpreter(tmp_path: Path, monkey
     ends = {name: failure.type for name, model in models.items() if (failure := model.failure)}
     assert ends == {"crash": "SIGSEGV", "silent": "exit 0"}
     assert (tmp_path / "logs" / "crash.log").exists()
+
+
+@pytest.mark.slow
+def test_fault_of_the_gate_itself_is_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """An exception in the gate's own code is never taken for the model's exit, and never green."""
+    entry = tmp_path / "entry.py"
+    broken = "children._answer = lambda *_: 1 / 0"
+    entry.write_text(WITHOUT_FORK.replace("children.CAN_FORK = False", broken))
+    monkeypatch.setattr(observe, "WORKER", entry)
+    asked = request(tmp_path, job("m", "healthy:make", tmp_path))
+    (seen,) = observe.observe(asked, Path(sys.executable), dict(os.environ)).run.models
+    assert seen.failure is not None
+    assert (seen.failure.kind, seen.failure.type) == ("died", "an error of export-gate itself")
+    assert seen.failure.trace.rstrip().endswith("ZeroDivisionError: division by zero")
+    (found,) = worker_died.RULE.check(asked.jobs[0].contract, seen)
+    assert found.message == "m: the worker died with an error of export-gate itself in stage model"
+    assert found.hint == (
+        "This is a bug in export-gate: please report it with the traceback in the details. The model is not verified."
+    )
 
 
 @pytest.mark.slow
