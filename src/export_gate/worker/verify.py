@@ -88,6 +88,7 @@ def _artifact(work: Verification, desk: Desk) -> Path | None:
     root = work.report if path is None else work.base
     if path is None:
         with desk.stage("convert", target=work.key):
+            work.context.folder.mkdir(parents=True, exist_ok=True)
             path = module.convert(work.context, work.target)
     if path is not None:
         with desk.stage("load", target=work.key):  # a damaged file shows itself here first

@@ -11,7 +11,7 @@ from typing import Any
 
 from export_gate.contract import AotiTarget
 from export_gate.worker.reference import module_runner
-from export_gate.worker.targets.base import Context, Loaded, files, fresh_file
+from export_gate.worker.targets.base import Context, Loaded, files
 
 __all__ = ["convert", "files", "load"]
 
@@ -27,7 +27,7 @@ def convert(context: Context, options: AotiTarget) -> Path | None:  # noqa: ARG0
     """
     import torch._inductor
 
-    path = fresh_file(context.folder, "model.aoti.pt2")
+    path = context.folder / "model.aoti.pt2"
     if find_compiler() is None:
         raise RuntimeError(
             f"AOTInductor needs a C++ compiler and there is no {' or '.join(compilers())} on PATH; "
@@ -75,7 +75,7 @@ def compilers() -> tuple[str, ...]:
     """The C++ compilers that AOTInductor looks for: CXX, or else g++ (clang++ on macOS)."""
     from torch._inductor import config
 
-    return tuple(name for name in config.cpp.cxx if name)
+    return tuple(name for name in config.cpp.cxx if name) or ("compiler in CXX",)
 
 
 def find_compiler() -> str | None:

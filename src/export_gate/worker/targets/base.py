@@ -75,14 +75,6 @@ def files(path: Path) -> tuple[Path, ...]:
     return (path,)
 
 
-def fresh_file(folder: Path, name: str) -> Path:
-    """The file's path, with what an earlier run left there removed: a conversion that fails leaves none behind."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for stale in folder.glob(f"{name}*"):
-        stale.unlink()
-    return folder / name
-
-
 def describe_artifact(paths: Sequence[Path], root: Path) -> Artifact:
     """Digest and size of an artifact, whose main file comes first; paths relative to `root` where inside."""
     digests = {_relative(path, root): digest_file(path) for path in paths}

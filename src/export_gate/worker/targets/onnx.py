@@ -13,7 +13,7 @@ from export_gate.contract import OnnxTarget
 from export_gate.worker.affine_onnx import is_affine_onnx
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.reference import Runner, rename
-from export_gate.worker.targets.base import Context, Loaded, fresh_file
+from export_gate.worker.targets.base import Context, Loaded
 from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
 from export_gate.worker.values import Call, Leaf, as_leaf
 
@@ -43,7 +43,7 @@ def convert(context: Context, options: OnnxTarget) -> Path | None:
     """
     import onnx
 
-    path = fresh_file(context.folder, "model.onnx")
+    path = context.folder / "model.onnx"
     opset = options.opset or DEFAULT_OPSET
     converted = torch.onnx.export(
         context.exported.program,

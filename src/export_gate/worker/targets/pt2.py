@@ -10,14 +10,14 @@ from export_gate.contract import Pt2Target
 from export_gate.worker.affine import is_affine_graph
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.reference import module_runner
-from export_gate.worker.targets.base import Context, Loaded, files, fresh_file
+from export_gate.worker.targets.base import Context, Loaded, files
 
 __all__ = ["convert", "files", "load"]
 
 
 def convert(context: Context, options: Pt2Target) -> Path | None:
     """Save the program, decomposed first where asked."""
-    path = fresh_file(context.folder, "model.pt2")
+    path = context.folder / "model.pt2"
     program = context.exported.program
     if options.decompose:
         program = program.run_decompositions()
