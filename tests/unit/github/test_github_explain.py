@@ -21,7 +21,7 @@ FORK = Context(
 )
 DELETED = Context(repository="acme/shop", pull_request=PullRequest(number=7, head="a" * 40))
 DEPENDABOT = Context(repository="acme/shop", pull_request=OWN.pull_request, actor="dependabot[bot]")
-DENIED = ApiError(403, "Resource not accessible by integration")
+DENIED = ApiError(403, "Denied")
 
 
 @pytest.mark.parametrize(
@@ -35,33 +35,27 @@ DENIED = ApiError(403, "Resource not accessible by integration")
         (
             DENIED,
             OWN,
-            (
-                "the token may not write to #7 (403 Resource not accessible by integration): give the job `permissions: "
-                "pull-requests: write`"
-            ),
+            ("the token may not write to #7 (403 Denied): give the job `permissions: pull-requests: write`"),
         ),
         (
             DENIED,
             FORK,
             (
-                "the pull request comes from a fork, mallory/shop, whose runs get a token that cannot write (403 Resource "
-                "not accessible by integration): let post/ comment from a `workflow_run`"
+                "the pull request comes from a fork, mallory/shop, whose runs get a token that cannot write (403 Denied): let post/ comment from a `workflow_run`"
             ),
         ),
         (
             DENIED,
             DELETED,
             (
-                "the pull request comes from a fork, since deleted, whose runs get a token that cannot write (403 Resource "
-                "not accessible by integration): let post/ comment from a `workflow_run`"
+                "the pull request comes from a fork, since deleted, whose runs get a token that cannot write (403 Denied): let post/ comment from a `workflow_run`"
             ),
         ),
         (
             DENIED,
             DEPENDABOT,
             (
-                "the pull request is Dependabot's, whose runs get a token that cannot write (403 Resource not accessible "
-                "by integration): let post/ comment from a `workflow_run`"
+                "the pull request is Dependabot's, whose runs get a token that cannot write (403 Denied): let post/ comment from a `workflow_run`"
             ),
         ),
         (
