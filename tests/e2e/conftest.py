@@ -6,41 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
+from repositories import commit, git, once
 
 ROOT = Path(__file__).parents[2]
-AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """What git prints; it must succeed."""
-    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.strip()
-
-
-def commit(folder: Path, message: str = "change") -> str:
-    """Commit everything; the commit's name."""
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--no-verify", "--message", message)
-    return git(folder, "rev-parse", "HEAD")
-
-
-def once(shared: Path, name: str, make: Callable[[Path], None]) -> Path:
-    """The folder `name`, made by the first of the test processes that asks for it."""
-    folder = shared / name
-    with FileLock(shared / f"{name}.lock"):
-        if not folder.exists():
-            partial = shared / f"{name}.partial"
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir()
-            make(partial)
-            partial.rename(folder)
-    return folder
 
 
 @pytest.fixture(scope="session")

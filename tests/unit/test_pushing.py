@@ -13,6 +13,7 @@ AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "
 
 
 def git(folder: Path, *arguments: str) -> str:
+    """What git prints."""
     done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
@@ -40,10 +41,11 @@ def test_push_of_another_commit_is_said(repository: Path, variable: str):
     """Which commit is pushed, which one is verified, and what to do; also where the whole history is pushed."""
     first, head = (git(repository, "rev-parse", name) for name in ("HEAD^", "HEAD"))
     git(repository, "branch", "other", "HEAD^")
-    assert list(differences({variable: "refs/heads/other"}, repository)) == [
+    (said,) = differences({variable: "refs/heads/other"}, repository)
+    assert said == (
         f"HEAD is not what is being pushed: {first[:10]} is pushed, {head[:10]} is checked out and verified; "
         f"check out {first[:10]} and run `export-gate run`, or leave that commit to the required check"
-    ]
+    )
 
 
 def test_annotated_tag_of_head_is_head(repository: Path):

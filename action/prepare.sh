@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Refuses what must not run, then makes the gate's own environment below RUNNER_TEMP, apart from the project's, from
+# pinned and hashed wheels. Output: python, the environment's interpreter.
+set -euo pipefail
+
+action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+stop() { # exit-code message
+  echo "::error title=export-gate::$2"
+  exit "$1"
+}
+
+if [ "$GITHUB_EVENT_NAME" = pull_request_target ] && [ "$ALLOW_PULL_REQUEST_TARGET" != true ]; then
+  stop 2 "pull_request_target is refused: it would run a stranger's code with this repository's token and secrets; trigger on pull_request, and let post/ comment on forks from a workflow_run (docs/security.md)"
+fi
+case "$UPLOAD_ARTIFACTS" in
+  none | results | all) ;;
+  *) stop 2 "upload-artifacts: expected none, results or all, got '${UPLOAD_ARTIFACTS//[^a-zA-Z0-9._-]/?}'" ;;
+esac
+
+python=""
+for candidate in python3 python; do
+  if "$candidate" -I -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+    python="$candidate"
+    break
+  fi
+done
+[ -n "$python" ] || stop 2 "there is no Python 3.10 or newer on PATH; put actions/setup-python before this step"
+
+environment="$(mktemp -d "$RUNNER_TEMP/export-gate-XXXXXX")"
+"$python" -I -m venv "$environment" ||
+  stop 2 "$python cannot make a virtual environment; put actions/setup-python before this step"
+scripts="$environment/bin"
+[ -d "$scripts" ] || scripts="$environment/Scripts"
+# Isolated from the project's Python settings, not from pip's: PIP_INDEX_URL is how a private runner names its mirror.
+"$scripts/python" -I -m pip install --quiet --disable-pip-version-check --no-input --no-deps --only-binary :all: \
+  --require-hashes --requirement "$action/requirements/action.txt" ||
+  stop 3 "the gate's own packages could not be installed; the lines above say why"
+echo "python=$scripts/python" >>"$GITHUB_OUTPUT"

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Publishes results: has the token, runs no code of the project. The exit code is the verdict's.
+set -euo pipefail
+
+action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd -- "$WORKING_DIRECTORY"
+
+options=(--stage "${STAGE:-one}" --comment "$COMMENT" --comment-id "$COMMENT_ID" --fail-on "$FAIL_ON")
+if [ -n "$TEMPLATE" ]; then options+=(--template "$TEMPLATE"); fi
+if [ -n "$ARTIFACT_URL" ]; then options+=(--artifact-url "$ARTIFACT_URL"); fi
+if [ "$ALLOW_PULL_REQUEST_TARGET" = true ]; then options+=(--allow-pull-request-target); fi
+
+code=0
+"$PYTHON" -I -X utf8 "$action/action/gate.py" publish "${options[@]}" -- "$FOLDER/results.json" || code=$?
+# Without results the run itself knows better why: 2 is a mistake in the config, 3 a fault of the gate's.
+if [ ! -f "$FOLDER/results.json" ] && [ "${EXIT_CODE:-0}" != 0 ]; then code="$EXIT_CODE"; fi
+exit "$code"

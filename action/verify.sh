@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Runs the project's code: no token is in this environment, and the exit code is kept for the report to give.
+# Outputs: folder, name, exit-code.
+set -euo pipefail
+set -f # lists are split at blanks and commas, and are no patterns
+
+action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd -- "$WORKING_DIRECTORY"
+
+# A token in .git is one that the project's code can read. `git config` follows the file that newer checkouts include.
+if git config --get-regexp '^http\..*\.extraheader$' >/dev/null 2>&1; then
+  echo "::warning title=export-gate::actions/checkout left its token in .git, where the code under test can read it; give it persist-credentials: false"
+fi
+
+folder="$(dirname -- "${CONFIG:-export-gate.yml}")"
+if [ -d "$folder" ]; then folder="$(cd -- "$folder" && (pwd -W 2>/dev/null || pwd))"; fi
+folder="$folder/.export-gate"
+# Each job of a matrix uploads under a name of its own.
+name="$COMMENT_ID-results${SHARD:+-${SHARD/\//-of-}}"
+if [ -z "$SHARD" ] && [ "${JOB_TOTAL:-1}" -gt 1 ]; then name="$name-$JOB_INDEX"; fi
+{
+  echo "folder=$folder"
+  echo "name=${name//[^a-zA-Z0-9._-]/-}"
+} >>"$GITHUB_OUTPUT"
+# A run that ends before it writes any must not be reported with results that lay there before.
+rm -f -- "$folder/results.json"
+
+options=(--report-dir "$folder")
+if [ -n "$CONFIG" ]; then options+=(--config "$CONFIG"); fi
+if [ -n "$PROJECT_PYTHON" ]; then options+=(--python "$PROJECT_PYTHON"); fi
+if [ -n "$SHARD" ]; then options+=(--shard "$SHARD"); fi
+for target in ${TARGETS//,/ }; do options+=(--target "$target"); done
+models=(${MODELS//,/ })
+
+# Nothing that is printed meanwhile is taken for a workflow command.
+pause="$("$PYTHON" -I -c 'import secrets; print(secrets.token_hex(16))')"
+echo "::stop-commands::$pause"
+code=0
+"$PYTHON" -I -X utf8 "$action/action/gate.py" run "${options[@]}" -- ${models[@]+"${models[@]}"} || code=$?
+echo "::$pause::"
+echo "exit-code=$code" >>"$GITHUB_OUTPUT"

@@ -1,0 +1,148 @@
+"""GitHub's workflows on this machine: act runs them, with folders for the actions of others and a server for GitHub."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+REPOSITORY = "acme/shop"
+TOKEN = "ghs_0123456789abcdefghijklmnopqrstuvwxyz"
+HEAD = "1" * 40
+ACT = Path(sys.executable).parent / "act"
+UPLOAD = """
+name: upload
+inputs: {name: {}, path: {}, include-hidden-files: {}, if-no-files-found: {}}
+outputs: {artifact-url: {value: "https://github.example/acme/shop/actions/runs/1/artifacts/9"}}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env: {NAME: "${{ inputs.name }}", FILES: "${{ inputs.path }}"}
+      run: |
+        mkdir "$STUB_ARTIFACTS/$NAME"
+        while IFS= read -r file; do
+          if [ -n "$file" ]; then cp -R "$file" "$STUB_ARTIFACTS/$NAME/"; fi
+        done <<<"$FILES"
+"""
+DOWNLOAD = """
+name: download
+inputs: {pattern: {}, name: {}, path: {}, github-token: {}, run-id: {}}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env: {PATTERN: "${{ inputs.pattern || inputs.name }}", FOLDER: "${{ inputs.path }}"}
+      run: |
+        mkdir -p "$FOLDER"
+        for found in "$STUB_ARTIFACTS"/$PATTERN; do cp -R "$found" "$FOLDER/"; done
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A finished workflow run."""
+
+    code: int
+    lines: list[dict[str, Any]]
+
+    @property
+    def text(self) -> str:
+        """All that was printed."""
+        return "\n".join(str(line.get("msg", "")).rstrip("\n") for line in self.lines)
+
+    def outputs(self, job: str) -> dict[str, str]:
+        """Everything that the job's steps gave out, the last one of a name."""
+        return {
+            line["name"]: line["arg"]
+            for line in self.lines
+            if line.get("command") == "set-output" and line.get("jobID") == job
+        }
+
+    def result(self, job: str) -> str:
+        """`success` or `failure`."""
+        (found,) = {line["jobResult"] for line in self.lines if line.get("jobID") == job and "jobResult" in line}
+        return str(found)
+
+
+@dataclass
+class Runner:
+    """Runs the workflows of a repository."""
+
+    folder: Path
+    """Of the repository."""
+    work: Path
+    checkout: Path
+    """Of the action."""
+    environment: dict[str, str]
+    api_url: str
+    token: str = TOKEN
+    run_id: int = 100
+    options: list[str] = field(default_factory=list)
+
+    def stubs(self) -> list[str]:
+        """Folders in the place of the actions that ours names."""
+        found = []
+        for manifest in ("action.yml", "post/action.yml"):
+            for step in yaml.safe_load((self.checkout / manifest).read_text())["runs"]["steps"]:
+                name, _, revision = step.get("uses", "").partition("@")
+                text = {"actions/upload-artifact": UPLOAD, "actions/download-artifact": DOWNLOAD}.get(name)
+                if text:
+                    folder = self.work / name.replace("/", "-")
+                    folder.mkdir(exist_ok=True)
+                    (folder / "action.yml").write_text(text)
+                    found += ["--local-repository", f"{name}@{revision}={folder}"]
+        return found
+
+    def run(self, event: str, payload: dict[str, Any], workflow: str) -> Ended:
+        """The workflow of that name, for that event, as the next run."""
+        self.run_id += 1
+        (self.work / "artifacts").mkdir(exist_ok=True)
+        (self.work / "event.json").write_text(json.dumps(payload))
+        variables = {
+            **{name: value for name, value in self.environment.items() if name.startswith(("PIP_", "OMP_"))},
+            "GITHUB_API_URL": self.api_url,
+            "GITHUB_RUN_ID": str(self.run_id),
+            "GITHUB_RUN_ATTEMPT": "1",
+            "STUB_ARTIFACTS": str(self.work / "artifacts"),
+        }
+        command = [str(ACT), event, "--platform", "ubuntu-latest=-self-hosted", "--pull=false", "--no-cache-server"]
+        command += ["--action-offline-mode", "--json", "--workflows", f".github/workflows/{workflow}"]
+        command += ["--eventpath", str(self.work / "event.json"), "--secret", f"GITHUB_TOKEN={self.token}"]
+        command += ["--local-repository", f"acme/export-gate@v1={self.checkout}", *self.stubs(), *self.options]
+        for name, value in variables.items():
+            command += ["--env", f"{name}={value}"]
+        python = Path(os.path.realpath(sys.executable)).parent
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env={"PATH": f"{python}:/usr/local/bin:/usr/bin:/bin", "HOME": str(self.work), "LANG": "C.UTF-8"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        return Ended(code=done.returncode, lines=lines)
+
+
+def pull_request(head: str = HEAD, repository: str = REPOSITORY) -> dict[str, Any]:
+    """The payload of a pull_request event."""
+    return {
+        "action": "synchronize",
+        "number": 7,
+        "pull_request": {
+            "number": 7,
+            "state": "open",
+            "head": {"sha": head, "ref": "feature", "repo": {"full_name": repository}},
+            "base": {"ref": "main", "sha": "2" * 40, "repo": {"full_name": REPOSITORY}},
+        },
+        "repository": {"full_name": REPOSITORY, "name": "shop", "owner": {"login": "acme"}},
+    }
