@@ -19,7 +19,8 @@ FLOAT_DRAWS = (
     "normal", "uniform", "halves", "constant", "zeros", "low", "high", "offset", "sweep", "large", "nonfinite",
 )  # fmt: skip
 INTEGER_DRAWS = ("random", "low", "high", "duplicates", "distinct")
-BOOL_DRAWS = ("random", "all-true", "all-false", "sparse", "right-padded", "row-off", "tail-off")
+BOOL_DRAWS = ("random", "all-true", "all-false", "sparse", "right-padded", "right-masked", "row-off", "tail-off")
+"""Also those of an integer tensor that holds 0 and 1 only, which is a mask too."""
 
 TargetName = Literal["exported-program", "pt2", "onnx", "aoti"]
 TARGET_NAMES: tuple[TargetName, ...] = ("exported-program", "pt2", "onnx", "aoti")
@@ -75,6 +76,14 @@ class TensorSpec:
     """Non-finite values admitted as input; `inf` admits both signs."""
     draws: tuple[str, ...] = ()
     """Draw families to use; empty means all that fit."""
+
+    @property
+    def is_mask(self) -> bool:
+        """Whether its elements are true or false, as bools or as 0 and 1."""
+        if self.dtype == "bool":
+            return not self.values or len(set(self.values)) > 1
+        is_integer = self.dtype.startswith(("int", "uint"))
+        return is_integer and (set(self.values) == {0, 1} or (not self.values and self.range == (0, 1)))
 
 
 Scalar = Union[bool, int, float, str, None]  # evaluated at run time by the decoder, so no `|` on Python 3.10

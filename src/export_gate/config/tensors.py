@@ -117,6 +117,8 @@ def _verify_draws(values: Values, node: Node, scope: Scope) -> None:
         return
     dtype: str = values["dtype"]
     families = BOOL_DRAWS if dtype == "bool" else INTEGER_DRAWS if is_whole(dtype) else FLOAT_DRAWS
+    if is_whole(dtype) and _holds_zero_and_one(values):
+        families = tuple(dict.fromkeys((*INTEGER_DRAWS, *BOOL_DRAWS)))
     for item, family in zip(draws.children, values["draws"], strict=True):
         if family not in families:
             then = scope.problems.nearest(family, families)
@@ -124,6 +126,12 @@ def _verify_draws(values: Values, node: Node, scope: Scope) -> None:
         elif family == "nonfinite" and not node.child("nonfinite"):
             then = "add nonfinite: [nan, inf]"
             scope.problems.expected(item, "a draw that the input admits", then=then)
+
+
+def _holds_zero_and_one(values: Values) -> bool:
+    if "values" in values:
+        return set(values["values"]) == {0, 1}
+    return list(values.get("range", ())) == [0, 1]
 
 
 def _make_tensor(**values: Any) -> TensorSpec:

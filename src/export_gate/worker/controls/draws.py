@@ -28,9 +28,13 @@ from export_gate.worker.controls.stream import Floats, Stream
 
 REPEATED = frozenset((
     "normal", "uniform", "halves", "constant", "offset", "large", "nonfinite",
-    "random", "duplicates", "distinct", "sparse", "right-padded", "row-off", "tail-off",
+    "random", "duplicates", "distinct", "sparse", "right-padded", "right-masked", "row-off", "tail-off",
 ))  # fmt: skip
 """Families whose seeded draws differ; the others have one member each."""
+
+
+MASK_ENDS = {"low": "all-false", "high": "all-true"}
+"""What integer families are called in a mask."""
 
 
 def base_family(spec: TensorSpec) -> str:
@@ -41,17 +45,18 @@ def base_family(spec: TensorSpec) -> str:
 def families(spec: TensorSpec) -> tuple[str, ...]:
     """Families that fit the input, its base family first; `draws` narrows them as far as any of its names fits."""
     fitting = _fitting(spec)
-    return tuple(family for family in fitting if family in spec.draws) or (fitting[:1] if spec.draws else fitting)
+    wanted = tuple(MASK_ENDS.get(name, name) for name in spec.draws) if spec.is_mask else spec.draws
+    return tuple(family for family in fitting if family in wanted) or (fitting[:1] if wanted else fitting)
 
 
 def draw(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stream: Stream) -> torch.Tensor:
     """The contiguous tensor of one family; unknown families give the base one."""
+    if spec.is_mask:
+        row = shape[-1] if shape else 1
+        mask = torch.from_numpy(draw_bools(family, math.prod(shape[:-1]), row, stream))
+        return mask.to(torch_dtype(spec.dtype)).reshape(shape)
     if is_restricted(spec):
         return _draw_allowed(spec, shape, family, index, stream)
-    if spec.dtype == "bool":
-        row = shape[-1] if shape else 1
-        rows = math.prod(shape[:-1])
-        return torch.from_numpy(draw_bools(family, rows, row, index, stream)).reshape(shape)
     count = math.prod(shape)
     if is_integer(spec):
         integers = draw_integers(family, *integer_bounds(spec), count, stream)
@@ -64,10 +69,10 @@ def draw(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stre
 def _fitting(spec: TensorSpec) -> tuple[str, ...]:
     dims = [size for size in spec.shape if size.dim is not None]
     count = 2 if dims else math.prod(size.offset for size in spec.shape)
+    if spec.is_mask:
+        return fitting_bool_families(len(spec.shape), count)
     if is_restricted(spec):
         return _fitting_allowed(spec)
-    if spec.dtype == "bool":
-        return fitting_bool_families(len(spec.shape), count)
     if is_integer(spec):
         return fitting_integer_families(*integer_bounds(spec), count)
     if is_undeclared(spec):

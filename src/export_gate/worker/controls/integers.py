@@ -39,11 +39,11 @@ def fitting_bool_families(rank: int, count: int) -> tuple[str, ...]:
     single = ("random", "all-true", "all-false")
     if rank == 0 or count == 1:
         return single
-    rows = ("sparse", "right-padded", "tail-off")
+    rows = ("sparse", "right-padded", "right-masked", "tail-off")
     return (*single, *rows, "row-off") if rank > 1 else (*single, *rows)
 
 
-def draw_bools(family: str, rows: int, row: int, index: int, stream: Stream) -> Bools:
+def draw_bools(family: str, rows: int, row: int, stream: Stream) -> Bools:
     """bool[rows, row] of a family; a row runs along the tensor's last axis."""
     if rows * row == 0:
         return np.zeros((rows, row), dtype=np.bool_)
@@ -55,7 +55,9 @@ def draw_bools(family: str, rows: int, row: int, index: int, stream: Stream) -> 
             mask.flat[int(stream.integers(0, rows * row - 1, 1)[0])] = True
             return mask
         case "right-padded":
-            return _right_padded(rows, row, index, stream)
+            return _valid(rows, row, stream)
+        case "right-masked":
+            return ~_valid(rows, row, stream)
         case "row-off":
             mask = np.ones((rows, row), dtype=np.bool_)
             mask[int(stream.integers(0, rows - 1, 1)[0])] = False
@@ -69,12 +71,12 @@ def draw_bools(family: str, rows: int, row: int, index: int, stream: Stream) -> 
             return coins
 
 
-def _right_padded(rows: int, row: int, index: int, stream: Stream) -> Bools:
-    """Each row true up to a length of its own, one of them full; even indices have true and false swapped."""
+def _valid(rows: int, row: int, stream: Stream) -> Bools:
+    """Each row true up to a length of its own, at least 1; one row is full."""
     lengths = stream.integers(1, row, rows)
     lengths[int(stream.integers(0, rows - 1, 1)[0])] = row
     valid: Bools = np.arange(row) < lengths[:, None]
-    return valid if index % 2 else ~valid
+    return valid
 
 
 def _distinct(low: int, high: int, count: int, stream: Stream) -> Integers:

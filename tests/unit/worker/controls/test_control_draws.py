@@ -1,5 +1,6 @@
 import hashlib
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -96,6 +97,7 @@ def test_every_draw_keeps_the_contract(spec: TensorSpec, index: int):
 def test_families_are_the_contracts_own(spec: TensorSpec):
     """No family is named that a config could not name."""
     known = {"bool": BOOL_DRAWS, **dict.fromkeys(INTEGERS, INTEGER_DRAWS)}.get(spec.dtype, FLOAT_DRAWS)
+    known = BOOL_DRAWS if spec.is_mask else known
     assert set(families(spec)) <= set(known)
     assert len(families(spec)) == len(set(families(spec)))
 
@@ -249,7 +251,7 @@ def test_duplicates_are_one_value():
 
 
 def test_bool_masks_are_what_their_names_say():
-    """Row-off clears one row, tail-off the end of every row, right-padded each row from its own length on."""
+    """Row-off clears one row, tail-off each row's end, right-padded from its own length on, right-masked the reverse."""
     spec = tensor("bool", "batch", 7)
     off = made(spec, (5, 7), "row-off")
     assert (~off).any(1).sum().item() == (~off).all(1).sum().item() == 1
@@ -260,10 +262,24 @@ def test_bool_masks_are_what_their_names_say():
     assert torch.equal(padded, padded.long().cummin(1).values.bool())
     assert padded.all(1).any()
     assert padded[:, 0].all()
-    assert torch.equal(made(spec, (5, 7), "right-padded", 2), ~made(spec, (5, 7), "right-padded", 1))
+    masked = made(spec, (5, 7), "right-masked")
+    assert torch.equal(masked, masked.long().cummax(1).values.bool())
+    assert (~masked).all(1).any()
+    assert not masked[:, 0].any()
     assert 1 <= made(spec, (5, 7), "sparse").sum().item() < 20
     assert made(spec, (5, 7), "all-true").all()
     assert not made(spec, (5, 7), "all-false").any()
+
+
+@pytest.mark.parametrize("limits", [{"range": (0, 1)}, {"values": (0, 1)}])
+def test_integers_that_are_zero_or_one_are_masks(limits: dict[str, tuple[int, int]]):
+    """An attention mask of int64 gets the mask families, whichever way 0 and 1 are declared."""
+    spec = tensor("int64", "batch", 7, **limits)
+    assert {"right-padded", "row-off", "all-true"} <= set(families(spec))
+    padded = made(spec, (5, 7), "right-padded")
+    assert padded.dtype == torch.int64
+    assert torch.equal(padded, padded.cummin(1).values)
+    assert families(replace(spec, draws=("low", "tail-off"))) == ("all-false", "tail-off")
 
 
 def test_a_case_is_the_same_whatever_else_is_declared():
