@@ -125,7 +125,7 @@ def publish_files(order: Publication, context: Context, report: Report, run_url:
     """The job summary, `report.md` and the outputs; gives back what could not be written."""
     frame = Frame(comment_id=order.comment_id, run=context.run, artifact_url=order.artifact_url, run_url=run_url)
     results = order.results.absolute()
-    written, problem = _write_report(results.parent, report)
+    written, problem = _write_report(results.parent, report) if results.is_file() else ("", "")
     artifacts = results.parent / "artifacts"
     outputs = {
         "verdict": report.verdict,
@@ -152,7 +152,6 @@ def _write_report(folder: Path, report: Report) -> tuple[str, str]:
     """Our own rendering, whatever file of that name the run may have left; its path, or what went wrong."""
     path = folder / "report.md"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)
         path.write_text(render(report, "markdown"), encoding="utf-8")
     except OSError as error:

@@ -21,6 +21,7 @@ FORK = Context(
 )
 DELETED = Context(repository="acme/shop", pull_request=PullRequest(number=7, head="a" * 40))
 DEPENDABOT = Context(repository="acme/shop", pull_request=OWN.pull_request, actor="dependabot[bot]")
+READS_ONLY = "whose runs get a token that cannot write (403 Denied): let post/ comment from a `workflow_run`"
 DENIED = ApiError(403, "Denied")
 
 
@@ -35,28 +36,22 @@ DENIED = ApiError(403, "Denied")
         (
             DENIED,
             OWN,
-            ("the token may not write to #7 (403 Denied): give the job `permissions: pull-requests: write`"),
+            "the token may not write to #7 (403 Denied): give the job `permissions: pull-requests: write`",
         ),
         (
             DENIED,
             FORK,
-            (
-                "the pull request comes from a fork, mallory/shop, whose runs get a token that cannot write (403 Denied): let post/ comment from a `workflow_run`"
-            ),
+            "the pull request comes from a fork, mallory/shop, " + READS_ONLY,
         ),
         (
             DENIED,
             DELETED,
-            (
-                "the pull request comes from a fork, since deleted, whose runs get a token that cannot write (403 Denied): let post/ comment from a `workflow_run`"
-            ),
+            "the pull request comes from a fork, since deleted, " + READS_ONLY,
         ),
         (
             DENIED,
             DEPENDABOT,
-            (
-                "the pull request is Dependabot's, whose runs get a token that cannot write (403 Denied): let post/ comment from a `workflow_run`"
-            ),
+            "the pull request is Dependabot's, " + READS_ONLY,
         ),
         (
             ApiError(403, "Unable to create comment because issue is locked."),
