@@ -54,7 +54,8 @@ def _findings(report: Report, checkout: Checkout, kind: Kind) -> Iterator[Annota
         if view.severity == severity:
             finding = view.finding
             file, line = _place(finding.model, finding.source, checkout)
-            also = f" (also in {', '.join(view.targets[1:])})" if view.also and view.targets[1:] else ""
+            others = [target for target in dict.fromkeys(view.targets) if target != finding.target]
+            also = f" (also in {', '.join(others)})" if others else ""
             yield Annotation(
                 kind=kind,
                 title=f"{finding.model}: {finding.rule}",

@@ -1,0 +1,141 @@
+"""Notes stand beside the code that they are about, the worst first, and never more than GitHub shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import report_samples as samples
+
+from export_gate.checkout import Checkout
+from export_gate.github.annotations import annotations_of
+from export_gate.github.workflow_commands import Annotation
+from export_gate.observation import SourceLine
+from export_gate.report.build import build_report
+from export_gate.report.results import Results
+
+CHECKOUT = Checkout(
+    root="/w/shop",
+    config="vision/export-gate.yml",
+    lines={"glyph-head": 9, "sentence-encoder": 21, "detector": 33, "affine-map": 45},
+)
+
+
+def of(results: Results, checkout: Checkout = CHECKOUT) -> tuple[Annotation, ...]:
+    """The annotations of a run."""
+    return annotations_of(build_report(results), checkout)
+
+
+def test_a_violation_is_an_error_at_the_models_line():
+    """The config line that declares the model, with what was measured and what to do."""
+    finding = next(finding for finding in samples.red().findings if finding.rule == "value-mismatch")
+    assert of(samples.red())[2] == Annotation(
+        kind="error",
+        title="glyph-head: value-mismatch",
+        message=(
+            f"{finding.message}\nnext: {finding.hint}\n"
+            "run: export-gate run glyph-head --target onnx --case 'halves-1@batch=16'"
+        ),
+        file="vision/export-gate.yml",
+        line=9,
+    )
+
+
+def test_an_export_failure_is_at_the_users_own_line():
+    """The line of the model that cannot be exported, not the line that declares it."""
+    note = next(note for note in of(samples.red()) if note.title == "sentence-encoder: export-failed")
+    assert (note.file, note.line, note.kind) == ("src/glyphlab/encoder.py", 41, "error")
+
+
+@pytest.mark.parametrize(
+    ("path", "file", "line"),
+    [
+        ("/w/shop/src/encoder.py", "src/encoder.py", 41),
+        ("/usr/lib/python3/encoder.py", "vision/export-gate.yml", 21),
+        ("../../etc/passwd", "vision/export-gate.yml", 21),
+    ],
+)
+def test_a_source_outside_of_the_repository_gives_way_to_the_config(path: str, file: str, line: int):
+    """GitHub shows nothing beside a file that the repository does not have."""
+    failure = replace(samples.export_failure(), source=SourceLine(path=path, line=41, text="x"))
+    seen = samples.model("sentence-encoder", (), reached="export", failure=failure)
+    run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
+    (note,) = of(samples.results((samples.contract("sentence-encoder"),), run))
+    assert (note.file, note.line) == (file, line)
+
+
+def test_other_targets_with_the_same_are_named():
+    """One note for a finding of several targets, which names each once."""
+    targets = (samples.target("exported-program", 0.5), samples.target("pt2", 0.5), samples.target("onnx", 0.0))
+    run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(samples.model("glyph-head", targets),))
+    results = samples.results((samples.contract("glyph-head"),), run)
+    (note,) = of(results)
+    assert note.message.splitlines()[0] == f"{results.findings[0].message} (also in pt2)"
+
+
+def test_without_a_repository_there_is_no_file():
+    """The note is on the run then."""
+    notes = of(samples.problem(), Checkout())
+    assert {(note.file, note.line) for note in notes} == {(None, None)}
+
+
+def test_a_model_that_could_not_be_checked_is_an_error():
+    """It is no violation, and no pass."""
+    (note,) = of(samples.problem())
+    assert note == Annotation(
+        kind="error",
+        title="glyph-head: could not be checked",
+        message=(
+            "glyph-head: factory glyphlab.model:make_modle: module 'glyphlab.model' has no attribute 'make_modle'\n"
+            "next: Did you mean `glyphlab.model:make_model`? Set `models.glyph-head.factory` in export-gate.yml.\n"
+            "run: export-gate run glyph-head"
+        ),
+        file="vision/export-gate.yml",
+        line=9,
+    )
+
+
+def test_a_run_without_a_worker_is_an_error():
+    """At the config's first line, as no model is to blame."""
+    (note,) = of(samples.broken())
+    assert (note.title, note.file, note.line) == ("the run: could not be checked", "vision/export-gate.yml", 1)
+
+
+def test_a_green_run_has_no_annotations():
+    """Nothing to say is said by silence."""
+    assert of(samples.green()) == ()
+
+
+def test_errors_come_first_and_notes_not_at_all():
+    """Warnings are warnings."""
+    kinds = [note.kind for note in of(samples.red())]
+    assert kinds == sorted(kinds)
+    assert {"error", "warning"} == set(kinds)
+
+
+def test_500_violations_are_ten_annotations():
+    """The ten that GitHub shows: nine of the worst, and one that counts the rest."""
+    results = samples.crowd(500)
+    notes = of(results)
+    assert len(notes) == 10
+    assert notes[0].title == "model-499: value-mismatch"
+    assert notes[9] == Annotation(
+        kind="error",
+        title="export-gate",
+        message="491 more violations or unchecked models: the job summary has all of them.",
+    )
+
+
+def test_warnings_leave_room_for_the_reporting():
+    """Eight of the findings, two of what goes wrong in telling them."""
+    crowd = samples.crowd(20)
+    warnings = tuple(replace(finding, severity="warning") for finding in crowd.findings)
+    notes = of(replace(crowd, findings=warnings, verdict="verified"))
+    assert [note.kind for note in notes] == ["warning"] * 8
+    assert notes[7].message == "13 more warnings: the job summary has all of them."
+
+
+def test_the_same_words_at_the_same_line_are_said_once():
+    """A finding that is there twice is one annotation."""
+    red = samples.red()
+    assert of(replace(red, findings=(*red.findings, *red.findings))) == of(red)
