@@ -12,7 +12,8 @@ def listing(model: ModelObservation) -> list[str]:
     """One line per control input, in order, then what was left out and the digest."""
     controls = model.controls
     if controls is None:
-        return [f"{terminal(model.model)}: a TorchScript module, which has no control set; see the rule torchscript-model"]
+        name = terminal(model.model)
+        return [f"{name}: a TorchScript module, which has no control set; see the rule torchscript-model"]
     width = max(len(case.name) for case in controls.inputs)
     lines = [f"{terminal(case.name):{width}}  {case.group:9}  {terminal(case.family)}" for case in controls.inputs]
     return [*lines, *_summary(controls)]

@@ -10,7 +10,7 @@ from export_gate.observation import DimFound, ModelObservation, Probe
 from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.cases import other_cases, planned_targets
 from export_gate.rules.dim_specialized import is_specialized
-from export_gate.rules.failures import Located, failure_details, failures_of
+from export_gate.rules.failures import SHAPE_REFUSAL, Located, failure_details, failures_of
 from export_gate.rules.wording import count, first_line, place
 
 SMALLEST_SYMBOL = 2
@@ -48,12 +48,18 @@ def is_narrowed(found: DimFound, dim: Dim) -> bool:
 
 
 def _refused_probes(contract: ModelContract, observation: ModelObservation, target: TargetName) -> list[Probe]:
+    """Refusals at the range's ends; where control inputs fail for another reason, only those that speak of sizes."""
+    seen = [found for found in planned_targets(contract, observation) if found.target == target]
+    has_other_cause = any(
+        case.failure and not SHAPE_REFUSAL.search(case.failure.message) for found in seen for case in found.cases
+    )
     probes = [
         probe
-        for seen in planned_targets(contract, observation)
-        if seen.target == target
-        for probe in seen.probes
-        if probe.kind in ("at-min", "at-max") and probe.answer == "refused"
+        for found in seen
+        for probe in found.probes
+        if probe.kind in ("at-min", "at-max")
+        and probe.answer == "refused"
+        and (not has_other_cause or SHAPE_REFUSAL.search(probe.message))
     ]
     return sorted(probes, key=lambda probe: probe.checks != "default")
 

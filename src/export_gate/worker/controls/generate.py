@@ -26,8 +26,8 @@ from export_gate.worker.values import Values
 
 CATCH_ORDER = (
     "halves", "offset", "nonfinite", "row-off", "tail-off", "right-padded", "right-masked", "all-false", "all-true",
-    "sparse", "sweep", "large", "integer-low", "integer-high", "duplicates", "distinct", "low", "high", "uniform", "zeros",
-    "constant", "random", "normal",
+    "sparse", "sweep", "large", "integer-low", "integer-high", "duplicates", "distinct", "low", "high", "uniform",
+    "zeros", "constant", "random", "normal",
 )  # fmt: skip
 """Families by what they caught in reproduced bug reports, after the base draws at boundary sizes."""
 
