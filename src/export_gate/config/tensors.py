@@ -116,7 +116,7 @@ def _verify_draws(values: Values, node: Node, scope: Scope) -> None:
     if "draws" not in values or not draws:
         return
     dtype: str = values["dtype"]
-    families = BOOL_DRAWS if dtype == "bool" else INTEGER_DRAWS if is_whole(dtype) else FLOAT_DRAWS
+    families: tuple[str, ...] = BOOL_DRAWS if dtype == "bool" else INTEGER_DRAWS if is_whole(dtype) else FLOAT_DRAWS
     if is_whole(dtype) and _holds_zero_and_one(values):
         families = tuple(dict.fromkeys((*INTEGER_DRAWS, *BOOL_DRAWS)))
     for item, family in zip(draws.children, values["draws"], strict=True):
