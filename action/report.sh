@@ -8,6 +8,8 @@ cd -- "$WORKING_DIRECTORY"
 options=(--stage "${STAGE:-one}" --comment "$COMMENT" --comment-id "$COMMENT_ID" --fail-on "$FAIL_ON")
 if [ -n "$TEMPLATE" ]; then options+=(--template "$TEMPLATE"); fi
 if [ -n "$ARTIFACT_URL" ]; then options+=(--artifact-url "$ARTIFACT_URL"); fi
+if [ -n "${LOG:-}" ]; then options+=(--log "$LOG"); fi
+if [ "${ANNOTATIONS:-true}" != true ]; then options+=(--no-annotations); fi
 if [ "$ALLOW_PULL_REQUEST_TARGET" = true ]; then options+=(--allow-pull-request-target); fi
 
 code=0

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the project's code: no token is in this environment, and the exit code is kept for the report to give.
-# Outputs: folder, name, exit-code.
+# Outputs: folder, log, name, exit-code.
 set -euo pipefail
 set -f # lists are split at blanks and commas, and are no patterns
 
@@ -18,8 +18,10 @@ folder="$folder/.export-gate"
 # Each job of a matrix uploads under a name of its own.
 name="$COMMENT_ID-results${SHARD:+-${SHARD/\//-of-}}"
 if [ -z "$SHARD" ] && [ "${JOB_TOTAL:-1}" -gt 1 ]; then name="$name-$JOB_INDEX"; fi
+log="$(mktemp "$RUNNER_TEMP/export-gate-log-XXXXXX")"
 {
   echo "folder=$folder"
+  echo "log=$log"
   echo "name=${name//[^a-zA-Z0-9._-]/-}"
 } >>"$GITHUB_OUTPUT"
 # A run that ends before it writes any must not be reported with results that lay there before.
@@ -36,6 +38,7 @@ models=(${MODELS//,/ })
 pause="$("$PYTHON" -I -c 'import secrets; print(secrets.token_hex(16))')"
 echo "::stop-commands::$pause"
 code=0
-"$PYTHON" -I -X utf8 "$action/action/gate.py" run "${options[@]}" -- ${models[@]+"${models[@]}"} || code=$?
+"$PYTHON" -I -X utf8 "$action/action/gate.py" run "${options[@]}" -- ${models[@]+"${models[@]}"} 2>&1 |
+  tee "$log" || code="${PIPESTATUS[0]}"
 echo "::$pause::"
 echo "exit-code=$code" >>"$GITHUB_OUTPUT"

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,6 +164,9 @@ def report(results: Path, format_: str, output: Path | None) -> None:
 @click.option("--atol", type=click.FloatRange(min=0), help="Absolute tolerance instead of the recorded one.")
 @click.option("--rtol", type=click.FloatRange(min=0), help="Relative tolerance instead of the recorded one.")
 @click.option("--target", "targets", multiple=True, help="Only for this target; may be repeated.")
+@click.option(
+    "--today", type=click.DateTime(["%Y-%m-%d"]), help="The date (UTC) that waivers are held against; default today's."
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the new results here.")
 def judge_(
     results: Path,
@@ -170,18 +174,20 @@ def judge_(
     atol: float | None,
     rtol: float | None,
     targets: tuple[str, ...],
+    today: datetime | None,
     output: Path | None,
 ) -> None:
-    """Judge RESULTS again, with other tolerances, without exporting."""
+    """Judge RESULTS again, with other tolerances or on another day, without exporting."""
     from export_gate import pipeline
     from export_gate.config import load_config
     from export_gate.report.results import write_results
 
-    if config is None and atol is None and rtol is None:
-        raise click.UsageError("nothing to change: give --atol, --rtol or --config")
+    if config is None and atol is None and rtol is None and today is None:
+        raise click.UsageError("nothing to change: give --atol, --rtol, --config or --today")
     by_config: Callable[[Any], Any] = pipeline.with_config(load_config(config)) if config else lambda contract: contract
     by_option = pipeline.with_tolerance(atol, rtol, targets)
-    outcome = pipeline.rejudge(results, lambda contract: by_option(by_config(contract)))
+    day = (today or datetime.now(timezone.utc)).date().isoformat()
+    outcome = pipeline.rejudge(results, lambda contract: by_option(by_config(contract)), day)
     planned = sorted({target.name for contract in outcome.results.contracts for target in contract.targets})
     for name in targets:
         if name not in planned:
@@ -237,6 +243,10 @@ def merge(results: tuple[Path, ...], output: Path) -> None:
 @click.option("--template", type=click.Path(path_type=Path), help="A Jinja template of your own for the comment.")
 @fail_on_option
 @click.option("--artifact-url", default="", help="Where the uploaded report and files are, for a link.")
+@click.option(
+    "--annotations/--no-annotations", default=True, help="Notes beside the code; off where another job has them."
+)
+@click.option("--log", type=click.Path(path_type=Path), help="What the run printed: says why there are no results.")
 @click.option("--allow-pull-request-target", is_flag=True, help="Work under pull_request_target too.")
 @click.option(
     "--stage",
@@ -295,10 +305,10 @@ def schema(results: bool) -> None:
 @cli.command(name="rules")
 def rules_() -> None:
     """List what is checked, with severities."""
-    from export_gate.rules import RULES
+    from export_gate.rules import CATALOGUE
 
-    width = max(len(rule.name) for rule in RULES)
-    for rule in RULES:
+    width = max(len(rule.name) for rule in CATALOGUE)
+    for rule in CATALOGUE:
         click.echo(f"{rule.name:{width}}  {rule.severity:9}  {rule.summary}")
 
 

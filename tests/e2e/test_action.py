@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections.abc import Iterator
@@ -68,10 +69,8 @@ def commands():
         pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 def make():
-    script = Path(STOLEN).with_name("steal.sh")
-    script.write_text(f'env >> "{STOLEN}"; echo === >> "{STOLEN}"')
     with commands().open("a") as file:
-        file.write(f"BASH_ENV={script}\\n")
+        file.write(f"BASH_ENV={STEAL}\\n")
     return torch.nn.Linear(2, 2).eval()
 """
 CHECKOUT = {"uses": "actions/checkout@v6", "with": {"persist-credentials": False}}
@@ -151,3 +150,129 @@ def test_comment_turns_green_after_red(runner: Runner, github: GitHubServer):
     assert steps, "the model saw no process of the step"
     assert not [name for names in environments for name in names if TOKEN in name]
     assert not [name for name in environments[0] if name.startswith(("GITHUB_", "RUNNER_", "ACTIONS_"))]
+
+
+def test_verifying_job_has_no_token_to_steal(runner: Runner, github: GitHubServer):
+    """Shards in jobs without a token, one report: a model that takes over its job's later steps finds no token there.
+
+    In the one-job form it does, as docs/security.md says: the wall is the job.
+    """
+    steal = runner.work / "steal.sh"
+    steal.write_text(f'env >> "{runner.work}/stolen-$GITHUB_JOB"\n')
+    two = "".join(f"  {name}:\n    <<: *model\n" for name in ("second",))
+    verify = gate(shard="${{ matrix.shard }}", comment="never", **{"upload-artifacts": "results"})
+    legs = {"matrix": {"shard": ["1/2", "2/2"]}}
+    jobs = {
+        "verify": job(CHECKOUT, verify, strategy=legs, permissions={"contents": "read"}),
+        "report": job({"uses": "acme/export-gate/post@v1"}, needs="verify", **{"if": "${{ !cancelled() }}"}),
+        "alone": job(CHECKOUT, gate(models="head", **{"comment-id": "alone"})),
+    }
+    write(runner, model=f"STEAL = {str(steal)!r}\n{THIEF}", config=CONFIG + two, jobs=jobs)
+    done = runner.run("pull_request", pull_request(), "gate.yml")
+    assert done.code == 0, done.text
+    stolen = (runner.work / "stolen-verify").read_text()
+    assert "COMMENT=never" in stolen, "the thief did not reach the next step"
+    assert TOKEN not in stolen
+    assert not (runner.work / "stolen-report").exists()
+    assert TOKEN in (runner.work / "stolen-alone").read_text()
+    bodies = {"2 of 2 models verified": 0, "1 of 1 model verified": 0}
+    for body in github.bodies():
+        for headline in bodies:
+            bodies[headline] += headline in body
+    assert bodies == {"2 of 2 models verified": 1, "1 of 1 model verified": 1}
+
+
+def test_comment_on_a_fork_is_written_by_the_second_stage(runner: Runner, github: GitHubServer):
+    """A fork's run cannot comment: it fails by its verdict and keeps its results, and a workflow_run comments."""
+    fork = "stranger/shop"
+    good = "  good:\n    <<: *model\n    factory: model:good\n    targets: {pt2: {}}\n"
+    model = BROKEN + "\ndef good():\n    return torch.nn.Linear(2, 2).eval()\n"
+    write(runner, model=model, config=CONFIG + good, jobs={"gate": job(CHECKOUT, gate(**{"upload-artifacts": "all"}))})
+    github.can_write = False
+    first = runner.run("pull_request", pull_request(repository=fork), "gate.yml")
+    assert first.code == 1, first.text
+    assert first.outputs("gate")["verdict"] == "violations"
+    assert github.bodies() == []
+    kept = runner.work / "artifacts" / "export-gate-results"
+    assert {path.name for path in kept.iterdir()} == {"results.json", "report.md", "artifacts"}
+    manifest = json.loads((kept / "artifacts" / "good" / "manifest.json").read_text())
+    (artifact,) = manifest["artifacts"]
+    file = kept / artifact["path"]
+    assert artifact["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+
+    github.can_write = True
+    github.pulls = [{**pull_request(repository=fork)["pull_request"]}]
+    write(runner, jobs={"report": job({"id": "gate", "uses": "acme/export-gate/post@v1"})})
+    run = {"id": 101, "run_attempt": 1, "event": "pull_request", "head_sha": HEAD, "head_branch": "feature"}
+    run["head_repository"] = {"full_name": fork}
+    event = {"action": "completed", "workflow_run": run, "repository": pull_request()["repository"]}
+    second = runner.run("workflow_run", event, "gate.yml")
+    assert second.code == 0, second.text
+    assert second.outputs("report")["verdict"] == "violations"
+    (body,) = github.bodies()
+    assert "❌ export-gate" in body
+    assert "actions/runs/101" in body
+
+
+def test_merge_queue_is_gated_without_a_comment(runner: Runner, github: GitHubServer):
+    """In a merge queue the verdict is the job's result. The config may lie in a folder; a token in .git is told."""
+    git(runner.folder, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eA==")
+    inputs = {
+        "config": "nets/gate.yml",
+        "models": "head, second",
+        "targets": "exported-program",
+        "python": "bin/python",
+    }
+    write(runner, jobs={"gate": job(CHECKOUT, gate(**inputs, **{"working-directory": "sub"}))})
+    nets = runner.folder / "sub" / "nets"
+    nets.mkdir(parents=True)
+    python = runner.folder / "sub" / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    config = CONFIG + "  second:\n    <<: *model\n  third:\n    <<: *model\n    factory: model:nothing\n"
+    (nets / "gate.yml").write_text(config)
+    (nets / "model.py").write_text(GOOD)
+    commit(runner.folder)
+    event = {
+        "action": "checks_requested",
+        "merge_group": {"head_sha": HEAD},
+        "repository": pull_request()["repository"],
+    }
+    done = runner.run("merge_group", event, "gate.yml")
+    assert done.code == 0, done.text
+    outputs = done.outputs("gate")
+    assert outputs["verdict"] == "verified"
+    assert outputs["results-path"].endswith("/sub/nets/.export-gate/results.json")
+    assert "no comment: no pull request in a merge_group event" in done.text
+    assert "actions/checkout left its token in .git" in done.text
+    assert github.log == []
+
+
+def test_mistake_in_the_config_is_no_verdict(runner: Runner, github: GitHubServer):
+    """A config that cannot be read fails the job, and the comment says so, whatever results lie in the repository."""
+    lie = runner.folder / ".export-gate" / "results.json"
+    lie.parent.mkdir()
+    lie.write_text('{"schema_version": 1, "verdict": "verified"}')
+    write(runner, config=CONFIG.replace("factory", "factroy"))
+    done = runner.run("pull_request", pull_request(), "gate.yml")
+    assert done.code == 1, done.text
+    assert done.outputs("gate")["verdict"] == "broken"
+    assert "export-gate.yml:5:5: models.head.factroy: " in done.text
+    (body,) = github.bodies()
+    assert "no verdict, no results" in body
+    assert "models.head.factroy: " in body
+
+
+def test_pull_request_target_is_refused_before_anything_runs(runner: Runner, github: GitHubServer):
+    """On pull_request_target no code of the pull request runs, and the job fails with the reason and what to do."""
+    ran = runner.work / "ran"
+    write(runner, model=f"from pathlib import Path\nPath({str(ran)!r}).touch()\n{GOOD}")
+    done = runner.run("pull_request_target", pull_request(), "gate.yml")
+    assert done.code == 1, done.text
+    assert (
+        "pull_request_target is refused: it would run a stranger's code with this repository's token and secrets; "
+        "trigger on pull_request, and let post/ comment on forks from a workflow_run (docs/security.md)"
+    ) in done.text
+    assert not ran.exists()
+    assert github.log == []

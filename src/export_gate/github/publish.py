@@ -34,6 +34,8 @@ from export_gate.rules.judge import EXIT_CODES
 Say = Callable[[str], None]
 """Prints one line."""
 CAUSE_ELSEWHERE = "The log of the step that ran the gate says why: a mistake in the config, or a run that was ended."
+LAST_LINES = 20
+"""Of a log: enough for every mistake of a config that was written in one go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,10 @@ class Publication:
     template: Path | None = None
     fail_on: Literal["violation", "warning"] = "violation"
     artifact_url: str = ""
+    annotations: bool = True
+    """False where the job that verified has made them already."""
+    log: Path | None = None
+    """What the run printed: says why there are no results, where there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +83,7 @@ def publish(order: Publication, context: Context, api: Api | None, say: Say) -> 
         say: prints a line of the log.
     """
     shown = load(order, context)
-    for annotation in annotations_of(shown.report, shown.checkout):
+    for annotation in annotations_of(shown.report, shown.checkout) if order.annotations else ():
         say(annotate(annotation))
     problems = [*context.problems, *publish_files(order, context, shown.report, context.run_url)]
     told = comment(order, context, api, shown.report)
@@ -90,8 +96,19 @@ def load(order: Publication, context: Context) -> Shown:
     try:
         outcome = rejudge(order.results, lambda contract: contract)
     except UserError as error:
-        return Shown(report=no_results(str(error), context), checkout=Checkout())
+        return Shown(report=no_results(_last_words(order) or str(error), context), checkout=Checkout())
     return shown_of(order, outcome, context)
+
+
+def _last_words(order: Publication) -> str:
+    """The end of the run's own log, where the run wrote no results."""
+    if order.log is None or order.results.exists():
+        return ""
+    try:
+        lines = order.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-LAST_LINES:])
 
 
 def shown_of(order: Publication, outcome: Outcome, context: Context) -> Shown:
