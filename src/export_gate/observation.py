@@ -122,6 +122,28 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorPicture:
+    """How the error of one output is spread, at the control input where it is worst. No verdict rests on it."""
+
+    output: str
+    case: str
+    unequal: tuple[int, ...] = ()
+    """Entries by |P-M|, in quarters of a decade below the largest one: count k is of the entries in
+    (largest * 10**(-(k+1)/4), largest * 10**(-k/4)], the last one of all smaller ones. Complex entries are two each.
+    """
+    equal: int = 0
+    """Entries without a difference."""
+    where: tuple[int, ...] = ()
+    """Index of the largest difference, or of the first entry that is finite on one side only."""
+    axes: tuple[int, ...] = ()
+    """Axes that `grid` lays out (rows and columns, or columns alone); the other indices are those of `where`."""
+    columns: int = 1
+    """Cells in a row of `grid`."""
+    grid: tuple[float, ...] = ()
+    """The largest |P-M| in each of at most 32 x 32 cells, row by row; infinite where masks of NaN or inf differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Structure:
     """Leaf names in order, where expected and actual disagree; `name:None` and `name:int` mark non-tensor leaves."""
 
@@ -197,6 +219,8 @@ class TargetObservation:
     """Last stage begun."""
     cases: tuple[CaseResult, ...] = ()
     probes: tuple[Probe, ...] = ()
+    pictures: tuple[ErrorPicture, ...] = ()
+    """One of each output that differs anywhere."""
     facts: dict[str, str] = field(default_factory=dict)
     """Opset, providers, loader and the like, for the report."""
     notes: tuple[str, ...] = ()

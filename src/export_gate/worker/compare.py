@@ -72,7 +72,7 @@ def _as_counted(expected: Leaf, actual: Leaf) -> Leaf:
 
 
 def _measure(head: Comparison, expected: Array, actual: Array, axis: int | None) -> Comparison:
-    e, a = _flat_reals(expected), _flat_reals(actual)
+    e, a = flat_reals(expected), flat_reals(actual)
     parts = e.size // expected.size
     rank = expected.ndim
     has_axis = axis is not None and -rank <= axis < rank
@@ -102,7 +102,7 @@ def _measure(head: Comparison, expected: Array, actual: Array, axis: int | None)
     )
 
 
-def _flat_reals(array: Array) -> Array:
+def flat_reals(array: Array) -> Array:
     """All elements in C order as integers or real floats: bool as uint8, complex as (real, imaginary)."""
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.dtype.kind == "b":

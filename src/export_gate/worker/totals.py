@@ -71,7 +71,7 @@ class Totals:
                 self._add_nonfinite(e, a, start)
                 self.excluded += int(finite.size - np.count_nonzero(finite))
         else:
-            gap, scale = _integer_gap(e, a)
+            gap, scale = integer_gap(e, a)
         indices = slice(first, first + e.shape[1])
         np.maximum(self.scale_norms[indices], scale.max(axis=(0, 2)), out=self.scale_norms[indices])
         self.mismatched += int(np.count_nonzero(self._of_elements(unequal)))
@@ -136,7 +136,7 @@ def blocks_of(outer: int, length: int, inner: int) -> Iterator[tuple[int, int, t
                 yield at * inner + offset, at % length, (1, 1, min(BLOCK, inner - offset))
 
 
-def _integer_gap(e: Array, a: Array) -> tuple[Array, Array]:
+def integer_gap(e: Array, a: Array) -> tuple[Array, Array]:
     """|a - e| and |e| as uint64, exact: the subtraction wraps around to the true magnitude."""
     wide = np.int64 if e.dtype.kind == "i" else np.uint64
     e, a = e.astype(wide, copy=False), a.astype(wide, copy=False)

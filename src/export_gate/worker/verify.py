@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +13,13 @@ from export_gate.observation import CaseResult
 from export_gate.worker.compare import compare_case
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.model import Parameter, bind
+from export_gate.worker.picture import Gallery
 from export_gate.worker.probing import Probing
 from export_gate.worker.reference import Reference, Runner
 from export_gate.worker.stages import Desk, StageFailed
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, describe_artifact
+from export_gate.worker.values import Leaf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,21 +66,29 @@ def verify_target(work: Verification, desk: Desk) -> None:
 
 def run_cases(work: Verification, run: Runner, desk: Desk) -> None:
     """Run and compare every control input in order, on this one instance."""
+    gallery = Gallery()
     for case in work.cases:
         reference = work.references.get(case.name)
         if reference is None:
             continue  # eager itself refused it: contract-broken
         desk.channel.at("run", target=work.key, case=case.name)
-        desk.channel.add("cases", _run_case(case, reference, run, work, desk), target=work.key)
+        result, actual = _run_case(case, reference, run, work, desk)
+        desk.channel.add("cases", result, target=work.key)
+        gallery.look(result, reference.leaves, actual)
+        del actual  # the next case needs the memory
+    desk.channel.set("pictures", gallery.pictures(), target=work.key)
 
 
-def _run_case(case: ControlCase, reference: Reference, run: Runner, work: Verification, desk: Desk) -> CaseResult:
+def _run_case(
+    case: ControlCase, reference: Reference, run: Runner, work: Verification, desk: Desk
+) -> tuple[CaseResult, Sequence[Leaf]]:
     call = bind(case.make(), work.parameters)
     try:
         actual = run(call)
     except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
-        return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name))
-    return compare_case(case.name, reference.leaves, actual, tolerance_axis(work.context.contract, work.target))
+        return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name)), ()
+    axis = tolerance_axis(work.context.contract, work.target)
+    return compare_case(case.name, reference.leaves, actual, axis), actual
 
 
 def _artifact(work: Verification, desk: Desk) -> Path | None:
