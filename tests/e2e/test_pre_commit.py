@@ -154,11 +154,14 @@ def test_wrong_key_is_flagged_at_commit(project: Project):
     project.write("export-gate.yml", CONFIG.replace("exported-program", "exported-progam"))
     (project.folder / "other").mkdir()
     project.write("other/export-gate.yaml", CONFIG.replace("limit", "limits"))
+    (project.folder / ".github" / "workflows").mkdir(parents=True)
+    project.write(".github/workflows/export-gate.yml", "on: push\n")
     git(project.folder, "add", "--all")
     stopped = project.run("git", "commit", "--message", "a mistake")
     assert stopped.returncode == 1, stopped.stdout
     assert "export-gate.yml:9:15: models.head.targets.exported-progam: " in stopped.stdout
     assert "other/export-gate.yaml:8:16: models.head.controls.limits: " in stopped.stdout
+    assert ".github" not in stopped.stdout
     assert git(project.folder, "rev-parse", "HEAD") == before
     assert not (project.folder / "interpreter.log").exists()
 
