@@ -229,6 +229,26 @@ Target = Union[ExportedProgramTarget, Pt2Target, OnnxTarget, AotiTarget]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Waiver:
+    """Violations that are accepted up to a date; each field narrows which."""
+
+    rule: str
+    reason: str
+    until: str
+    """ISO date: the last day (UTC) on which it holds."""
+    target: str | None = None
+    """None is any target, and findings that are the model's."""
+    output: str = "*"
+    """Glob pattern."""
+    case: str = "*"
+    """Glob pattern of control inputs."""
+
+    def holds_on(self, day: str) -> bool:
+        """Whether it still holds on that ISO date."""
+        return day <= self.until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelContract:
     """Everything one model promises and how it is to be checked."""
 
@@ -244,8 +264,11 @@ class ModelContract:
     controls: Controls = Controls()
     tolerance: Tolerance = Tolerance()
     targets: tuple[Target, ...]
+    strict: bool = False
+    """Export in strict mode; the exported-program target says so for all targets, also where it is not selected."""
     timeout_s: float = 600.0
     """Bound on one worker process of this model, in seconds."""
+    waivers: tuple[Waiver, ...] = ()
 
     def dim(self, name: str) -> Dim:
         """The declared dim of that name."""

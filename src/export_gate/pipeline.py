@@ -80,7 +80,6 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
     prepare_folder(order.folder, jobs)
     observed = observe(_request(order, jobs), python.path, order.environment, announce(python, jobs))
     contracts = tuple(job.contract for job in jobs)
-    judgement = judge(contracts, observed.run)
     results = Results(
         tool_version=__version__,
         config_path=str(order.config),
@@ -89,24 +88,32 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
         duration_s=time.monotonic() - clock,
         contracts=contracts,
         run=observed.run,
-        findings=judgement.findings,
-        verdict=judgement.verdict,
+        findings=(),
+        verdict="broken",
         head=head_revision(config.path.resolve().parent),
         checkout=find_checkout(config, [contract.name for contract in contracts]),
         planned=() if order.shard is None else tuple(job.contract for job in planned),
+        judged_on=started.date().isoformat(),
+        narrowed=order.selection.is_narrow,
     )
-    outcome = Outcome(results=results, judgement=judgement, report=build_report(results))
+    outcome = judged(results)
     publish(outcome, order.folder)
     return outcome
 
 
-def rejudge(path: Path, change: Callable[[ModelContract], ModelContract]) -> Outcome:
+def rejudge(path: Path, change: Callable[[ModelContract], ModelContract], today: str | None = None) -> Outcome:
     """Judge recorded observations again under changed contracts.
+
+    Args:
+        path: a results.json.
+        change: applied to each contract.
+        today: ISO date that waivers are held against; None is the recorded one, which gives the recorded verdict.
 
     Raises:
         UserError: the file holds no results.
     """
     recorded = read_results(path)
+    recorded = replace(recorded, judged_on=today or recorded.judged_on)
     return judged(replace(recorded, contracts=tuple(change(contract) for contract in recorded.contracts)))
 
 
@@ -121,7 +128,7 @@ def join(paths: Sequence[Path]) -> Outcome:
 
 def judged(results: Results) -> Outcome:
     """What the rules say of these contracts and observations, whatever findings came with them."""
-    judgement = judge(results.contracts, results.run)
+    judgement = judge(results.contracts, results.run, results.terms)
     return _outcome(results, judgement)
 
 
@@ -160,7 +167,7 @@ def with_tolerance(atol: float | None, rtol: float | None, targets: tuple[str, .
 
 
 def with_config(config: Config) -> Callable[[ModelContract], ModelContract]:
-    """A change of contract: tolerances, output promises and guard policies as the config says them now.
+    """A change of contract: tolerances, output promises and waivers as the config says them now.
 
     Raises:
         UserError: the config has no model of that name.
@@ -173,7 +180,7 @@ def with_config(config: Config) -> Callable[[ModelContract], ModelContract]:
             replace(target, tolerance=known[target.name].tolerance) if target.name in known else target
             for target in contract.targets
         )
-        return replace(contract, tolerance=now.tolerance, outputs=now.outputs, targets=targets)
+        return replace(contract, tolerance=now.tolerance, outputs=now.outputs, targets=targets, waivers=now.waivers)
 
     return change
 

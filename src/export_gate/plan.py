@@ -23,6 +23,11 @@ class Selection:
     cases: tuple[str, ...] = ()
     """Glob patterns of control input names."""
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it leaves out parts of the models that it picks."""
+        return bool(self.targets or self.skipped or self.cases)
+
 
 def make_plan(config: Config, selection: Selection, folder: Path) -> tuple[Job, ...]:
     """One job per selected model; artifacts go below `folder`.

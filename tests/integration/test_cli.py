@@ -21,7 +21,7 @@ import pytest
 from leftovers import MARKER, processes_with
 
 from export_gate import __version__
-from export_gate.rules import RULES
+from export_gate.rules import CATALOGUE
 
 GATE = Path(sys.executable).with_name("export-gate")
 ANSI = re.compile(r"\x1b\[")
@@ -342,7 +342,7 @@ def test_schema_is_json_schema(tmp_path: Path, arguments: tuple[str, ...]):
 def test_rules_are_listed_with_severities(tmp_path: Path):
     """One line per rule, in causal order."""
     done = gate(tmp_path, "rules")
-    assert [line.split()[:2] for line in done.stdout.splitlines()] == [[rule.name, rule.severity] for rule in RULES]
+    assert [line.split()[:2] for line in done.stdout.splitlines()] == [[rule.name, rule.severity] for rule in CATALOGUE]
 
 
 def test_version(tmp_path: Path):

@@ -16,6 +16,7 @@ from export_gate.config.paths import ONE_LINE, RelativePath
 from export_gate.config.references import verify_references
 from export_gate.config.tensors import INPUTS, NAME, OUTPUTS
 from export_gate.config.units import TIME
+from export_gate.config.waivers import WAIVERS, verify_waived_targets
 from export_gate.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
 
 MODEL_NAME = Text(
@@ -25,21 +26,25 @@ MODEL_NAME = Text(
 )
 """Model names become folder names."""
 
-OWN_KEYS = ("factory", "dims", "inputs", "outputs")
+OWN_KEYS = ("factory", "dims", "inputs", "outputs", "waivers")
 """Keys of a model that `defaults` cannot hold."""
 
 
+_DEFAULT_TARGETS = (ExportedProgramTarget(), Pt2Target(), OnnxTarget())
+
+
 def _make_model(**values: Any) -> ModelContract:
-    default_targets = (ExportedProgramTarget(), Pt2Target(), OnnxTarget())
     dims = tuple(values.pop("dims", {}).values())
     outputs = tuple(values.pop("outputs", {}).values())
-    return ModelContract(**{"targets": default_targets, **values, "dims": dims, "outputs": outputs})
+    return ModelContract(**{"targets": _DEFAULT_TARGETS, **values, "dims": dims, "outputs": outputs})
 
 
 def _verify_model(values: Values, node: Node, scope: Scope) -> None:
     targets = node.child("targets")
     if targets and targets.value == {}:
         scope.problems.expected(targets, "at least one target", then="leave the key out for the default targets")
+    elif targets is None or "targets" in values:
+        verify_waived_targets([target.name for target in values.get("targets", _DEFAULT_TARGETS)], node, scope)
     verify_references(values, node, scope)
 
 
@@ -81,6 +86,7 @@ MODEL = Section(
         Field("tolerance", TOLERANCE, "Model-wide tolerance, over the defaults of target and dtype."),
         Field("targets", TARGETS, "What is verified; by default exported-program, pt2 and onnx."),
         Field("timeout", TIME, "Bound on one worker process of the model; by default 10m.", to="timeout_s"),
+        Field("waivers", WAIVERS, "Violations that are accepted until a date."),
     ),
 )
 
@@ -105,7 +111,7 @@ CONFIG = Section(
             "Folders put on sys.path, relative to the config; by default its own folder, and src/ if there is one.",
         ),
         # before the models, so that a mistake in it is reported under its own name
-        Field("defaults", DEFAULTS, "Any model key but factory, dims, inputs and outputs, for every model."),
+        Field("defaults", DEFAULTS, "Any model key but factory, dims, inputs, outputs and waivers."),
         Field(
             "models",
             Table(key=MODEL_NAME, value=MODEL, minimum=1, expected="a mapping of at least one model by name"),

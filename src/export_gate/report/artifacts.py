@@ -23,12 +23,14 @@ def write_manifests(results: Results, folder: Path) -> None:
 def manifest(model: ModelObservation, results: Results) -> dict[str, Any]:
     """Digests of the verified files, with what they were verified against and where."""
     environment = results.run.environment
+    mine = [finding for finding in results.findings if finding.model == model.model]
     return {
         "export-gate": results.tool_version,
         "model": model.model,
         "revision": results.head,
-        "verified": not any(f.severity == "violation" and f.model == model.model for f in results.findings)
+        "verified": not any(f.severity == "violation" or f.waiver for f in mine)
         and results.verdict in ("verified", "violations"),
+        "waived": [f"{f.rule} until {f.waiver.until}: {f.waiver.reason}" for f in mine if f.waiver],
         "config-sha256": results.config_sha256,
         "controls-sha256": model.controls.sha256 if model.controls else None,
         "started": results.started,

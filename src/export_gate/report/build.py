@@ -52,18 +52,29 @@ def headline(results: Results, counts: Counts) -> str:
     for number, noun in ((counts.violations, "violation"), (counts.warnings, "warning")):
         if number:
             parts.append(plural(number, noun))
+    if counts.waived:
+        parts.append(waived_words(results.findings))
     return f"export-gate: {', '.join(parts)}"
+
+
+def waived_words(findings: Sequence[Finding]) -> str:
+    """`1 waived until 2027-01-31`; of several waivers, the first to end."""
+    ends = sorted(finding.waiver.until for finding in findings if finding.waiver)
+    first = "" if ends[0] == ends[-1] else ", the first"
+    return f"{len(ends)} waived{first} until {ends[0]}"
 
 
 def _counts(results: Results, rows: Sequence[Row]) -> Counts:
     severities = [finding.severity for finding in results.findings]
+    waived = sum(finding.waiver is not None for finding in results.findings)
     return Counts(
         models=len(rows),
         verified=sum(row.state in ("ok", "warned") for row in rows),
         unchecked=sum(row.state == "skipped" for row in rows),
         violations=severities.count("violation"),
         warnings=severities.count("warning"),
-        notes=severities.count("note"),
+        notes=severities.count("note") - waived,
+        waived=waived,
         control_inputs=sum(row.compared for row in rows),
     )
 
@@ -117,6 +128,8 @@ def _row_state(filled: Sequence[Cell], findings: Sequence[Finding], reason: str)
         return "failed"
     if "skipped" in states:
         return "skipped"
+    if "waived" in states or any(finding.waiver for finding in findings):
+        return "waived"
     return "warned" if "warned" in states or "warning" in severities else "ok"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from export_gate.report import escape
-from export_gate.rules.base import SEVERITIES, Severity
+from export_gate.rules.base import SEVERITIES
 
 TERMINAL_COLUMNS = 100
 SHORTEST_NAME = 12
@@ -94,10 +94,12 @@ def plural(number_of: int, noun: str) -> str:
     return f"{number_of} {noun}" if number_of == 1 else f"{number_of} {noun}s"
 
 
-def tally(severities: Sequence[Severity]) -> str:
-    """`3 violations, 1 warning`."""
-    counted = [(severities.count(severity), severity) for severity in SEVERITIES]
-    return ", ".join(plural(number_of, noun) for number_of, noun in counted if number_of)
+def tally(marks: Sequence[str]) -> str:
+    """`3 violations, 1 waived, 1 warning`."""
+    counted = [(marks.count(mark), mark) for mark in SEVERITIES]
+    words = [plural(number_of, noun) for number_of, noun in counted if number_of]
+    words.insert("violation" in marks, f"{marks.count('waived')} waived")
+    return ", ".join(word for word in words if word != "0 waived")
 
 
 def clip(text: str, characters: int | None) -> str:
@@ -154,17 +156,17 @@ def _padded(cell: str, width: int) -> str:
 EMOJI = {
     "verified": "✅", "violations": "❌", "problem": "⛔", "broken": "💥",
     "ok": "✅", "failed": "❌", "warned": "⚠️", "skipped": "⏭️", "not-applicable": "",
-    "violation": "❌", "warning": "⚠️", "note": "📝",
+    "violation": "❌", "waived": "⏳", "warning": "⚠️", "note": "📝",
 }  # fmt: skip
 """Verdicts, states and severities by shape, not by colour alone."""
 WORDS = {
     "verified": "ok", "violations": "FAIL", "problem": "FAIL", "broken": "FAIL",
     "ok": "ok", "failed": "FAIL", "warned": "warn", "skipped": "not run", "not-applicable": "",
-    "violation": "FAIL", "warning": "warn", "note": "note",
+    "violation": "FAIL", "waived": "waived", "warning": "warn", "note": "note",
 }  # fmt: skip
 """The same for terminals that have no emoji."""
 
-_STYLES = {"ok": "32", "FAIL": "1;31", "warn": "33", "strong": "1", "faint": "2"}
+_STYLES = {"ok": "32", "FAIL": "1;31", "warn": "33", "waived": "33", "strong": "1", "faint": "2"}
 """Styles by the word painted, or by weight."""
 
 

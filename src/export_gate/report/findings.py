@@ -31,7 +31,8 @@ def _sameness(finding: Finding) -> tuple[str, ...]:
     """Equal for findings that differ in their target alone: by the output, or else by their words."""
     about = finding.output or finding.message.replace(finding.target or "", "")
     own = "" if finding.target and finding.rule not in ENDINGS else str(finding.target)
-    return (finding.severity, finding.model, finding.rule, about, own)
+    waiver = f"{finding.waiver.until} {finding.waiver.reason}" if finding.waiver else ""
+    return (finding.severity, waiver, finding.model, finding.rule, about, own)
 
 
 def _view(group: Sequence[Finding], config_path: str) -> FindingView:

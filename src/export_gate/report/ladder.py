@@ -34,6 +34,7 @@ STAGE_OF_RULE: dict[str, Stage] = {
     "value-mismatch": "compare",
     "range-narrowed": "guards",
     "guard-missing": "guards",
+    "waiver-unused": "compare",
 }
 """The rung at which a rule's finding shows."""
 ENDINGS = ("worker-died", "timed-out")
@@ -54,7 +55,7 @@ def _cell(contract: ModelContract, planned: Target, observation: ModelObservatio
         for target in seen or [unseen]
     )
     states = [ladder.state for ladder in ladders]
-    state = next(state for state in ("failed", "skipped", "warned", "ok") if state in states)
+    state = next(state for state in ("failed", "skipped", "waived", "warned", "ok") if state in states)
     decisive = _decisive(mine, state)
     worst = _worst([ladder.worst for ladder in ladders])
     return Cell(
@@ -67,14 +68,17 @@ def _cell(contract: ModelContract, planned: Target, observation: ModelObservatio
 
 
 def _decisive(findings: Sequence[Finding], state: State) -> Finding | None:
-    """The finding that a failed or warned cell names: the judge's first, since what follows may be its effect."""
+    """The finding that a cell names as its reason: the judge's first, since what follows may be its effect."""
+    if state == "waived":
+        return next((finding for finding in findings if finding.waiver), None)
     severity = {"failed": "violation", "warned": "warning"}.get(state)
     return next((finding for finding in findings if finding.severity == severity), None)
 
 
 def _cell_ratio(decisive: Finding | None, worst: Worst | None) -> float | None:
     """A number only where it says why: the margin beside a NaN or a crash would read as good news."""
-    if decisive is not None and decisive.severity == "violation" and decisive.rule != "value-mismatch":
+    is_broken = decisive is not None and (decisive.severity == "violation" or decisive.waiver is not None)
+    if decisive is not None and is_broken and decisive.rule != "value-mismatch":
         return None
     return worst.ratio if worst is not None and math.isfinite(worst.ratio) else None
 
@@ -105,6 +109,7 @@ def _steps(
 ) -> tuple[Step, ...]:
     end = _end(observation, target)
     failed = {_stage(f, end) for f in findings if f.severity == "violation"} | _failures(observation, target)
+    waived = {_stage(f, end) for f in findings if f.waiver}
     warned = {_stage(f, end) for f in findings if f.severity == "warning"}
     absent = _absent(planned, target)
 
@@ -117,6 +122,8 @@ def _steps(
             return "skipped"
         if stage == "compare" and not any(case.outputs for case in target.cases):
             return "skipped"
+        if stage in waived:
+            return "waived"
         return "warned" if stage in warned else "ok"
 
     return tuple(Step(stage=stage, state=state(stage)) for stage in LADDER)

@@ -40,6 +40,8 @@ def merge(parts: Sequence[Part]) -> Results:
         findings=(),
         started=min(part.started for _, part in parts),
         duration_s=max(part.duration_s for _, part in parts),
+        judged_on=max(part.judged_on for _, part in parts),
+        narrowed=any(part.narrowed for _, part in parts),
         checkout=replace(
             first.checkout, lines={name: line for _, part in parts for name, line in part.checkout.lines.items()}
         ),

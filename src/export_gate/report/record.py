@@ -10,9 +10,9 @@ from export_gate.observation import SourceLine, Stage
 from export_gate.rules.base import Finding, Severity
 from export_gate.rules.judge import Verdict
 
-State = Literal["failed", "skipped", "warned", "ok", "not-applicable"]
-"""From worst to best: a step that was never reached is no pass."""
-STATES: tuple[State, ...] = ("failed", "skipped", "warned", "ok", "not-applicable")
+State = Literal["failed", "skipped", "waived", "warned", "ok", "not-applicable"]
+"""From worst to best: a step that was never reached is no pass, and a violation that is accepted for now neither."""
+STATES: tuple[State, ...] = ("failed", "skipped", "waived", "warned", "ok", "not-applicable")
 LADDER: tuple[Stage, ...] = ("eager", "export", "convert", "load", "run", "compare", "guards")
 
 
@@ -60,7 +60,7 @@ class Ladder:
         reached = {step.stage: step.state for step in self.steps}
         if "failed" not in reached.values() and reached["compare"] == "skipped":
             return "skipped"
-        return next((state for state in ("failed", "warned") if state in reached.values()), "ok")
+        return next((state for state in ("failed", "waived", "warned") if state in reached.values()), "ok")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class Cell:
     target: TargetName
     state: State
     reason: str = ""
-    """The rule that decided a failed or warned cell."""
+    """The rule that decided a failed, waived or warned cell."""
     ratio: float | None = None
     """Worst error over its tolerance, finite; None where no number says it."""
     ladders: tuple[Ladder, ...] = ()
@@ -100,6 +100,9 @@ class Row:
     duration_s: float = 0.0
 
 
+Mark = Literal[Severity, "waived"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingView:
     """A finding, with the same one in other targets folded into it."""
@@ -120,6 +123,11 @@ class FindingView:
     def severity(self) -> Severity:
         """Of the finding and all it folds."""
         return self.finding.severity
+
+    @property
+    def mark(self) -> Mark:
+        """What it is shown as: its severity, or that it is waived."""
+        return "waived" if self.finding.waiver else self.finding.severity
 
     @property
     def targets(self) -> tuple[TargetName, ...]:
@@ -163,6 +171,8 @@ class Counts:
     violations: int
     warnings: int
     notes: int
+    """Without waived violations."""
+    waived: int = 0
     control_inputs: int
     """Compared ones, over all models."""
 

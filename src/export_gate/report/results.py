@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,7 +18,7 @@ from export_gate.contract import ModelContract
 from export_gate.errors import GateError, UserError
 from export_gate.observation import RunObservation
 from export_gate.rules.base import Finding
-from export_gate.rules.judge import Verdict
+from export_gate.rules.judge import Terms, Verdict
 
 SCHEMA_VERSION = 1
 """Raised whenever a reader of `results.json` would misread the new file."""
@@ -45,6 +47,15 @@ class Results:
     checkout: Checkout = field(default_factory=Checkout)
     planned: tuple[ModelContract, ...] = ()
     """Where this is one shard of a run: the contracts of all shards, in order."""
+    judged_on: str = ""
+    """ISO date (UTC) that waivers were held against; empty is the day of `started`."""
+    narrowed: bool = False
+    """Targets or control inputs were left out by the command line."""
+
+    @property
+    def terms(self) -> Terms:
+        """What the verdict was taken under, so that it can be taken again."""
+        return Terms(today=self.judged_on or self.started[:10], is_whole=not self.narrowed)
 
 
 def write_results(results: Results, path: Path) -> None:
@@ -125,8 +136,21 @@ def _contradictions(results: Results) -> Iterator[str]:
     for names in (promised, observed):
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield f"model {name!r:.80} is there {names.count(name)} times, expected once"
+    days = [results.judged_on or results.started[:10]]
+    days += [waiver.until for contract in results.contracts for waiver in contract.waivers]
+    for day in days if any(contract.waivers for contract in results.contracts) else ():
+        if not is_day(day):
+            yield f"{day!r:.40} is no date, expected one such as 2027-01-31 for waivers"
     if results.verdict == "verified" and any(finding.severity == "violation" for finding in results.findings):
         yield "the verdict is 'verified', but there are violations"
+
+
+def is_day(text: str) -> bool:
+    """Whether the text is an ISO date of the calendar; only such texts compare as dates do."""
+    try:
+        return bool(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def results_schema() -> dict[str, Any]:

@@ -25,9 +25,10 @@ from export_gate.rules import (
     torchscript_model,
     train_mode,
     value_mismatch,
+    waiver_unused,
     worker_died,
 )
-from export_gate.rules.base import Rule
+from export_gate.rules.base import Named, Rule
 
 RULES: tuple[Rule, ...] = (
     torchscript_model.RULE,
@@ -55,3 +56,6 @@ RULES: tuple[Rule, ...] = (
     range_undeclared.RULE,
 )
 """In causal order: what an earlier rule finds often explains what a later one finds, so reports list it first."""
+
+CATALOGUE: tuple[Named, ...] = (*RULES, waiver_unused.RULE)
+"""Everything that a finding can be named after, in the same order."""

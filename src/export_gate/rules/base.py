@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from export_gate.contract import ModelContract, TargetName
+from export_gate.contract import ModelContract, TargetName, Waiver
 from export_gate.observation import ModelObservation, SourceLine
 
 Severity = Literal["violation", "warning", "note"]
@@ -34,11 +34,13 @@ class Finding:
     source: SourceLine | None = None
     details: tuple[str, ...] = ()
     """Further lines, folded away in the report (traceback, torch's suggestions)."""
+    waiver: Waiver | None = None
+    """What accepts it until a date; a waived finding is a note whose hint says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A named check over one model's observations."""
+class Named:
+    """What reports and lists say of a rule."""
 
     name: str
     """Kebab-case, equal to the file name."""
@@ -46,4 +48,10 @@ class Rule:
     """Of most of its findings; a guard policy or the like may lower it."""
     summary: str
     """One sentence: what it finds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule(Named):
+    """A named check over one model's observations."""
+
     check: Callable[[ModelContract, ModelObservation], Iterable[Finding]]

@@ -8,18 +8,31 @@ from typing import Literal
 
 from export_gate.contract import ModelContract, TargetName
 from export_gate.observation import ModelObservation, RunObservation
-from export_gate.rules import RULES
+from export_gate.rules import CATALOGUE, RULES, waiver_unused
 from export_gate.rules.base import SEVERITIES, Finding, Severity
 from export_gate.rules.equivalence import ratio, worst_norm
 from export_gate.rules.tolerance import is_inexact, resolve_tolerance
+from export_gate.rules.waivers import apply, left_unmeasured
 
 Verdict = Literal["verified", "violations", "problem", "broken"]
 EXIT_CODES: dict[Verdict, int] = {"verified": 0, "violations": 1, "problem": 2, "broken": 3}
 """Ordered by precedence: a later verdict of one model outweighs an earlier one of another."""
 
 
-SortKey = tuple[int, int, float, str, str, int, str, str]
-"""Severity, causal order, measured / allowed, model, target, case order, output, message."""
+SortKey = tuple[int, bool, int, float, str, str, int, str, str]
+"""Severity, not waived, causal order, measured / allowed, model, target, case order, output, message."""
+
+POSITIONS = {rule.name: place for place, rule in enumerate(CATALOGUE)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a judgement depends on beside contracts and observations."""
+
+    today: str = "9999-12-31"
+    """ISO date up to which waivers must hold; on an unknown day none does."""
+    is_whole: bool = True
+    """Whether every target and control input was to run; otherwise an unused waiver means nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +86,13 @@ class Judgement:
         return sum(finding.severity == severity for finding in self.findings)
 
 
-def judge(contracts: Sequence[ModelContract], run: RunObservation) -> Judgement:
+def judge(contracts: Sequence[ModelContract], run: RunObservation, terms: Terms = Terms()) -> Judgement:
     """Apply every rule to every planned model; a model that is planned but not observed breaks the verdict."""
     keyed: list[tuple[SortKey, Finding]] = []
     models: list[ModelSummary] = []
     for contract in contracts:
         seen = [observation for observation in run.models if observation.model == contract.name]
-        found = [pair for observation in seen for pair in _findings(contract, observation)]
+        found = [pair for observation in seen for pair in _findings(contract, observation, terms)]
         keyed += found
         models.append(_summary(contract, seen, [finding for _, finding in found]))
     keyed.sort(key=lambda pair: pair[0])
@@ -93,20 +106,27 @@ def judge(contracts: Sequence[ModelContract], run: RunObservation) -> Judgement:
     )
 
 
-def _findings(contract: ModelContract, observation: ModelObservation) -> list[tuple[SortKey, Finding]]:
+def _findings(contract: ModelContract, observation: ModelObservation, terms: Terms) -> list[tuple[SortKey, Finding]]:
     controls = observation.controls
     order = {member.name: place for place, member in enumerate(controls.inputs)} if controls else {}
-    return [
-        (_sort_key(position, finding, order), finding)
-        for position, rule in enumerate(RULES)
-        for finding in rule.check(contract, observation)
-    ]
+    applied = [apply(rule, contract, observation, terms.today) for rule in RULES]
+    found = [finding for each in applied for finding in each.findings]
+    found += left_unmeasured(contract, observation, found)
+    if terms.is_whole and _ran_whole(observation):
+        found += waiver_unused.check(contract, [waiver for each in applied for waiver in each.used])
+    return [(_sort_key(finding, order), finding) for finding in found]
 
 
-def _sort_key(position: int, finding: Finding, case_order: dict[str, int]) -> SortKey:
+def _ran_whole(observation: ModelObservation) -> bool:
+    """Whether everything that a waiver may be about was seen."""
+    return not (observation.problem or observation.failure or any(target.failure for target in observation.targets))
+
+
+def _sort_key(finding: Finding, case_order: dict[str, int]) -> SortKey:
     return (
         SEVERITIES.index(finding.severity),
-        position,
+        finding.waiver is None,
+        POSITIONS[finding.rule],
         -ratio(finding.measured, finding.allowed),
         finding.model,
         finding.target or "",

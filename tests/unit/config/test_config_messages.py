@@ -44,7 +44,7 @@ models:
     controls: {sizes: {n: [9]}}
     tolerances: {}
 """
-    keys = "factory, kwargs, train-mode, dims, inputs, outputs, controls, tolerance, targets, timeout"
+    keys = "factory, kwargs, train-mode, dims, inputs, outputs, controls, tolerance, targets, timeout, waivers"
     dtypes = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool, complex64, complex128"
     unused = "expected a dim that an input's shape names"
     assert project.mistakes(text) == [

@@ -20,6 +20,7 @@ from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Allowance, Node
 from export_gate.config.problems import Problems
 from export_gate.config.tensors import FORMS, OUTPUTS, TENSOR
+from export_gate.config.waivers import WAIVERS
 
 UNSEEN = MESSAGES.parent / "unseen-by-editors.txt"
 
@@ -76,11 +77,14 @@ def every_section() -> dict[str, tuple[Field, ...]]:
     targets = {f"Target {field.key}": field.kind.fields for field in TARGETS.fields if isinstance(field.kind, Section)}
     forms = tuple(field for form in FORMS.values() for field in form.fields)
     output = OUTPUTS.value
+    waiver = WAIVERS.item
     assert isinstance(output, Section)
+    assert isinstance(waiver, Section)
     return {
         "Top level": CONFIG.fields, "Model": MODEL.fields, "Dim": DIM.fields, "Input": forms, "Tensor": TENSOR.fields,
         "Output": output.fields, "Controls": CONTROLS.fields, "Data file": DATA.fields, "Golden file": GOLDEN.fields,
         "Tolerance": TOLERANCE.fields, "Targets": TARGETS.fields, **targets,
+        "Waiver": waiver.fields,
     }  # fmt: skip
 
 

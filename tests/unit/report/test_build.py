@@ -16,7 +16,7 @@ from export_gate.report.findings import reproduce
 from export_gate.report.ladder import ENDINGS, STAGE_OF_RULE
 from export_gate.report.record import Cell, Report, Row
 from export_gate.report.results import Results
-from export_gate.rules import RULES
+from export_gate.rules import CATALOGUE
 
 
 def _run(*models: ModelObservation, **changes: object) -> Report:
@@ -59,7 +59,7 @@ def test_headline(run: Callable[[], Results], headline: str):
 
 def test_every_rule_has_a_rung():
     """No rule's finding is without a place on the ladder."""
-    assert set(STAGE_OF_RULE) | set(ENDINGS) == {rule.name for rule in RULES}
+    assert set(STAGE_OF_RULE) | set(ENDINGS) == {rule.name for rule in CATALOGUE}
     assert not set(STAGE_OF_RULE) & set(ENDINGS)
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from export_gate.rules import RULES
-from export_gate.rules.base import Rule
+from export_gate.rules import CATALOGUE
+from export_gate.rules.base import Named
 from export_gate.rules.judge import EXIT_CODES
 from export_gate.rules.tolerance import OTHER_KERNELS, SAME_KERNELS
 
@@ -16,11 +16,11 @@ SECTIONS = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE
 
 def test_every_rule_has_its_section_in_the_order_of_reports():
     """A name in a report is a heading of the page."""
-    assert list(SECTIONS) == [rule.name for rule in RULES]
+    assert list(SECTIONS) == [rule.name for rule in CATALOGUE]
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_a_section_says_what_why_how_to_fix_and_how_to_accept(rule: Rule):
+@pytest.mark.parametrize("rule", CATALOGUE, ids=lambda rule: rule.name)
+def test_a_section_says_what_why_how_to_fix_and_how_to_accept(rule: Named):
     """Each section answers the same four questions and begins with the severity."""
     section = SECTIONS[rule.name]
 

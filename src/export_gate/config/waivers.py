@@ -1,0 +1,113 @@
+"""Waivers: violations that are accepted until a date, each with its reason."""
+
+# ruff: noqa: D102, ARG002 - Kind says what expected, check and schema mean
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from export_gate.config.containers import Field, ListOf, Section, Values
+from export_gate.config.kinds import INVALID, Choice, Schema, Scope, Text
+from export_gate.config.nodes import Node
+from export_gate.config.paths import ONE_LINE
+from export_gate.contract import TARGET_NAMES, Waiver
+from export_gate.waivable import UNMEASURED, WAIVABLE
+
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day of the calendar, to its ISO text; YAML 1.2 has no dates, so it arrives as text."""
+
+    expected: str = "a date such as 2027-01-31"
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        if isinstance(node.value, str) and re.fullmatch(_DAY, node.value) and _exists(node.value):
+            return node.value
+        is_unreal = isinstance(node.value, str) and bool(re.fullmatch(_DAY, node.value))
+        scope.problems.expected(node, self.expected, then="the calendar has no such day" if is_unreal else "")
+        return INVALID
+
+    def schema(self, defs: Schema) -> Schema:
+        return {"type": "string", "format": "date", "pattern": f"^{_DAY}$"}
+
+
+def _exists(day: str) -> bool:
+    try:
+        date.fromisoformat(day)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class WaivableRule:
+    """The name of a rule that a waiver can accept."""
+
+    expected: str = "the name of a rule that can be waived"
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        if isinstance(node.value, str) and node.value in WAIVABLE:
+            return node.value
+        then = scope.problems.nearest(node.value, WAIVABLE) or f"they are {', '.join(WAIVABLE)}"
+        if node.value in UNMEASURED:
+            then = "it says that something was not measured, which no waiver can accept"
+        scope.problems.expected(node, self.expected, then=then)
+        return INVALID
+
+    def schema(self, defs: Schema) -> Schema:
+        return {"enum": list(WAIVABLE)}
+
+
+def _verify_parts(values: Values, node: Node, scope: Scope) -> None:
+    """A waiver narrows its rule only by what the rule's findings have."""
+    rule = values.get("rule")
+    for part in ("target", "output", "case"):
+        child = node.child(part)
+        if rule is not None and child is not None and part not in WAIVABLE[rule]:
+            expected = f"no {part} for {rule}, whose findings have none"
+            scope.problems.expected_key(child, expected, then="remove the key")
+
+
+def verify_waived_targets(targets: Collection[str], node: Node, scope: Scope) -> None:
+    """A waiver names a target that its model has."""
+    waivers = node.child("waivers")
+    for waiver in waivers.children if waivers else ():
+        target = waiver.child("target")
+        if target and target.value in TARGET_NAMES and target.value not in targets:
+            scope.problems.expected(target, f"a target of the model ({', '.join(targets)})")
+
+
+_GLOB = Text(expected="a pattern of one line such as halves-*", pattern=ONE_LINE, max_length=200)
+
+WAIVERS = ListOf(
+    expected="a list of waivers",
+    item=Section(
+        title="waiver",
+        make=Waiver,
+        expected="a mapping with rule, reason and until",
+        verify=_verify_parts,
+        fields=(
+            Field("rule", WaivableRule(), "The rule whose violations are accepted.", required=True),
+            Field("target", Choice(TARGET_NAMES), "Only those of this target."),
+            Field("output", _GLOB, "Only those of outputs that match this pattern."),
+            Field("case", _GLOB, "Only those at control inputs that match this pattern."),
+            Field(
+                "reason",
+                Text(
+                    expected="a reason of one line, up to 300 characters",
+                    pattern=rf"(?=.*\S){ONE_LINE}",
+                    max_length=300,
+                ),
+                "Why; every report shows it.",
+                required=True,
+            ),
+            Field("until", Day(), "The last day (UTC) on which it holds, such as 2027-01-31.", required=True),
+        ),
+    ),
+)

@@ -1,0 +1,44 @@
+"""A waiver that accepts nothing: what it was for is gone, or it never matched."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from export_gate.contract import ModelContract, Waiver
+from export_gate.rules.base import Finding, Named
+
+
+def check(contract: ModelContract, used: Collection[Waiver]) -> Iterator[Finding]:
+    """One finding for each waiver of the model that is not among the used ones."""
+    for number, waiver in enumerate(contract.waivers):
+        if waiver not in used:
+            yield Finding(
+                rule=RULE.name,
+                severity="warning",
+                model=contract.name,
+                target=next((planned.name for planned in contract.targets if planned.name == waiver.target), None),
+                message=(
+                    f"{contract.name}: the waiver of {waiver.rule}{_scope(waiver)} until {waiver.until} matches nothing"
+                ),
+                hint=(
+                    f"Remove `models.{contract.name}.waivers[{number}]`: its cause is gone. If it is not, compare its "
+                    "target, output and case with the finding's."
+                ),
+            )
+
+
+def _scope(waiver: Waiver) -> str:
+    parts = (
+        waiver.target,
+        None if waiver.output == "*" else f"output '{waiver.output}'",
+        None if waiver.case == "*" else f"case {waiver.case}",
+    )
+    named = ", ".join(part for part in parts if part)
+    return f" ({named})" if named else ""
+
+
+RULE = Named(
+    name="waiver-unused",
+    severity="warning",
+    summary="A waiver matches nothing that was found.",
+)
