@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
@@ -88,8 +89,9 @@ def render(
     return fit(report, draw, allowance)
 
 
+@cache
 def environment(*, color: bool = False) -> SandboxedEnvironment:
-    """Jinja with our filters; an unknown name in a template is an error."""
+    """Jinja with our filters, which compiles each template once; an unknown name in a template is an error."""
     jinja = SandboxedEnvironment(
         loader=FileSystemLoader(template_folder()),
         undefined=StrictUndefined,
