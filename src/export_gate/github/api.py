@@ -47,6 +47,8 @@ class ApiError(Exception):
         """GitHub's own words on one line, or the network's."""
         self.retry_after_s = retry_after_s
         """When to try again; None where that is of no use."""
+        self.is_final = False
+        """It was tried again as often as it may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +113,8 @@ class Api:
     def pause(self, error: ApiError, attempt: int) -> bool:
         """Wait as `error` asks; whether another try is worth it."""
         wait_s = error.retry_after_s
-        if wait_s is None or attempt + 1 >= TRIES or wait_s > self._patience_s:
+        if wait_s is None or error.is_final or attempt + 1 >= TRIES or wait_s > self._patience_s:
+            error.is_final = True
             return False
         self._patience_s -= wait_s
         self._sleep(wait_s)
