@@ -13,7 +13,7 @@ elif [ -d "$RESULTS" ]; then
   while IFS= read -r -d '' file; do found+=("$file"); done < <(find "$RESULTS" -type f -name results.json -print0)
 fi
 if [ "${#found[@]}" = 0 ]; then
-  echo "::warning title=export-gate::no results were found; does the verify job have upload-artifacts: results, and the same comment-id?"
+  echo "::warning title=export-gate::no results were found: the job that verifies ended before it wrote any (its log says why), or has no upload-artifacts: results, or another comment-id"
   exit 0
 fi
 # One shard alone is joined as well: the models of the missing ones then have no verdict. The exit code is the verdict's,
