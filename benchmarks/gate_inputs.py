@@ -14,9 +14,11 @@ import torch
 from export_gate.config import load_config
 from export_gate.contract import Job
 from export_gate.observation import HygieneObservation
+from export_gate.worker.channel import Channel
 from export_gate.worker.controls.build import reference_sizes
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.model import forward_parameters, load_factory
+from export_gate.worker.stages import Desk
 from export_gate.worker.subject import Subject
 from export_gate.worker.trial import choose_trial
 
@@ -36,9 +38,9 @@ def main(config_path: Path, model: str, folder: Path) -> None:
         parameters=forward_parameters(module),
         hygiene=HygieneObservation(),
     )
-    trial = choose_trial(
-        Job(contract=contract, base=str(base), pythonpath=config.pythonpath, artifacts=str(folder)), subject
-    )
+    job = Job(contract=contract, base=str(base), pythonpath=config.pythonpath, artifacts=str(folder))
+    with (folder / "events").open("wb") as events:
+        trial = choose_trial(job, subject, Desk(channel=Channel(descriptor=events.fileno()), roots=()))
     torch.save([case.make() for case in trial.cases], folder / "inputs.pt")
     sizes = reference_sizes(contract)
     axes = {n: {i: s.dim for i, s in enumerate(spec.shape) if s.dim} for n, spec in tensor_leaves(contract)}

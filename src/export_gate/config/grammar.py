@@ -36,7 +36,9 @@ _DEFAULT_TARGETS = (ExportedProgramTarget(), Pt2Target(), OnnxTarget())
 def _make_model(**values: Any) -> ModelContract:
     dims = tuple(values.pop("dims", {}).values())
     outputs = tuple(values.pop("outputs", {}).values())
-    return ModelContract(**{"targets": _DEFAULT_TARGETS, **values, "dims": dims, "outputs": outputs})
+    filled = {"targets": _DEFAULT_TARGETS, **values, "dims": dims, "outputs": outputs}
+    strict = any(isinstance(target, ExportedProgramTarget) and target.strict for target in filled["targets"])
+    return ModelContract(**filled, strict=strict)
 
 
 def _verify_model(values: Values, node: Node, scope: Scope) -> None:

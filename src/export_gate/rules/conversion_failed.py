@@ -18,6 +18,10 @@ NO_TRANSLATION = re.compile(
 )
 
 
+EXCEPTION_SUMMARY = re.compile(r"## Exception summary\s+<class '(?:\w+\.)*(\w+)'>: ([^\n]+)")
+"""Where torch.onnx names the cause, below its own general advice (torch 2.13)."""
+
+
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
     """One finding for each target that could not be made."""
     for group in failures_of("conversion-failed", contract, observation):
@@ -32,7 +36,8 @@ def _cause(failure: Failure) -> str:
         return missing_package_cause(failure)
     missing = NO_TRANSLATION.search(plain(failure.message))
     if not missing:
-        return f"{failure.type}: {first_line(failure.message)}"
+        summary = EXCEPTION_SUMMARY.search(plain(failure.message))
+        return f"{summary[1]}: {summary[2]}" if summary else f"{failure.type}: {first_line(failure.message)}"
     entries = " with complex input" if missing["input"] == "complex" else ""
     return f"operator {_operator(missing)}{entries} has no ONNX translation"
 

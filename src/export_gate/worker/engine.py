@@ -71,7 +71,7 @@ def _observe(job: Job, desk: Desk) -> None:
         return
     weights = hygiene.weight_digest(subject.module)  # before anything runs: forward may write into buffers
     with desk.stage("controls"):
-        trial = choose_trial(job, subject)
+        trial = choose_trial(job, subject, desk)
         desk.channel.set("controls", trial.observation)
     with desk.stage("eager"):
         facts = observe_behaviour(trial.cases, subject, desk)

@@ -53,7 +53,7 @@ def export_program(
     shapes = dynamic_shapes(contract, spelled, separate)
     with torch.no_grad():
         program = torch.export.export(
-            module, call.args, call.kwargs, dynamic_shapes=shapes, strict=_is_strict(contract)
+            module, call.args, call.kwargs, dynamic_shapes=shapes, strict=contract.strict
         )
     return Exported(
         program=program,
@@ -113,10 +113,6 @@ def _is_plain_symbol(name: str) -> bool:
         return bool(sympy.sympify(name) == sympy.Symbol(name))
     except (sympy.SympifyError, TypeError, AttributeError):
         return False
-
-
-def _is_strict(contract: ModelContract) -> bool:
-    return any(t.name == "exported-program" and t.strict for t in contract.targets)
 
 
 def _torch_dim(dim: promised.Dim, name: str) -> Any:

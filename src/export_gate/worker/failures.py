@@ -63,12 +63,17 @@ def suggested_fixes(message: str) -> tuple[str, ...]:
 def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
     """The innermost line of the project's own code that the exception passed, or that its text quotes."""
     places = [place for raised in _chain(error) for place in _frames(raised.__traceback__)]
-    places += [(path, int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
+    places += [(_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
     own = [(path, line) for path, line in places if is_own(path, roots)]
     if not own:
         return None
     path, line = own[-1]
     return SourceLine(path=path, line=line, text=linecache.getline(path, line).strip())
+
+
+def _absolute(path: str, roots: tuple[Path, ...]) -> str:
+    """A quoted path as a file of the project, where it is relative to one of its folders."""
+    return next((str(root / path) for root in roots if not Path(path).is_absolute() and (root / path).is_file()), path)
 
 
 def is_own(path: str, roots: tuple[Path, ...]) -> bool:

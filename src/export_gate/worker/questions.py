@@ -34,7 +34,7 @@ def list_controls(job: Job, request: Request, channel: Channel) -> None:
         if subject is None:
             return
         with desk.stage("controls"):
-            trial = choose_trial(job, subject)
+            trial = choose_trial(job, subject, desk)
             channel.set("controls", trial.observation)
             if request.show is not None:
                 _show(trial, request, channel)

@@ -15,6 +15,7 @@ from export_gate.worker.controls.build import build_control_set, digest, referen
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.specs import elements_at, tensor_leaves
 from export_gate.worker.reference import count_flops
+from export_gate.worker.stages import Desk
 from export_gate.worker.subject import Subject, looks_affine
 
 MINIMUM_CASES = 6
@@ -32,16 +33,21 @@ class Trial:
     """Whether all of the affine basis points are among them."""
 
 
-def choose_trial(job: Job, subject: Subject) -> Trial:
+def choose_trial(job: Job, subject: Subject, desk: Desk) -> Trial:
     """The control set of the job, cut to its case patterns and to the FLOP budget.
+
+    Counting FLOPs is forward's first run, and is announced as such: it can hang, crash or exit.
 
     Raises:
         UserError: data, goldens or a controls function are not what the contract says, or no case matches.
     """
     controls = build_control_set(job.contract, Path(job.base))
+    if controls.cases:
+        desk.channel.at("eager", case=controls.cases[0].name)
     basis = _affine_basis(job.contract, subject)
     cases = matching((*controls.cases, *basis), job.cases)
     kept, flops = within_budget(cases, subject)
+    desk.channel.at("controls")
     return Trial(
         cases=kept,
         observation=_describe(controls, kept, len(cases), flops),

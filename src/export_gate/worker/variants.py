@@ -23,6 +23,7 @@ from export_gate.worker.model import Factory, Parameter, bind
 from export_gate.worker.probing import Probing
 from export_gate.worker.stages import Desk, StageFailed
 from export_gate.worker.targets.base import Context
+from export_gate.worker.traces import shorten_traces
 from export_gate.worker.trial import Trial
 from export_gate.worker.verify import Verification, existing_artifact, verify_target
 
@@ -134,7 +135,9 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Exported:
         desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
     sizes = {**reference_sizes(study.contract), **variant.separate}
     call = bind(reference_values(study.contract, sizes), study.parameters)
-    return export_program(module, call, study.contract, study.parameters, variant.separate)
+    exported = export_program(module, call, study.contract, study.parameters, variant.separate)
+    shorten_traces(exported.program, desk.roots)
+    return exported
 
 
 def _verification(study: Study, target: Target, variant: Variant, exported: Exported | None) -> Verification:

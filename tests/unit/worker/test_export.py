@@ -199,7 +199,7 @@ def test_axes_of_nested_inputs_are_found_in_the_program(strict: bool):
     """Every axis of a list, tuple or dict is told by its path, whatever constants stand between."""
     promised = nested_contract()
     if strict:
-        promised = contract(promised.inputs, BATCH, SEQ, targets=(ExportedProgramTarget(strict=True),))
+        promised = contract(promised.inputs, BATCH, SEQ, strict=True)
     axes = {axis.axis: (axis.dim, axis.found) for axis in found(Nested(), promised)}
     assert axes == {
         "parts.0[0]": ("batch", (2, 16)),
@@ -255,7 +255,7 @@ def test_arguments_through_star_kwargs_are_dynamic(strict: bool):
         },
         BATCH,
         SEQ,
-        targets=(ExportedProgramTarget(strict=strict),),
+        strict=strict,
     )
     exported = export(ByName(), promised)
     axes = found_dims(exported.program, exported.axes, promised, {})
@@ -412,8 +412,8 @@ def test_steps_keep_their_name_in_messages():
     assert in_contract_words(said, promised) == said
 
 
-def test_strict_export_is_chosen_by_the_exported_program_target():
-    """`strict: true` under exported-program decides for the export that all targets share."""
+def test_strict_export_serves_all_targets():
+    """A strict contract is exported in strict mode, whichever targets are selected."""
 
     class Reading(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -421,7 +421,7 @@ def test_strict_export_is_chosen_by_the_exported_program_target():
 
     inputs = {"x": tensor("batch", 3)}
     lenient = contract(inputs, BATCH, targets=(ExportedProgramTarget(), OnnxTarget()))
-    strict = contract(inputs, BATCH, targets=(ExportedProgramTarget(strict=True), OnnxTarget()))
+    strict = contract(inputs, BATCH, targets=(OnnxTarget(),), strict=True)
     assert export(Reading(), lenient).program is not None
     with pytest.raises(torch._dynamo.exc.Unsupported):
         export(Reading(), strict)

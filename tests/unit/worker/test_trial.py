@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
-from worker_samples import Doubled, Through, contract, job, subject, tensor
+from worker_samples import Doubled, Recorder, Through, contract, job, subject, tensor
 
 from export_gate.contract import (
     ConstantSpec,
@@ -56,7 +56,7 @@ class Squared(nn.Module):
 
 def choose(module: nn.Module, promised: ModelContract, folder: Path, *patterns: str) -> Trial:
     """The trial of a model."""
-    return choose_trial(job(promised, folder, *patterns), subject(module, promised))
+    return choose_trial(job(promised, folder, *patterns), subject(module, promised), Recorder(folder).desk)
 
 
 def controls(**fields: Any) -> Controls:

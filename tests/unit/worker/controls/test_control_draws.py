@@ -251,7 +251,7 @@ def test_duplicates_are_one_value():
 
 
 def test_bool_masks_are_what_their_names_say():
-    """Row-off clears one row, tail-off each row's end, right-padded from its own length on, right-masked the reverse."""
+    """Row-off clears one row, tail-off each row's end, right-padded from its length on, right-masked the reverse."""
     spec = tensor("bool", "batch", 7)
     off = made(spec, (5, 7), "row-off")
     assert (~off).any(1).sum().item() == (~off).all(1).sum().item() == 1
