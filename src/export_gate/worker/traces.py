@@ -8,7 +8,7 @@ from pathlib import Path
 
 from torch.export import ExportedProgram
 
-INSTALLED = re.compile(r'(?<=File ")[^"]*?/(?:site-packages|dist-packages|lib/python3\.\d+)/')
+INSTALLED = re.compile(r'(?<=File ")[^"]*/(?:site-packages|dist-packages|lib/python3\.\d+)/')
 
 
 def shorten_traces(program: ExportedProgram, roots: Sequence[Path]) -> None:
