@@ -32,7 +32,7 @@ demo: $(INSTALLED) ## verify the example models on three targets and print the r
 	$(BIN)/export-gate run --config examples/export-gate.yml $(ARGS)
 
 test: $(INSTALLED) ## run the whole suite in parallel (ARGS="-k nan" for a part of it)
-	$(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
+	$(BIN)/pytest --numprocesses auto --dist loadfile $(ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
@@ -45,7 +45,7 @@ format: $(INSTALLED) ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 golden: $(INSTALLED) ## rewrite the golden files; review the diff like code
-	UPDATE_GOLDEN=1 $(BIN)/pytest --numprocesses auto --dist worksteal $(ARGS)
+	UPDATE_GOLDEN=1 $(BIN)/pytest --numprocesses auto --dist loadfile $(ARGS)
 
 readme: $(INSTALLED) ## put the demo's report into README.md
 	$(BIN)/export-gate run --config examples/export-gate.yml --quiet
