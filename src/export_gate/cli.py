@@ -261,7 +261,7 @@ def publish(results: Path, stage: str, allow_pull_request_target: bool, **option
     Reads the GITHUB_ variables of the runner, and the token from GITHUB_TOKEN. Never runs the project's code.
     """
     from export_gate.github.command import run_publish
-    from export_gate.github.publish import Publication
+    from export_gate.github.shown import Publication
 
     options["comment_id"] = options["comment_id"] or "export-gate"
     order = Publication(results=results, **options)

@@ -590,26 +590,29 @@ def test_a_strangers_file_may_be_anything(second: Step, content: str, reason: st
     assert second.outputs["verdict"] == "broken"
 
 
-def test_observations_that_contradict_each_other(second: Step):
-    """They are refused without a traceback."""
-    path = second.folder / "results.json"
-    write_results(samples.red(), path)
-    value = json.loads(path.read_text())
-    for contract in value["contracts"]:
-        contract["inputs"]["x"]["shape"][0]["dim"] = "missing"
-        contract["outputs"][0]["shape"][0]["dim"] = "missing"
-        contract["targets"] = []
-    for model in value["run"]["models"]:
-        for target in model["targets"]:
-            for case in target["cases"]:
-                for leaf in case["outputs"]:
-                    leaf["per_axis"] = [{"index": -1, "max_abs_diff": "nan", "expected_max_abs": "nan"}]
-                    leaf["expected_dtype"] = "no-such-dtype"
-    path.write_text(json.dumps(value))
-    assert second.publish(None, "--stage", "two").status == 0
+@pytest.mark.parametrize(("event", "status"), [("workflow_run", 0), ("pull_request", 3)])
+def test_observations_that_contradict_each_other(second: Step, event: str, status: int):
+    """A file that no run of ours wrote is no verdict, without a traceback."""
+    second.event = event
+    second.payload = {"workflow_run": TRIGGERING} | {"pull_request": pull(repository="acme/shop")}
+    odd = replace(samples.green(), duration_s=float("nan"))
+    options = ("--stage", "two") if event == "workflow_run" else ()
+    assert second.publish(odd, *options).status == status
     assert second.errors == ""
     (body,) = second.github.bodies()
-    assert parse_marker(body) is not None
+    assert "## 💥 export-gate: no verdict, no results" in body
+    assert (
+        "results.json: the observations contradict each other (ValueError: cannot convert float NaN to integer)" in body
+    )
+
+
+def test_a_strangers_file_of_any_size_is_not_read(second: Step):
+    """A sparse file of a terabyte costs nothing."""
+    path = second.folder / "results.json"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    assert second.publish(None, "--stage", "two").status == 0
+    assert "results.json: 1.1 TB, but of a stranger's results at most 67 MB are read" in second.github.bodies()[0]
 
 
 def test_the_second_stage_fails_if_it_cannot_comment(second: Step):

@@ -5,7 +5,6 @@ Reading is tried again by itself. Writing is tried once: whether it came through
 
 from __future__ import annotations
 
-import email.utils
 import json
 import re
 import time
@@ -19,6 +18,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from export_gate import __version__
+from export_gate.github.limits import retry_after
 from export_gate.report.escape import one_line
 
 API_VERSION = "2022-11-28"
@@ -29,8 +29,6 @@ LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 PATIENCE_S = 180.0
 """How long one process waits for GitHub in all, timeouts not counted."""
 TRIES = 4
-LIMIT_S = 60.0
-"""GitHub's advice for a secondary limit that does not say how long it lasts."""
 MOST_PAGES = 100
 MOST_REDIRECTS = 3
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
@@ -139,7 +137,9 @@ class Api:
         if 200 <= answer.status < 300:  # noqa: PLR2004
             return answer
         message = self._safe(_message(answer))
-        raise ApiError(answer.status, message, retry_after_s=_retry_after(answer, message, attempt))
+        raise ApiError(
+            answer.status, message, retry_after_s=retry_after(answer.status, answer.headers, message, attempt)
+        )
 
     def _exchange(self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int) -> Answer:
         try:
@@ -230,38 +230,3 @@ def _message(answer: Answer) -> str:
     errors = value.get("errors")
     details = [e.get("message", "") for e in errors if isinstance(e, dict)] if isinstance(errors, list) else []
     return ": ".join(str(text) for text in (value.get("message", ""), *details) if text)
-
-
-def _retry_after(answer: Answer, message: str, attempt: int) -> float | None:
-    """When another try may help: after a limit as it says, after an outage in 1, 2, 4 seconds."""
-    asked = _seconds(answer.headers.get("retry-after"))
-    is_limited = answer.status == 429 or (  # noqa: PLR2004
-        answer.status == 403 and (asked is not None or "rate limit" in message.lower())  # noqa: PLR2004
-    )
-    if is_limited:
-        return next((wait for wait in (asked, _reset(answer.headers)) if wait is not None), LIMIT_S)
-    if answer.status >= 500:  # noqa: PLR2004
-        return 2.0**attempt if asked is None else asked
-    return None
-
-
-def _reset(headers: Mapping[str, str]) -> float | None:
-    """Seconds until a used-up primary limit starts anew."""
-    if headers.get("x-ratelimit-remaining") != "0":
-        return None
-    try:
-        return max(1.0, float(headers["x-ratelimit-reset"]) - time.time())
-    except (KeyError, ValueError):
-        return None
-
-
-def _seconds(text: str | None) -> float | None:
-    """Retry-After, which is a number of seconds or a date."""
-    if text is None:
-        return None
-    if text.strip().isdecimal():
-        return float(text)
-    try:
-        return max(1.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError):
-        return None

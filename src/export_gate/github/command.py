@@ -9,7 +9,8 @@ from export_gate.github.api import Api
 from export_gate.github.context import Context, read_context
 from export_gate.github.fork import publish_fork
 from export_gate.github.marker import check_comment_id
-from export_gate.github.publish import Publication, Say, publish
+from export_gate.github.publish import Say, publish
+from export_gate.github.shown import Publication
 
 
 def run_publish(

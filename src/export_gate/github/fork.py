@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from urllib.parse import urlencode
 
-from export_gate.checkout import Checkout
 from export_gate.errors import UserError
 from export_gate.github.api import Api, ApiError
 from export_gate.github.body import Frame
@@ -19,20 +17,10 @@ from export_gate.github.comment import Place
 from export_gate.github.context import Context
 from export_gate.github.event import PullRequest, Triggering, pull_request
 from export_gate.github.explain import explain
-from export_gate.github.publish import (
-    Publication,
-    Say,
-    Shown,
-    Told,
-    finish,
-    no_results,
-    publish_files,
-    put,
-    shown_of,
-)
-from export_gate.pipeline import rejudge
+from export_gate.github.publish import Say, Told, finish, publish_files, put
+from export_gate.github.shown import Publication, Shown, load, nothing_to_show
+from export_gate.report.filters import size as in_words
 from export_gate.report.record import Report
-from export_gate.report.render import render
 
 LARGEST_RESULTS_BYTES = 64 * 1024 * 1024
 """Of a stranger's file; a run of a thousand models writes less."""
@@ -60,7 +48,7 @@ def publish_fork(order: Publication, context: Context, api: Api | None, say: Say
     here = replace(context, head=triggering.head)
     shown = load_from_stranger(order, here)
     run_url = replace(here, run=triggering.run).run_url
-    problems = [*here.problems, *publish_files(order, here, shown.report, run_url)]
+    problems = [*here.problems, *publish_files(order, here, shown, run_url)]
     frame = Frame(
         comment_id=order.comment_id,
         run=triggering.run,
@@ -87,22 +75,12 @@ def _require(context: Context) -> Triggering:
 
 def load_from_stranger(order: Publication, context: Context) -> Shown:
     """The report of a file that may be anything."""
-    try:
-        _require_size(order.results)
-        shown = shown_of(order, rejudge(order.results, lambda contract: contract), context)
-        render(shown.report, "summary")
-    except UserError as error:
-        return Shown(report=no_results(str(error), context), checkout=Checkout())
-    except Exception as error:  # noqa: BLE001 - observations that contradict each other can trip any rule
-        reason = f"{order.results}: the observations contradict each other ({type(error).__name__})"
-        return Shown(report=no_results(reason, context), checkout=Checkout())
-    return shown
-
-
-def _require_size(path: Path) -> None:
-    size = path.stat().st_size if path.is_file() else 0
-    if size > LARGEST_RESULTS_BYTES:
-        raise UserError(f"{path}: {size} bytes, but of a stranger's results at most {LARGEST_RESULTS_BYTES} are read")
+    size = order.results.stat().st_size if order.results.is_file() else 0
+    if size <= LARGEST_RESULTS_BYTES:
+        return load(order, context)
+    most = in_words(LARGEST_RESULTS_BYTES)
+    reason = f"{order.results}: {in_words(size)}, but of a stranger's results at most {most} are read"
+    return nothing_to_show(reason, context)
 
 
 def _tell(order: Publication, context: Context, frame: Frame, api: Api, report: Report) -> Told:

@@ -9,11 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-from export_gate import __version__
-from export_gate.checkout import Checkout
-from export_gate.errors import UserError
 from export_gate.github.annotations import annotations_of
 from export_gate.github.api import Api, ApiError
 from export_gate.github.body import Frame, compose, footer, is_link
@@ -21,45 +17,13 @@ from export_gate.github.comment import Mode, Place, Posted, put_comment
 from export_gate.github.context import PULL_REQUEST_EVENTS, Context
 from export_gate.github.explain import explain
 from export_gate.github.files import append_notes, append_outputs, append_report
+from export_gate.github.shown import Publication, Shown, load
 from export_gate.github.workflow_commands import Annotation, annotate, log_line
-from export_gate.observation import RunObservation
-from export_gate.pipeline import Outcome, fail_on_warnings, rejudge
-from export_gate.report.build import build_report
-from export_gate.report.findings import DEFAULT_CONFIG, reproduce
-from export_gate.report.record import ProblemView, Report
-from export_gate.report.render import render
-from export_gate.report.results import Results
+from export_gate.report.record import Report
 from export_gate.rules.judge import EXIT_CODES
 
 Say = Callable[[str], None]
 """Prints one line."""
-CAUSE_ELSEWHERE = "The log of the step that ran the gate says why: a mistake in the config, or a run that was ended."
-LAST_LINES = 20
-"""Of a log: enough for every mistake of a config that was written in one go."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Publication:
-    """What is to be published, and how."""
-
-    results: Path
-    mode: Mode = "always"
-    comment_id: str = "export-gate"
-    template: Path | None = None
-    fail_on: Literal["violation", "warning"] = "violation"
-    artifact_url: str = ""
-    annotations: bool = True
-    """False where the job that verified has made them already."""
-    log: Path | None = None
-    """What the run printed: says why there are no results, where there are none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """A report to publish, with where its files are in the repository."""
-
-    report: Report
-    checkout: Checkout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,64 +49,17 @@ def publish(order: Publication, context: Context, api: Api | None, say: Say) -> 
     shown = load(order, context)
     for annotation in annotations_of(shown.report, shown.checkout) if order.annotations else ():
         say(annotate(annotation))
-    problems = [*context.problems, *publish_files(order, context, shown.report, context.run_url)]
+    problems = [*context.problems, *publish_files(order, context, shown, context.run_url)]
     told = comment(order, context, api, shown.report)
     finish(context, told, problems, say)
     return EXIT_CODES[shown.report.verdict]
 
 
-def load(order: Publication, context: Context) -> Shown:
-    """The report, judged here and now whatever the file says was found."""
-    try:
-        outcome = rejudge(order.results, lambda contract: contract)
-    except UserError as error:
-        return Shown(report=no_results(_last_words(order) or str(error), context), checkout=Checkout())
-    return shown_of(order, outcome, context)
-
-
-def _last_words(order: Publication) -> str:
-    """The end of the run's own log, where the run wrote no results."""
-    if order.log is None or order.results.exists():
-        return ""
-    try:
-        lines = order.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        return ""
-    return "\n".join(lines[-LAST_LINES:])
-
-
-def shown_of(order: Publication, outcome: Outcome, context: Context) -> Shown:
-    """The outcome as it is shown here."""
-    decided = fail_on_warnings(outcome) if order.fail_on == "warning" else outcome
-    report = replace(decided.report, head=context.head or decided.report.head)
-    return Shown(report=report, checkout=outcome.results.checkout)
-
-
-def no_results(reason: str, context: Context) -> Report:
-    """A report that there is no verdict: what an earlier run said of another commit does not stand."""
-    nothing = Results(
-        tool_version=__version__,
-        config_path=DEFAULT_CONFIG,
-        config_sha256="",
-        started="",
-        duration_s=0.0,
-        contracts=(),
-        run=RunObservation(),
-        findings=(),
-        verdict="broken",
-        head=context.head,
-    )
-    problem = ProblemView(
-        model=None, message=f"There are no results: {reason}", hint=CAUSE_ELSEWHERE, command=reproduce(DEFAULT_CONFIG)
-    )
-    return replace(build_report(nothing), headline="export-gate: no verdict, no results", problems=(problem,))
-
-
-def publish_files(order: Publication, context: Context, report: Report, run_url: str) -> list[str]:
+def publish_files(order: Publication, context: Context, shown: Shown, run_url: str) -> list[str]:
     """The job summary, `report.md` and the outputs; gives back what could not be written."""
     frame = Frame(comment_id=order.comment_id, run=context.run, artifact_url=order.artifact_url, run_url=run_url)
-    results = order.results.absolute()
-    written, problem = _write_report(results.parent, report) if results.is_file() else ("", "")
+    results, report = order.results.absolute(), shown.report
+    written, problem = _write_report(results.parent, shown.text) if results.is_file() else ("", "")
     artifacts = results.parent / "artifacts"
     outputs = {
         "verdict": report.verdict,
@@ -165,12 +82,12 @@ def publish_files(order: Publication, context: Context, report: Report, run_url:
     ]
 
 
-def _write_report(folder: Path, report: Report) -> tuple[str, str]:
+def _write_report(folder: Path, text: str) -> tuple[str, str]:
     """Our own rendering, whatever file of that name the run may have left; its path, or what went wrong."""
     path = folder / "report.md"
     try:
         path.unlink(missing_ok=True)
-        path.write_text(render(report, "markdown"), encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
         return "", f"{path}: cannot be written: {error.strerror or error}"
     return str(path), ""

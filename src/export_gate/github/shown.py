@@ -1,0 +1,108 @@
+"""results.json -> the report to publish: judged here and now, or a report that there is no verdict.
+
+The project's code has had the file in its hands, and so may a stranger: nothing in it is believed but observations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from export_gate import __version__
+from export_gate.checkout import Checkout
+from export_gate.errors import UserError
+from export_gate.github.comment import Mode
+from export_gate.github.context import Context
+from export_gate.observation import RunObservation
+from export_gate.pipeline import Outcome, fail_on_warnings, rejudge
+from export_gate.report.build import build_report
+from export_gate.report.findings import DEFAULT_CONFIG, reproduce
+from export_gate.report.record import ProblemView, Report
+from export_gate.report.render import render
+from export_gate.report.results import Results
+
+CAUSE_ELSEWHERE = "The log of the step that ran the gate says why: a mistake in the config, or a run that was ended."
+LAST_LINES = 20
+"""Of a log: enough for every mistake of a config that was written in one go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publication:
+    """What is to be published, and how."""
+
+    results: Path
+    mode: Mode = "always"
+    comment_id: str = "export-gate"
+    template: Path | None = None
+    fail_on: Literal["violation", "warning"] = "violation"
+    artifact_url: str = ""
+    annotations: bool = True
+    """False where the job that verified has made them already."""
+    log: Path | None = None
+    """What the run printed: says why there are no results, where there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A report to publish, with where its files are in the repository."""
+
+    report: Report
+    checkout: Checkout
+    text: str
+    """The whole report as Markdown: what `report.md` gets."""
+
+
+def load(order: Publication, context: Context) -> Shown:
+    """The report, judged here and now whatever the file says was found."""
+    try:
+        return shown_of(order, rejudge(order.results, lambda contract: contract), context)
+    except UserError as error:
+        return nothing_to_show(_last_words(order) or str(error), context)
+    except Exception as error:  # noqa: BLE001 - the project's code has had the file: its numbers may trip any rule
+        reason = f"{order.results}: the observations contradict each other ({type(error).__name__}: {error})"
+        return nothing_to_show(reason, context)
+
+
+def _last_words(order: Publication) -> str:
+    """The end of the run's own log, where the run wrote no results."""
+    if order.log is None or order.results.exists():
+        return ""
+    try:
+        lines = order.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return "\n".join(lines[-LAST_LINES:])
+
+
+def shown_of(order: Publication, outcome: Outcome, context: Context) -> Shown:
+    """The outcome as it is shown here."""
+    decided = fail_on_warnings(outcome) if order.fail_on == "warning" else outcome
+    report = replace(decided.report, head=context.head or decided.report.head)
+    return Shown(report=report, checkout=outcome.results.checkout, text=render(report, "markdown"))
+
+
+def nothing_to_show(reason: str, context: Context) -> Shown:
+    """What is shown where the results cannot be used."""
+    report = no_results(reason, context)
+    return Shown(report=report, checkout=Checkout(), text=render(report, "markdown"))
+
+
+def no_results(reason: str, context: Context) -> Report:
+    """A report that there is no verdict: what an earlier run said of another commit does not stand."""
+    nothing = Results(
+        tool_version=__version__,
+        config_path=DEFAULT_CONFIG,
+        config_sha256="",
+        started="",
+        duration_s=0.0,
+        contracts=(),
+        run=RunObservation(),
+        findings=(),
+        verdict="broken",
+        head=context.head,
+    )
+    problem = ProblemView(
+        model=None, message=f"There are no results: {reason}", hint=CAUSE_ELSEWHERE, command=reproduce(DEFAULT_CONFIG)
+    )
+    return replace(build_report(nothing), headline="export-gate: no verdict, no results", problems=(problem,))
