@@ -1,0 +1,107 @@
+"""A run over two machines is the run over one: planned, run in parts, joined, published."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+GATE = Path(sys.executable).with_name("export-gate")
+MODEL = """
+import torch
+
+
+class Curve(torch.nn.Module):
+    def forward(self, x):
+        return torch.sigmoid(x) / 3
+
+
+def make():
+    return Curve().eval()
+"""
+ENTRY = """\
+  {name}:
+    factory: curve.py:make
+    dims: {{batch: {{min: 2, max: 4}}}}
+    inputs: {{x: {{dtype: float32, shape: [batch, 3], range: [-1, 1]}}}}
+    targets: {{exported-program: {{}}}}
+"""
+NAMES = ("first", "second", "third")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three small models in a git repository."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "curve.py").write_text(MODEL)
+    models = "".join(ENTRY.format(name=name) for name in NAMES)
+    (folder / "export-gate.yml").write_text(f"version: 1\nmodels:\n{models}")
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    return folder
+
+
+def gate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line there."""
+    environ = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([GATE, *arguments], cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_shards_join_to_the_whole(project: Path):
+    """Each machine runs what the plan gave it; together they are verified, and a missing one is not forgotten."""
+    plan = gate(project, "plan", "--shards", "2")
+    assert plan.stdout == (
+        '{"include": [{"shard": "1/2", "models": "first third"}, {"shard": "2/2", "models": "second"}]}\n'
+    )
+    for leg in json.loads(plan.stdout)["include"]:
+        folder = f".export-gate/{leg['shard'][0]}"
+        ran = gate(project, "run", "--quiet", "--shard", leg["shard"], "--report-dir", folder)
+        assert ran.returncode == 0, ran.stderr
+        results = json.loads((project / folder / "results.json").read_text())
+        assert [model["model"] for model in results["run"]["models"]] == leg["models"].split()
+        assert [contract["name"] for contract in results["planned"]] == list(NAMES)
+        assert results["checkout"]["config"] == "export-gate.yml"
+        assert results["checkout"]["lines"] == {name: 3 + 5 * NAMES.index(name) for name in leg["models"].split()}
+    parts = [f".export-gate/{number}/results.json" for number in (1, 2)]
+    joined = gate(project, "merge", *parts, "-o", "all.json")
+    assert joined.returncode == 0
+    assert joined.stdout.splitlines()[-1].startswith("export-gate: 3 of 3 models verified in ")
+    assert [model["model"] for model in json.loads((project / "all.json").read_text())["run"]["models"]] == list(NAMES)
+    half = gate(project, "merge", parts[0], "-o", "half.json")
+    assert half.returncode == 3
+    assert "second: the run ended before this model was checked." in half.stdout
+    assert gate(project, "publish", "all.json").returncode == 0
+    assert gate(project, "publish", "half.json").returncode == 3
+
+
+@pytest.mark.slow
+def test_a_shard_without_models_is_green(project: Path):
+    """More machines than models: nothing to check is no failure, and the join counts on the others."""
+    ran = gate(project, "run", "--quiet", "--shard", "4/4", "--report-dir", ".export-gate/empty")
+    assert ran.returncode == 0
+    assert ran.stdout.splitlines()[-1].startswith("export-gate: no models to check in ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("run", "--shard", "3/2"),
+            (
+                "--shard: expected NUMBER/TOTAL, from 1/1 to 256/256, got '3/2'\n"
+                "`export-gate plan --shards TOTAL` prints the shards with their models.\n"
+            ),
+        ),
+        (("plan", "--shards", "2", "no"), "export-gate.yml: there is no model 'no'; it has first, second, third\n"),
+        (("merge", "gone.json", "-o", "x.json"), "gone.json: no such file; `export-gate run` writes it\n"),
+    ],
+)
+def test_mistakes(project: Path, arguments: tuple[str, ...], message: str):
+    """Each is one message and exit code 2."""
+    ended = gate(project, *arguments)
+    assert (ended.returncode, ended.stderr) == (2, message)
+    assert not (project / "x.json").exists()
