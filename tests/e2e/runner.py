@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 REPOSITORY = "acme/shop"
 TOKEN = "ghs_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -38,11 +37,37 @@ runs:
   using: composite
   steps:
     - shell: bash
-      env: {PATTERN: "${{ inputs.pattern || inputs.name }}", FOLDER: "${{ inputs.path }}"}
+      env: {PATTERN: "${{ inputs.pattern }}", NAME: "${{ inputs.name }}", FOLDER: "${{ inputs.path }}"}
       run: |
         mkdir -p "$FOLDER"
+        if [ -n "$NAME" ]; then cp -R "$STUB_ARTIFACTS/$NAME/." "$FOLDER/"; exit; fi
         for found in "$STUB_ARTIFACTS"/$PATTERN; do cp -R "$found" "$FOLDER/"; done
 """
+NOTHING = """
+name: nothing
+inputs: {python-version: {}}
+runs: {using: composite, steps: [{shell: bash, run: "true"}]}
+"""
+ATTEST = """
+name: attest
+inputs: {subject-path: {}}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env: {FILES: "${{ inputs.subject-path }}"}
+      run: |
+        shopt -s globstar
+        for file in $FILES; do
+          if [ -f "$file" ]; then sha256sum "$file" >> "$STUB_ARTIFACTS/attested"; fi
+        done
+"""
+STUBS = {
+    "actions/upload-artifact": UPLOAD,
+    "actions/download-artifact": DOWNLOAD,
+    "actions/setup-python": NOTHING,
+    "actions/attest-build-provenance": ATTEST,
+}
 
 
 @dataclass(frozen=True)
@@ -82,23 +107,28 @@ class Runner:
     """Of the action."""
     environment: dict[str, str]
     api_url: str
-    token: str = TOKEN
     run_id: int = 100
-    options: list[str] = field(default_factory=list)
 
     def stubs(self) -> list[str]:
-        """Folders in the place of the actions that ours names."""
+        """Folders in the place of the actions of others."""
+        files = [*self.checkout.glob("**/action.yml"), *(self.checkout / "examples" / "workflows").glob("*.yml")]
+        named = {found for file in files for found in re.findall(r"uses: (actions/[\w-]+)@(\w+)", file.read_text())}
         found = []
-        for manifest in ("action.yml", "post/action.yml"):
-            for step in yaml.safe_load((self.checkout / manifest).read_text())["runs"]["steps"]:
-                name, _, revision = step.get("uses", "").partition("@")
-                text = {"actions/upload-artifact": UPLOAD, "actions/download-artifact": DOWNLOAD}.get(name)
-                if text:
-                    folder = self.work / name.replace("/", "-")
-                    folder.mkdir(exist_ok=True)
-                    (folder / "action.yml").write_text(text)
-                    found += ["--local-repository", f"{name}@{revision}={folder}"]
+        for name, revision in named:
+            if name in STUBS:
+                folder = self.work / "stubs" / name
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "action.yml").write_text(STUBS[name])
+                found += ["--local-repository", f"{name}@{revision}={folder}"]
         return found
+
+    def path(self) -> str:
+        """PATH of a machine whose `python` is the project's, as actions/setup-python leaves it."""
+        shim = self.work / "bin" / "python"
+        shim.parent.mkdir(exist_ok=True)
+        shim.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        shim.chmod(0o755)
+        return f"{shim.parent}:{Path(os.path.realpath(sys.executable)).parent}:/usr/local/bin:/usr/bin:/bin"
 
     def run(self, event: str, payload: dict[str, Any], workflow: str) -> Ended:
         """The workflow of that name, for that event, as the next run."""
@@ -114,15 +144,14 @@ class Runner:
         }
         command = [str(ACT), event, "--platform", "ubuntu-latest=-self-hosted", "--pull=false", "--no-cache-server"]
         command += ["--action-offline-mode", "--json", "--workflows", f".github/workflows/{workflow}"]
-        command += ["--eventpath", str(self.work / "event.json"), "--secret", f"GITHUB_TOKEN={self.token}"]
-        command += ["--local-repository", f"acme/export-gate@v1={self.checkout}", *self.stubs(), *self.options]
+        command += ["--eventpath", str(self.work / "event.json"), "--secret", f"GITHUB_TOKEN={TOKEN}"]
+        command += ["--local-repository", f"acme/export-gate@v1={self.checkout}", *self.stubs()]
         for name, value in variables.items():
             command += ["--env", f"{name}={value}"]
-        python = Path(os.path.realpath(sys.executable)).parent
         done = subprocess.run(
             command,
             cwd=self.folder,
-            env={"PATH": f"{python}:/usr/local/bin:/usr/bin:/bin", "HOME": str(self.work), "LANG": "C.UTF-8"},
+            env={"PATH": self.path(), "HOME": str(self.work), "LANG": "C.UTF-8"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

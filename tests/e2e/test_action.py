@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,10 @@ from github_server import GitHubServer
 from repositories import commit, git
 from runner import HEAD, REPOSITORY, TOKEN, Runner, pull_request
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the models look for secrets in /proc"),
+]
 
 CONFIG = """
 version: 1
@@ -120,6 +123,13 @@ def write(runner: Runner, *, model: str | None = None, jobs: dict[str, Any] | No
     commit(runner.folder)
 
 
+def copy_example(runner: Runner, name: str):
+    """Commit a workflow of examples/workflows, and the requirements that it installs."""
+    shutil.copy2(runner.checkout / "examples" / "workflows" / name, runner.folder / ".github" / "workflows")
+    (runner.folder / "requirements.txt").touch()
+    commit(runner.folder)
+
+
 def test_comment_turns_green_after_red(runner: Runner, github: GitHubServer):
     """A violation fails the job and writes a comment; when it is fixed, the same comment says so and the job passes."""
     write(runner, model=BROKEN)
@@ -182,36 +192,60 @@ def test_verifying_job_has_no_token_to_steal(runner: Runner, github: GitHubServe
     assert bodies == {"2 of 2 models verified": 1, "1 of 1 model verified": 1}
 
 
+def test_recommended_workflow_reports_from_its_second_job(runner: Runner, github: GitHubServer):
+    """examples/workflows/two-jobs.yml as it stands: both jobs fail by the verdict, the second one comments."""
+    write(runner, model=BROKEN)
+    copy_example(runner, "two-jobs.yml")
+    done = runner.run("pull_request", pull_request(), "two-jobs.yml")
+    assert done.code == 1, done.text
+    assert (done.result("verify"), done.result("report")) == ("failure", "failure")
+    assert done.outputs("report")["verdict"] == "violations"
+    (body,) = github.bodies()
+    assert "❌ export-gate" in body
+    (annotation,) = [line for line in done.text.splitlines() if "::error " in line and "export-failed" in line]
+    assert "file=model.py,line=6" in annotation
+
+
 def test_comment_on_a_fork_is_written_by_the_second_stage(runner: Runner, github: GitHubServer):
-    """A fork's run cannot comment: it fails by its verdict and keeps its results, and a workflow_run comments."""
+    """A fork's run cannot comment: it fails by its verdict and keeps its results; fork-comment.yml then comments."""
     fork = "stranger/shop"
-    good = "  good:\n    <<: *model\n    factory: model:good\n    targets: {pt2: {}}\n"
-    model = BROKEN + "\ndef good():\n    return torch.nn.Linear(2, 2).eval()\n"
-    write(runner, model=model, config=CONFIG + good, jobs={"gate": job(CHECKOUT, gate(**{"upload-artifacts": "all"}))})
+    write(runner, model=BROKEN, jobs={"gate": job(CHECKOUT, gate(**{"upload-artifacts": "results"}))})
     github.can_write = False
     first = runner.run("pull_request", pull_request(repository=fork), "gate.yml")
     assert first.code == 1, first.text
     assert first.outputs("gate")["verdict"] == "violations"
     assert github.bodies() == []
     kept = runner.work / "artifacts" / "export-gate-results"
-    assert {path.name for path in kept.iterdir()} == {"results.json", "report.md", "artifacts"}
-    manifest = json.loads((kept / "artifacts" / "good" / "manifest.json").read_text())
-    (artifact,) = manifest["artifacts"]
-    file = kept / artifact["path"]
-    assert artifact["sha256"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert {path.name for path in kept.iterdir()} == {"results.json", "report.md"}
 
     github.can_write = True
     github.pulls = [{**pull_request(repository=fork)["pull_request"]}]
-    write(runner, jobs={"report": job({"id": "gate", "uses": "acme/export-gate/post@v1"})})
+    copy_example(runner, "fork-comment.yml")
     run = {"id": 101, "run_attempt": 1, "event": "pull_request", "head_sha": HEAD, "head_branch": "feature"}
-    run["head_repository"] = {"full_name": fork}
+    run |= {"conclusion": "failure", "head_repository": {"full_name": fork}}
     event = {"action": "completed", "workflow_run": run, "repository": pull_request()["repository"]}
-    second = runner.run("workflow_run", event, "gate.yml")
+    second = runner.run("workflow_run", event, "fork-comment.yml")
     assert second.code == 0, second.text
-    assert second.outputs("report")["verdict"] == "violations"
+    assert second.outputs("comment")["verdict"] == "violations"
     (body,) = github.bodies()
     assert "❌ export-gate" in body
     assert "actions/runs/101" in body
+
+
+def test_release_attests_the_verified_files(runner: Runner, github: GitHubServer):
+    """examples/workflows/release.yml as it stands: what is attested is what was verified, by the manifest's sha256."""
+    write(runner, config=CONFIG.replace("exported-program", "pt2"))
+    copy_example(runner, "release.yml")
+    event = {"ref": "refs/heads/release/1", "repository": pull_request()["repository"]}
+    done = runner.run("push", event, "release.yml")
+    assert done.code == 0, done.text
+    kept = runner.work / "artifacts" / "export-gate-results"
+    manifest = json.loads((kept / "artifacts" / "head" / "manifest.json").read_text())
+    assert manifest["verified"] is True
+    (artifact,) = manifest["artifacts"]
+    attested = dict(line.split()[::-1] for line in (runner.work / "artifacts" / "attested").read_text().splitlines())
+    assert attested[f"verified/{artifact['path']}"] == artifact["sha256"]
+    assert set(attested) == {f"verified/{artifact['path']}", "verified/artifacts/head/manifest.json"}
 
 
 def test_merge_queue_is_gated_without_a_comment(runner: Runner, github: GitHubServer):
