@@ -354,10 +354,20 @@ def test_without_an_event_file(step: Step):
     assert step.warnings == ["the event file cannot be read: No such file or directory"]
 
 
-def test_without_a_token(step: Step):
-    """The warning says which step gets it."""
-    assert step.publish(samples.green(), GITHUB_TOKEN="").status == 0
-    assert step.warnings == ["no comment: GITHUB_TOKEN is not set; pass it to the step that reports, and to no other"]
+@pytest.mark.parametrize("token", ["", " \n", "ghs_a\nX-Injected: 1", "ghs_é"])
+def test_without_a_token(step: Step, token: str):
+    """The warning says which step gets it; what cannot be a token is not sent, and not shown."""
+    assert step.publish(samples.green(), GITHUB_TOKEN=token).status == 0
+    assert step.github.log == []
+    assert step.warnings == [
+        "no comment: GITHUB_TOKEN is not set, or is no token; pass it to the step that reports, and to no other"
+    ]
+
+
+def test_a_token_with_a_line_end_is_the_token(step: Step):
+    """Secrets are pasted with one."""
+    assert step.publish(samples.green(), GITHUB_TOKEN=f"{TOKEN}\n").status == 0
+    assert len(step.github.bodies()) == 1
 
 
 def test_outside_of_github(step: Step):
@@ -641,4 +651,6 @@ def test_the_second_stage_needs_its_event(step: Step):
     )
     step.payload = {"workflow_run": TRIGGERING}
     assert step.publish(samples.green(), "--stage", "two", GITHUB_TOKEN="").status == 2
-    assert step.errors == ("--stage two: GITHUB_TOKEN is not set\nPass `github-token: ${{ github.token }}`.\n")
+    assert step.errors == (
+        "--stage two: GITHUB_TOKEN is not set, or is no token\nPass `github-token: ${{ github.token }}`.\n"
+    )

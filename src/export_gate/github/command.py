@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from export_gate.errors import UserError
@@ -34,4 +35,6 @@ def run_publish(
 
 
 def _api(context: Context, token: str) -> Api | None:
-    return Api(context.api_url, token) if token.strip() and context.repository else None
+    plain = token.strip()
+    is_token = re.fullmatch(r"[!-~]+", plain) is not None  # anything else would end a header, or fail in showing itself
+    return Api(context.api_url, plain) if is_token and context.repository else None

@@ -44,7 +44,9 @@ def publish_fork(order: Publication, context: Context, api: Api | None, say: Say
     """
     triggering = _require(context)
     if api is None:
-        raise UserError("--stage two: GITHUB_TOKEN is not set", "Pass `github-token: ${{ github.token }}`.")
+        raise UserError(
+            "--stage two: GITHUB_TOKEN is not set, or is no token", "Pass `github-token: ${{ github.token }}`."
+        )
     here = replace(context, head=triggering.head)
     shown = load_from_stranger(order, here)
     run_url = replace(here, run=triggering.run).run_url
