@@ -24,7 +24,6 @@ from export_gate.rules.judge import EXIT_CODES
 
 Say = Callable[[str], None]
 """Prints one line."""
-NO_TOKEN = "no comment: GITHUB_TOKEN is not set, or is no token; pass it to the step that reports, and to no other"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +107,8 @@ def comment(order: Publication, context: Context, api: Api | None, report: Repor
     if not context.repository:
         return Told(problem="no comment: GITHUB_REPOSITORY and GITHUB_API_URL do not say where")
     if api is None:
-        return Told(
-            problem="no comment: GITHUB_TOKEN is not set, or is no token; pass it to the step that reports, and to no other"
-        )
+        wanted = "pass it to the step that reports, and to no other"
+        return Told(problem=f"no comment: GITHUB_TOKEN is not set, or is no token; {wanted}")
     frame = Frame(
         comment_id=order.comment_id,
         run=context.run,
