@@ -52,9 +52,7 @@ def export_program(
         _spell_forward(module, spelled)
     shapes = dynamic_shapes(contract, spelled, separate)
     with torch.no_grad():
-        program = torch.export.export(
-            module, call.args, call.kwargs, dynamic_shapes=shapes, strict=contract.strict
-        )
+        program = torch.export.export(module, call.args, call.kwargs, dynamic_shapes=shapes, strict=contract.strict)
     return Exported(
         program=program,
         call=call,
