@@ -40,7 +40,7 @@ folder_option = click.option(
     "--report-dir",
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Receives results.json, report.md and artifacts; default .export-gate beside the config.",
+    help="Receives results.json, report.md, report.html and artifacts; default .export-gate beside the config.",
 )
 fail_on_option = click.option(
     "--fail-on",
@@ -140,7 +140,7 @@ def validate(configs: tuple[Path, ...], config: Path | None) -> None:
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["markdown", "json", "terminal", "comment", "summary"]),
+    type=click.Choice(["terminal", "markdown", "html", "json", "junit", "sarif", "comment", "summary"]),
     default="terminal",
     show_default=True,
 )
@@ -358,14 +358,9 @@ def color() -> bool:
 
 def render_as(outcome: Outcome, format_: str, *, is_terminal: bool) -> str:
     """The outcome in the format."""
-    import json
+    from export_gate.report.formats import formatted
 
-    from export_gate.codec import encode
-    from export_gate.report.render import render
-
-    if format_ == "json":
-        return json.dumps(encode(outcome.results), indent=1) + "\n"
-    return render(outcome.report, format_, color=is_terminal and color())  # type: ignore[arg-type] # one of click's choices
+    return formatted(outcome.results, outcome.report, format_, color=is_terminal and color())
 
 
 def save_text(text: str, path: Path) -> None:

@@ -28,6 +28,7 @@ from export_gate.observe import Listener, observe
 from export_gate.plan import Selection, make_plan, select
 from export_gate.report.artifacts import write_manifests
 from export_gate.report.build import build_report
+from export_gate.report.html import render_html
 from export_gate.report.merge import merge
 from export_gate.report.record import Report
 from export_gate.report.render import render
@@ -46,7 +47,7 @@ class Order:
     """The interpreter that the caller names; None leaves it to the search order."""
     parallel: int = 1
     folder: Path = Path(".export-gate")
-    """Receives results.json, report.md and artifacts."""
+    """Receives results.json, report.md, report.html and artifacts."""
     environment: Mapping[str, str] = field(default_factory=dict)
     shard: Shard | None = None
     """The part of the selection that this machine checks; None is all of it."""
@@ -215,7 +216,7 @@ def question_worker(jobs: tuple[Job, ...], python: str | None, folder: Path, ord
 
 
 def publish(outcome: Outcome, folder: Path) -> None:
-    """Write results.json, report.md and the artifacts' manifests.
+    """Write results.json, report.md, report.html and the artifacts' manifests.
 
     Raises:
         GateError: one of them cannot be written.
@@ -223,6 +224,7 @@ def publish(outcome: Outcome, folder: Path) -> None:
     write_results(outcome.results, folder / "results.json")
     try:
         (folder / "report.md").write_text(render(outcome.report, "markdown"), encoding="utf-8")
+        (folder / "report.html").write_text(render_html(outcome.results, outcome.report), encoding="utf-8")
         write_manifests(outcome.results, folder)
     except OSError as error:
         raise GateError(f"{folder}: cannot write the report: {error.strerror or error}") from error
@@ -237,7 +239,7 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        for stale in ("results.json", "report.md"):
+        for stale in ("results.json", "report.md", "report.html"):
             (folder / stale).unlink(missing_ok=True)
         for job in jobs:
             shutil.rmtree(job.artifacts, ignore_errors=True)

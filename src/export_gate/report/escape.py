@@ -73,11 +73,19 @@ def _open_no_block(match: re.Match[str]) -> str:
 
 def prose(text: object) -> str:
     """A sentence that quotes code in backticks, as our rules write them: code spans and plain text, both inert."""
-    parts = one_line(text).split("`")
+    spans = code_spans(one_line(text))
+    if len(spans) == 1:
+        return markdown(text)
+    return "".join(code(part) if is_code else _between(part) for part, is_code in spans)
+
+
+def code_spans(text: str) -> list[tuple[str, bool]]:
+    """Parts of a line with whether they stood in backticks; one part where the backticks are not ours."""
+    parts = text.split("`")
     are_spans = all(part and part == part.strip() for part in parts[1::2])
     if len(parts) % 2 == 0 or not are_spans or not all(parts[2:-1:2]):
-        return markdown(text)  # the backticks are not ours
-    return "".join(code(part) if place % 2 else _between(part) for place, part in enumerate(parts))
+        return [(text, False)]
+    return [(part, place % 2 == 1) for place, part in enumerate(parts)]
 
 
 def _between(part: str) -> str:

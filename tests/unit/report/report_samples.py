@@ -22,6 +22,7 @@ from export_gate.observation import (
     ControlInput,
     ControlSetObservation,
     Environment,
+    ErrorPicture,
     Failure,
     HygieneObservation,
     ModelObservation,
@@ -208,6 +209,21 @@ def died() -> Failure:
     )
 
 
+def picture() -> ErrorPicture:
+    """How the logits of eight images differ: one class of one image by much, others by little."""
+    grid = [0.0, 0.0, 2.8e-5, *[0.0] * 11, 3e-6, 3e-6, 3.1e-3, 3e-6, 3e-6, 0.0, 1.5e-3, *[0.0] * 3]
+    return ErrorPicture(
+        output="logits",
+        case="halves-1@batch=16",
+        unequal=(1, 1, *[0] * 6, 1, *[0] * 3, 4, *[0] * 11),
+        equal=17,
+        where=(5, 1),
+        axes=(0, 1),
+        columns=3,
+        grid=tuple(grid),
+    )
+
+
 def guard_probes() -> tuple[Probe, ...]:
     """ONNX Runtime enforces no range."""
     return (
@@ -223,12 +239,17 @@ def guard_probes() -> tuple[Probe, ...]:
     )
 
 
+def wrong_target() -> TargetObservation:
+    """ONNX with other values at four control inputs."""
+    return target("onnx", ROUNDED, probes=guard_probes(), pictures=(picture(),))
+
+
 def red() -> Results:
     """A wrong value, an export that fails, a worker that dies, and a range that ONNX does not enforce."""
     models = (
         model(
             "glyph-head",
-            (target("exported-program", 0.0), target("pt2", 0.0), target("onnx", ROUNDED, probes=guard_probes())),
+            (target("exported-program", 0.0), target("pt2", 0.0), wrong_target()),
         ),
         model("sentence-encoder", (), reached="export", failure=export_failure()),
         model(

@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 import report_samples as samples
+from hostile_samples import hostile
 from jinja2 import UndefinedError, nodes
 from markdown_it import MarkdownIt
 
-from export_gate.codec import decode, encode
-from export_gate.contract import TARGET_NAMES
 from export_gate.report.build import build_report
 from export_gate.report.filters import FILTERS
 from export_gate.report.render import TEMPLATES, Format, environment, render, template_folder
-from export_gate.report.results import Results
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "report"
 RUNS = {
@@ -106,45 +104,11 @@ def test_markdown_tables_are_tables(run: str, kind: Format):
         assert len({len(re.findall("<t[hd]", row)) for row in rows}) == 1
 
 
-PAYLOAD = (
-    "\u202e`|<script>x</script> @octocat #12 GH-1 https://evil.example [x](y) ![i](z) **b** <!-- \n::error::x\n"
-    "</details></sub> \x1b[31m$x$ ``` ~~~ \\| ##[group]y "
-)
-NOT_FREE = {
-    "severity", "stage", "reached", "kind", "target", "guards", "answer", "checks", "verdict", "dtype", "mode",
-    "train_mode", "optimization", "group", "affine_basis", "started", "expected_dtype", "actual_dtype",
-}  # fmt: skip
-"""Keys whose values come from closed sets of ours."""
-
-
-def _tainted(value: object, key: str = "") -> object:
-    """Every string that a stranger can choose, made hostile."""
-    if isinstance(value, dict):
-        free = key in ("versions", "sizes", "facts")
-        return {(PAYLOAD + name if free else name): _tainted(item, name) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_tainted(item, key) for item in value]
-    closed = key in NOT_FREE or value in TARGET_NAMES or not isinstance(value, str)
-    return value if closed else f"{PAYLOAD}{value}"
-
-
-def _hostile(run: str) -> Results:
-    encoded = encode(RUNS[run]())
-    return decode(Results, _tainted({**encoded, "contracts": []}) | {"contracts": _contracts(encoded["contracts"])})
-
-
-def _contracts(encoded: list[dict[str, object]]) -> list[dict[str, object]]:
-    """Contracts with hostile names and dims; what the report does not show stays."""
-    return [
-        {**contract, "name": f"{PAYLOAD}{contract['name']}", "dims": _tainted(contract["dims"])} for contract in encoded
-    ]
-
-
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("kind", ["comment", "summary"])
 def test_hostile_strings_stay_text_in_markdown(run: str, kind: Format):
     """Nobody is mentioned, nothing is linked and no tag is opened by any name, message or trace."""
-    text = render(build_report(_hostile(run)), kind)
+    text = render(build_report(hostile(RUNS[run]())), kind)
     tokens = PARSER.parse(text)
     inline = [child for token in tokens for child in token.children or []]
     tags = {token.content.strip().split("\n")[0] for token in (*tokens, *inline) if token.type.startswith("html")}
@@ -168,14 +132,14 @@ def test_hostile_strings_leave_the_layout_alone(run: str, kind: Format):
         tags = ("<table", "<tr", "<t[hd]", "<h[1-6]", "<ul", "<pre", "<details", "</details", "<summary", "<sub>")
         return [len(re.findall(tag, rendered)) for tag in tags]
 
-    hostile = layout(render(build_report(_hostile(run)), kind, budget=10**7))
-    assert hostile == layout(render(build_report(RUNS[run]()), kind))
+    found = layout(render(build_report(hostile(RUNS[run]())), kind, budget=10**7))
+    assert found == layout(render(build_report(RUNS[run]()), kind))
 
 
 @pytest.mark.parametrize("run", RUNS)
 def test_hostile_strings_are_inert_in_a_terminal(run: str):
     """No control sequence and no workflow command reaches the log."""
-    text = render(build_report(_hostile(run)), "terminal")
+    text = render(build_report(hostile(RUNS[run]())), "terminal")
     assert all(line.isprintable() for line in text.splitlines())
     assert "\u202e" not in text
     assert not re.search(r"(?m)^\s*::|##\[", text)

@@ -1,0 +1,1 @@
+"""Results to pictures: pure functions from records to records of SVG path data, which a template lays out."""

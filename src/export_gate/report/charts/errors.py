@@ -1,0 +1,204 @@
+"""Error against allowed, at each control input and on each target: a panel per target on one logarithmic scale."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from export_gate.contract import TargetName
+from export_gate.observation import ControlSetObservation
+from export_gate.report.charts import shapes
+from export_gate.report.charts.points import Point
+from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, Words
+from export_gate.report.charts.scale import LogScale, log_scale
+from export_gate.report.filters import number, plural
+
+WIDTH, LEFT, RIGHT = 960.0, 74.0, 18.0
+TITLE, HEIGHT, GAP = 26.0, 112.0, 12.0
+FAULT, ZERO = 16.0, 18.0
+"""Strips at the top of a panel (no number) and at its bottom (no difference at all)."""
+FOOT = 92.0
+"""Below the last panel: names of families, then the axis' own."""
+WIDEST_SLOT, FAMILY_GAP = 28.0, 0.6
+NAME_STEP = 19.0
+"""Slanted lines of text need this much of the axis each."""
+
+MARKS: dict[str, Callable[[float, float], str]] = {
+    "zero": partial(shapes.square, radius=2.5),
+    "ok": shapes.dot,
+    "over": shapes.cross,
+    "fault": shapes.triangle,
+}
+LEGEND = (
+    Entry(kind="ok", d=shapes.dot(10, 6), text="error within the tolerance"),
+    Entry(kind="over", d=shapes.cross(10, 6), text="error over the tolerance"),
+    Entry(kind="allowed", d=shapes.bar(10, 6, 16), text="allowed: atol + rtol * max|M|"),
+    Entry(kind="zero", d=shapes.square(10, 6, 2.5), text="no difference at all"),
+    Entry(kind="fault", d=shapes.triangle(10, 6, 5), text="no number: NaN, shape, dtype or a failed call"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slots:
+    """Where each control input stands on the horizontal axis."""
+
+    place: dict[str, float]
+    width: float
+    families: tuple[Tick, ...]
+
+
+def errors_chart(
+    controls: ControlSetObservation | None, points: Mapping[TargetName, Sequence[Point]], model: str
+) -> Chart | None:
+    """The picture, or None where nothing differs."""
+    seen = {target: found for target, found in points.items() if found}
+    if not any(point.ratio for found in seen.values() for point in found):
+        return None
+    slots = _slots(controls, [point.case for found in seen.values() for point in found])
+    everything = [point for found in seen.values() for point in found]
+    values = [value for point in everything for value in (point.measured, point.allowed) if value]
+    tops = [TITLE + place * (HEIGHT + TITLE + GAP) for place in range(len(seen))]
+    panels = [
+        _panel(target, found, slots, top, log_scale(values, top + HEIGHT - ZERO, top + FAULT))
+        for top, (target, found) in zip(tops, seen.items(), strict=True)
+    ]
+    bottom = tops[-1] + HEIGHT
+    return Chart(
+        title=f"{model}: error against allowed at each control input",
+        summary=" ".join(_summary(target, found) for target, found in seen.items()),
+        width=WIDTH,
+        height=bottom + FOOT,
+        x_label="control inputs by family",
+        y_label="max |P-M|, log scale",
+        panels=(*panels[:-1], _with_families(panels[-1], slots)),
+        legend=tuple(entry for entry in LEGEND if any(entry.kind == s.kind for p in panels for s in p.shapes)),
+        wide=True,
+    )
+
+
+def _slots(controls: ControlSetObservation | None, cases: Sequence[str]) -> Slots:
+    """Control inputs of a family side by side, families in order of their first member."""
+    ran = dict.fromkeys(cases)
+    families: dict[str, list[str]] = {}
+    for member in controls.inputs if controls else ():
+        if member.name in ran:
+            families.setdefault(member.family, []).append(member.name)
+    known = {name for names in families.values() for name in names}
+    if others := [name for name in ran if name not in known]:
+        families.setdefault("other", []).extend(others)
+    total = sum(map(len, families.values())) + FAMILY_GAP * len(families)
+    width = min((WIDTH - LEFT - RIGHT) / total, WIDEST_SLOT)
+    place, ticks, x = {}, [], LEFT + FAMILY_GAP * width / 2
+    for family, names in families.items():
+        place.update({name: x + (turn + 0.5) * width for turn, name in enumerate(names)})
+        ticks.append(Tick(at=x + len(names) * width / 2, label=family))
+        x += (len(names) + FAMILY_GAP) * width
+    return Slots(place=place, width=width, families=tuple(ticks))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heights:
+    """Where things stand on the vertical axis of one panel."""
+
+    scale: LogScale
+    roof: float
+    """Of what has no number."""
+    floor: float
+    """Of what has no difference."""
+
+    def of(self, point: Point) -> float:
+        """The height of a point's mark."""
+        if point.measured is None:
+            return self.roof
+        return self.scale.at(point.measured) if point.measured else self.floor
+
+
+def _panel(target: TargetName, points: Sequence[Point], slots: Slots, top: float, scale: LogScale) -> Panel:
+    heights = Heights(scale=scale, roof=top + FAULT / 2, floor=top + HEIGHT - ZERO / 2)
+    label = _label(points, slots, heights)
+    return Panel(
+        left=LEFT,
+        top=top,
+        width=WIDTH - LEFT - RIGHT,
+        height=HEIGHT,
+        y_ticks=(*scale.ticks(4), Tick(at=heights.floor, label="0", line=False)),
+        shapes=(*_bounds(points, slots, scale), *([label[0]] if label else []), *_marks(points, slots, heights)),
+        words=(
+            Words(x=LEFT, y=top - 9, text=target, kind="name", anchor="start"),
+            Words(x=WIDTH - RIGHT, y=top - 9, text=_verdict(points), kind="detail", anchor="end"),
+            *([label[1]] if label else []),
+        ),
+    )
+
+
+def _bounds(points: Sequence[Point], slots: Slots, scale: LogScale) -> list[Shape]:
+    drawn = [shapes.bar(slots.place[p.case], scale.at(p.allowed), 0.8 * slots.width) for p in points if p.allowed]
+    return [Shape(kind="allowed", d="".join(drawn))] if drawn else []
+
+
+def _marks(points: Sequence[Point], slots: Slots, heights: Heights) -> list[Shape]:
+    drawn: dict[str, str] = {}
+    for point in points:
+        kind = _kind(point)
+        drawn[kind] = drawn.get(kind, "") + MARKS[kind](slots.place[point.case], heights.of(point))
+    return [Shape(kind=kind, d=drawn[kind]) for kind in MARKS if kind in drawn]
+
+
+def _kind(point: Point) -> str:
+    if point.measured is None:
+        return "fault"
+    if point.over:
+        return "over"
+    return "ok" if point.measured else "zero"
+
+
+def _label(points: Sequence[Point], slots: Slots, heights: Heights) -> tuple[Shape, Words] | None:
+    """The name of the worst violation, in the strip above all numbers, with a line down to its mark."""
+    worst = _worst(points)
+    if not worst.over:
+        return None
+    x = slots.place[worst.case]
+    is_left = x < (LEFT + WIDTH - RIGHT) / 2
+    down = f"{shapes.at(x, heights.roof)}V{shapes.coordinate(heights.of(worst) - 6)}" if worst.measured else ""
+    words = Words(
+        x=x + (9 if is_left else -9),
+        y=heights.roof + 4,
+        text=worst.case,
+        kind="worst",
+        anchor="start" if is_left else "end",
+    )
+    return Shape(kind="leader", d=down), words
+
+
+def _worst(points: Sequence[Point]) -> Point:
+    return max(points, key=lambda point: (point.over, point.ratio, point.measured or 0.0))
+
+
+def _verdict(points: Sequence[Point]) -> str:
+    over = sum(point.over for point in points)
+    if over:
+        return f"{over} of {plural(len(points), 'control input')} over the tolerance"
+    if not any(point.measured for point in points):
+        return f"exact at {plural(len(points), 'control input')}"
+    return f"{plural(len(points), 'control input')} within the tolerance"
+
+
+def _summary(target: TargetName, points: Sequence[Point]) -> str:
+    worst = _worst(points)
+    if worst.measured is None:
+        return f"{target}: {_verdict(points)}; {worst.case}: {worst.why}."
+    if not worst.measured:
+        return f"{target}: {_verdict(points)}."
+    allowed = number(worst.allowed or 0.0)
+    return f"{target}: {_verdict(points)}; the worst is {number(worst.measured)} of {allowed} allowed at {worst.case}."
+
+
+def _with_families(panel: Panel, slots: Slots) -> Panel:
+    """Names under the middles of their families, moved to the right where they would touch."""
+    y, names, free = panel.top + panel.height + 14, [], 0.0
+    for tick in slots.families:
+        x = max(tick.at + 3, free)
+        free = x + NAME_STEP
+        names.append(Words(x=x, y=y, text=tick.label, kind="tick", anchor="end", turn=-38))
+    return replace(panel, words=(*panel.words, *names))

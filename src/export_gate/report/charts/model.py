@@ -1,0 +1,104 @@
+"""One model's observations -> its pictures, and the numbers behind them as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from export_gate.contract import ModelContract, TargetName
+from export_gate.observation import Comparison, ErrorPicture, ModelObservation
+from export_gate.report.charts.errors import errors_chart
+from export_gate.report.charts.heat import heat_chart
+from export_gate.report.charts.points import Point, output_point, target_points
+from export_gate.report.charts.record import Chart
+from export_gate.report.charts.sizes import sizes_chart
+from export_gate.report.charts.spread import spread_chart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumbersRow:
+    """One control input."""
+
+    case: str
+    points: tuple[Point | None, ...]
+    """One for each column; None where it was not run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCharts:
+    """What the page shows of one model beside words."""
+
+    model: str
+    charts: tuple[Chart, ...]
+    targets: tuple[TargetName, ...]
+    """Columns of the table."""
+    rows: tuple[NumbersRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pictured:
+    """An output at its worst control input."""
+
+    target: TargetName
+    picture: ErrorPicture
+    comparison: Comparison
+    point: Point
+
+
+def model_charts(contract: ModelContract, observation: ModelObservation) -> ModelCharts:
+    """All pictures of a model that there are numbers for."""
+    points = {planned.name: target_points(contract, observation, planned.name) for planned in contract.targets}
+    found = [errors_chart(observation.controls, points, contract.name)]
+    found += [sizes_chart(dim.name, observation.controls, points) for dim in contract.dims]
+    worst = max(_pictured(contract, observation), key=lambda it: (it.point.over, it.point.ratio), default=None)
+    if worst is not None:
+        name = f"{worst.picture.output} on {worst.target} at {worst.picture.case}"
+        found.append(spread_chart(worst.picture, worst.comparison, worst.point, name))
+        axes = _axis_names(contract, worst.comparison)
+        found.append(heat_chart(worst.picture, worst.comparison, worst.point, worst.target, axes))
+    return ModelCharts(
+        model=contract.name,
+        charts=tuple(chart for chart in found if chart is not None),
+        targets=tuple(target for target, seen in points.items() if seen),
+        rows=_rows({target: seen for target, seen in points.items() if seen}),
+    )
+
+
+def _pictured(contract: ModelContract, observation: ModelObservation) -> Iterator[Pictured]:
+    for target in observation.targets:
+        compared = {(case.case, leaf.output): leaf for case in target.cases for leaf in case.outputs}
+        for picture in target.pictures:
+            comparison = compared.get((picture.case, picture.output))
+            if comparison is not None and _fits(picture, comparison):
+                point = output_point(contract, observation, target.target, picture.case, comparison)
+                yield Pictured(target=target.target, picture=picture, comparison=comparison, point=point)
+
+
+def _fits(picture: ErrorPicture, comparison: Comparison) -> bool:
+    """Whether the map is one of this output: results may come from a stranger."""
+    rank = len(comparison.expected_shape)
+    is_placed = len(picture.where) == rank and len(picture.axes) <= min(rank, 2)
+    is_cut = picture.columns > 0 and len(picture.grid) % picture.columns == 0
+    lengths = [comparison.expected_shape[axis] for axis in picture.axes if 0 <= axis < rank]
+    return is_placed and is_cut and len(lengths) == len(picture.axes) and all(length > 1 for length in lengths)
+
+
+def _axis_names(contract: ModelContract, comparison: Comparison) -> tuple[str, ...]:
+    """`axis 0 (batch)` where the contract says the output's shape."""
+    promised = next((output.shape for output in contract.outputs if output.name == comparison.output), None)
+    rank = len(comparison.expected_shape)
+    sizes: Sequence[object] = promised if promised is not None and len(promised) == rank else [""] * rank
+    words = [str(size) for size in sizes]
+    return tuple(
+        f"axis {axis} ({word})" if word and not word.isdigit() else f"axis {axis}" for axis, word in enumerate(words)
+    )
+
+
+def _rows(points: Mapping[TargetName, Sequence[Point]]) -> tuple[NumbersRow, ...]:
+    by_case: dict[str, dict[TargetName, Point]] = {}
+    for target, seen in points.items():
+        for point in seen:
+            by_case.setdefault(point.case, {})[target] = point
+    return tuple(
+        NumbersRow(case=case, points=tuple(found.get(target) for target in points)) for case, found in by_case.items()
+    )

@@ -1,0 +1,44 @@
+"""Positive numbers -> places on a logarithmic axis between whole powers of ten."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from export_gate.report.charts.record import Tick
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogScale:
+    """From 10**low at `start` to 10**high at `end`, which may lie before it."""
+
+    low: int
+    high: int
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """The place of a positive number; what lies outside is put at the nearer end."""
+        share = (math.log10(value) - self.low) / (self.high - self.low)
+        return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
+
+    def ticks(self, most: int = 6) -> tuple[Tick, ...]:
+        """Powers of ten, evenly left out where there are more than `most`."""
+        step = max(1, math.ceil((self.high - self.low) / most))
+        powers = range(self.low, self.high + 1, step)
+        return tuple(Tick(at=self.at(10.0**power), label=power_of_ten(power)) for power in powers)
+
+
+def log_scale(values: Iterable[float], start: float, end: float) -> LogScale:
+    """The smallest scale that holds all positive finite `values`; one decade at least."""
+    powers = [math.log10(value) for value in values if value > 0 and math.isfinite(value)]
+    low = math.floor(min(powers, default=-6.0))
+    return LogScale(low=low, high=max(math.ceil(max(powers, default=0.0)), low + 1), start=start, end=end)
+
+
+def power_of_ten(power: int) -> str:
+    """`10⁻⁶`; `1` and `10` as they are."""
+    return f"10{str(power).translate(SUPERSCRIPTS)}" if power not in (0, 1) else str(10**power)

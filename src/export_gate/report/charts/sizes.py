@@ -1,0 +1,105 @@
+"""Error per size of one dim: the worst share of the tolerance at each size that was tried, a line per target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from export_gate.contract import TARGET_NAMES, TargetName
+from export_gate.observation import ControlSetObservation
+from export_gate.report.charts import shapes
+from export_gate.report.charts.points import Point
+from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick
+from export_gate.report.charts.scale import LogScale, log_scale
+from export_gate.report.filters import share
+
+WIDTH, HEIGHT = 440.0, 250.0
+LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 14.0, 50.0
+FAULT, ZERO = 16.0, 18.0
+MOST_LABELS = 8
+SHIFT = 7.0
+MARKS = {"exported-program": shapes.circle, "pt2": shapes.square, "onnx": shapes.triangle, "aoti": shapes.diamond}
+
+
+def sizes_chart(
+    dim: str, controls: ControlSetObservation | None, points: Mapping[TargetName, Sequence[Point]]
+) -> Chart | None:
+    """The picture of one dim, or None where nothing differs or only one of its sizes was run."""
+    size_of = {entry.name: entry.sizes[dim] for entry in controls.inputs if dim in entry.sizes} if controls else {}
+    worst = {target: _worst_of_each(found, size_of) for target, found in points.items()}
+    sizes = sorted({size for shares in worst.values() for size in shares})
+    is_exact = not any(share for shares in worst.values() for share in shares.values())
+    if is_exact or len(sizes) < 2:  # noqa: PLR2004 - one size has no course
+        return None
+    step = (WIDTH - LEFT - RIGHT) / len(sizes)
+    place = {size: LEFT + (turn + 0.5) * step for turn, size in enumerate(sizes)}
+    finite = [value for shares in worst.values() for value in shares.values()]
+    scale = log_scale([*finite, 0.1, 1.0], HEIGHT - BOTTOM - ZERO, TOP + FAULT)
+    shown = [target for target in worst if worst[target]]
+    series = [
+        shape
+        for turn, target in enumerate(shown)
+        for shape in _series(target, worst[target], _shifted(place, turn - (len(shown) - 1) / 2), scale)
+    ]
+    limit = Shape(kind="allowed", d=f"{shapes.at(LEFT, scale.at(1))}h{shapes.coordinate(WIDTH - LEFT - RIGHT)}")
+    over = Shape(kind="beyond", d=shapes.box(LEFT, TOP, WIDTH - LEFT - RIGHT, scale.at(1) - TOP))
+    every = math.ceil(len(sizes) / MOST_LABELS)
+    return Chart(
+        title=f"Error per size of {dim}",
+        summary=" ".join(_summary(dim, target, shares) for target, shares in worst.items() if shares),
+        width=WIDTH,
+        height=HEIGHT,
+        x_label=f"size of {dim}",
+        y_label="worst error / allowed, log scale",
+        panels=(
+            Panel(
+                left=LEFT,
+                top=TOP,
+                width=WIDTH - LEFT - RIGHT,
+                height=HEIGHT - TOP - BOTTOM,
+                x_ticks=tuple(Tick(at=place[size], label=str(size)) for size in sizes[::every]),
+                y_ticks=(*scale.ticks(4), Tick(at=HEIGHT - BOTTOM - ZERO / 2, label="0", line=False)),
+                shapes=(over, limit, *series),
+            ),
+        ),
+        legend=(
+            *(Entry(kind=f"series {t}", d=MARKS[t](10, 6), text=t) for t in TARGET_NAMES if worst.get(t)),
+            Entry(kind="allowed", d=shapes.bar(10, 6, 16), text="allowed; above it is over the tolerance"),
+        ),
+    )
+
+
+def _worst_of_each(points: Sequence[Point], size_of: Mapping[str, int]) -> dict[int, float]:
+    worst: dict[int, float] = {}
+    for point in points:
+        if point.case in size_of:
+            size = size_of[point.case]
+            worst[size] = max(worst.get(size, 0.0), point.ratio)
+    return worst
+
+
+def _shifted(place: Mapping[int, float], turn: float) -> dict[int, float]:
+    """Targets beside each other, so that equal errors do not hide one another."""
+    return {size: x + SHIFT * turn for size, x in place.items()}
+
+
+def _series(
+    target: TargetName, shares: Mapping[int, float], place: Mapping[int, float], scale: LogScale
+) -> tuple[Shape, Shape]:
+    def height(value: float) -> float:
+        if math.isinf(value):
+            return TOP + FAULT / 2
+        return scale.at(value) if value else HEIGHT - BOTTOM - ZERO / 2
+
+    spots = [(place[size], height(shares[size])) for size in sorted(shares)]
+    marks = "".join(MARKS[target](x, y) for x, y in spots)
+    return Shape(kind=f"course {target}", d=shapes.line(spots)), Shape(kind=f"series {target}", d=marks)
+
+
+def _summary(dim: str, target: TargetName, shares: Mapping[int, float]) -> str:
+    told = ", ".join(f"{dim}={size} {_told(value)}" for size, value in sorted(shares.items()))
+    return f"{target}: {told}."
+
+
+def _told(value: float) -> str:
+    return "no number or nothing allowed" if math.isinf(value) else share(value)

@@ -1,0 +1,31 @@
+"""Every format that a report can be had in, by name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from export_gate.codec import encode
+from export_gate.report.html import render_html
+from export_gate.report.junit import junit
+from export_gate.report.record import Report
+from export_gate.report.render import TEMPLATES, render
+from export_gate.report.results import Results
+from export_gate.report.sarif import sarif
+
+DOCUMENTS: dict[str, Callable[[Results, Report], str]] = {
+    "html": render_html,
+    "json": lambda results, _: json.dumps(encode(results), indent=1) + "\n",
+    "junit": junit,
+    "sarif": sarif,
+}
+"""Formats made of the results as well as of the report; none has colours or a limit."""
+FORMATS: tuple[str, ...] = ("terminal", "markdown", "comment", "summary", *DOCUMENTS)
+
+
+def formatted(results: Results, report: Report, format_: str, *, color: bool = False) -> str:
+    """The run in one of `FORMATS`."""
+    if format_ in DOCUMENTS:
+        return DOCUMENTS[format_](results, report)
+    (known,) = (name for name in TEMPLATES if name == format_)
+    return render(report, known, color=color)

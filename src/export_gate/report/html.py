@@ -1,0 +1,76 @@
+"""A page -> one HTML file: everything inside, nothing fetched, no scripts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+from markupsafe import Markup, escape
+
+from export_gate.report import filters
+from export_gate.report.charts.shapes import coordinate
+from export_gate.report.escape import code_spans, one_line, visible
+from export_gate.report.page import build_page
+from export_gate.report.record import Report
+from export_gate.report.results import Results
+
+TEMPLATE = "report.html.j2"
+
+SYMBOLS = {
+    "verified": "✔", "violations": "✘", "problem": "⊘", "broken": "⊘",
+    "ok": "✔", "failed": "✘", "warned": "▲", "waived": "◆", "skipped": "○", "not-applicable": "",
+    "violation": "✘", "warning": "▲", "note": "●",
+}  # fmt: skip
+"""Verdicts, states and severities by shape, in characters that every font has."""
+WORDS = {
+    "verified": "verified", "violations": "violations", "problem": "could not be checked", "broken": "no verdict",
+    "ok": "verified", "failed": "failed", "warned": "warning", "waived": "waived", "skipped": "not run",
+    "not-applicable": "not applicable",
+    "violation": "violation", "warning": "warning", "note": "note",
+}  # fmt: skip
+"""The same for those who hear the page."""
+
+
+def render_html(results: Results, report: Report) -> str:
+    """The whole page."""
+    return environment().get_template(TEMPLATE).render(page=build_page(results, report), report=report)
+
+
+def environment() -> SandboxedEnvironment:
+    """Jinja that escapes every value for HTML and spells out what cannot be seen in it."""
+    from export_gate.report.render import template_folder  # noqa: PLC0415 - render lists this format
+
+    jinja = SandboxedEnvironment(
+        loader=FileSystemLoader(template_folder()),
+        undefined=StrictUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=_shown,
+    )
+    numbers = ("number", "measured", "share", "size", "count", "duration", "plural", "tally")
+    jinja.filters.update({name: filters.FILTERS[name] for name in numbers})
+    jinja.filters.update(
+        prose=prose, lines=lines, at=coordinate, symbol=SYMBOLS.__getitem__, word=WORDS.__getitem__, one_line=one_line
+    )
+    return jinja
+
+
+def _shown(value: Any) -> Any:
+    """Every value that is printed: strings lose what has no glyph."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def prose(text: object) -> Markup:
+    """A sentence that quotes code in backticks, as our rules write them."""
+    spans = code_spans(one_line(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if is_code else escape(part) for part, is_code in spans
+    )
+
+
+def lines(text: object) -> Markup:
+    """Text whose line breaks stay, for preformatted places."""
+    return escape(visible(str(text)))

@@ -1,0 +1,243 @@
+"""Results to JUnit XML as CI servers read it: a suite per model, a test per target and control input.
+
+A test fails where a violation says so, never by a judgement of its own: a violation that belongs to no control input is
+a test named after its rule, so a report is red exactly where the verdict is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from xml.etree import ElementTree as ET
+
+from export_gate.contract import ModelContract, TargetName
+from export_gate.observation import ModelObservation
+from export_gate.report.escape import visible
+from export_gate.report.findings import reproduce
+from export_gate.report.record import ProblemView, Report
+from export_gate.report.results import Results
+from export_gate.rules.base import Finding
+from export_gate.rules.cases import planned_targets, target_faults
+from export_gate.rules.equivalence import FaultKind
+from export_gate.rules.numbers import describe_fault
+from export_gate.rules.wording import place
+
+RULE_OF_FAULT: dict[FaultKind, str] = {
+    "dtype": "dtype-mismatch",
+    "shape": "shape-mismatch",
+    "nonfinite": "nonfinite-mismatch",
+    "value": "value-mismatch",
+}
+RULES_OF_FAILURE = ("run-failed", "range-narrowed")
+RULES_OF_STRUCTURE = ("structure-mismatch",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failing:
+    """Why one test is red."""
+
+    rule: str
+    message: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Test:
+    """One line of a CI server's table."""
+
+    group: str
+    """`model.target`."""
+    name: str
+    failing: tuple[Failing, ...] = ()
+    skipped: str = ""
+    broken: Failing | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """One model."""
+
+    model: str
+    tests: tuple[Test, ...]
+    duration_s: float
+    properties: dict[str, str] = field(default_factory=dict)
+    printed: str = ""
+
+
+Place = tuple[TargetName, str]
+"""(target, control input)."""
+
+
+def junit(results: Results, report: Report) -> str:
+    """The XML document."""
+    suites = [_suite(contract, results, report) for contract in results.contracts]
+    root = ET.Element("testsuites", {"name": "export-gate", "time": f"{results.duration_s:.3f}", **_counts(suites)})
+    root.extend(_element(suite, results.started) for suite in suites)
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
+    seen = next((model for model in results.run.models if model.model == contract.name), None)
+    findings = [finding for finding in results.findings if finding.model == contract.name]
+    observation = seen or ModelObservation(model=contract.name)
+    tests = list(_tests(contract, observation, findings, results.config_path))
+    problems = [problem for problem in report.problems if problem.model in (None, contract.name)]
+    tests += [Test(group=contract.name, name="check", broken=_broken(problem)) for problem in problems]
+    row = next(row for row in report.rows if row.model == contract.name)
+    return Suite(
+        model=contract.name,
+        tests=tuple(tests),
+        duration_s=observation.duration_s,
+        properties=_properties(results, report, row.evidence, observation),
+        printed="\n".join(
+            f"{'waived' if finding.waiver else finding.severity}: {finding.rule}: {finding.message} {finding.hint}"
+            for finding in findings
+            if finding.severity != "violation"
+        ),
+    )
+
+
+def _tests(
+    contract: ModelContract, observation: ModelObservation, findings: Sequence[Finding], config_path: str
+) -> Iterator[Test]:
+    ran = {(target.target, case.case) for target in planned_targets(contract, observation) for case in target.cases}
+    members = observation.controls.inputs if observation.controls else ()
+    names = {planned.name: [member.name for member in members] for planned in contract.targets}
+    for target, case in sorted(ran - {(t, name) for t, some in names.items() for name in some}):
+        names[target].append(case)
+    failing = _failing(contract, observation, findings, config_path)
+    told = {finding for found in failing.values() for finding, _ in found}
+    for target, cases in names.items():
+        for case in cases:
+            found = tuple(why for _, why in failing.get((target, case), ()))
+            is_skipped = (target, case) not in ran and not found
+            yield Test(
+                group=f"{contract.name}.{target}", name=case, failing=found, skipped="not run" if is_skipped else ""
+            )
+    for finding in findings:
+        if finding.severity == "violation" and finding not in told:
+            name = " ".join(filter(None, (finding.rule, finding.output)))
+            group = ".".join(filter(None, (contract.name, finding.target)))
+            yield Test(group=group, name=name, failing=(_by_finding(finding, config_path),))
+
+
+def _failing(
+    contract: ModelContract, observation: ModelObservation, findings: Sequence[Finding], config_path: str
+) -> dict[Place, list[tuple[Finding, Failing]]]:
+    """What is wrong at each control input, with the finding that says so."""
+    found: dict[Place, list[tuple[Finding, Failing]]] = {}
+    for target, case, output, rules, words in _wrong(contract, observation):
+        finding = _said_by(findings, rules, target, output, case)
+        if finding is not None:
+            message = f"{place(contract.name, target, output, case)}: {words}" if words else finding.message
+            command = reproduce(config_path, contract.name, target, case)
+            worst = "" if case == finding.case or finding.case is None else f" (of the worst, {finding.case})"
+            text = f"{message}\nnext{worst}: {finding.hint}\nrun: {command}"
+            why = Failing(rule=finding.rule, message=message, text=text)
+            found.setdefault((target, case), []).append((finding, why))
+    told = {finding for some in found.values() for finding, _ in some}
+    members = {member.name for member in observation.controls.inputs} if observation.controls else set()
+    for finding in findings:
+        if finding.severity == "violation" and finding not in told and finding.target and finding.case in members:
+            place_ = (finding.target, finding.case)
+            found.setdefault(place_, []).append((finding, _by_finding(finding, config_path)))
+    return found
+
+
+def _wrong(
+    contract: ModelContract, observation: ModelObservation
+) -> Iterator[tuple[TargetName, str, str | None, tuple[str, ...], str]]:
+    """(target, control input, output, rules that may speak of it, words) of every call that went wrong."""
+    for target in planned_targets(contract, observation):
+        for case in target.cases:
+            if case.failure is not None:
+                words = f"{case.failure.type}: {case.failure.message}"
+                yield target.target, case.case, None, RULES_OF_FAILURE, words
+            if case.structure is not None:
+                expected, actual = case.structure.expected, case.structure.actual
+                words = f"expected outputs {', '.join(expected)}, got {', '.join(actual)}"
+                yield target.target, case.case, None, RULES_OF_STRUCTURE, words
+    for kind, rule in RULE_OF_FAULT.items():
+        for name, output, faults in target_faults(contract, observation, kind):
+            for fault in faults:
+                yield name, fault.case, output, (rule,), describe_fault(fault)
+
+
+def _said_by(
+    findings: Sequence[Finding], rules: Sequence[str], target: TargetName, output: str | None, case: str
+) -> Finding | None:
+    """The violation that covers this; None where a waiver or a lower severity does."""
+    mine = [f for f in findings if f.rule in rules and f.target == target and f.output in (None, output)]
+    if any(f.waiver is not None and fnmatchcase(case, f.waiver.case) for f in mine):
+        return None
+    return next((finding for finding in mine if finding.severity == "violation"), None)
+
+
+def _by_finding(finding: Finding, config_path: str) -> Failing:
+    command = reproduce(config_path, finding.model, finding.target, finding.case)
+    lines = [finding.message, f"next: {finding.hint}", f"run: {command}", *finding.details]
+    return Failing(rule=finding.rule, message=finding.message, text="\n".join(lines))
+
+
+def _broken(problem: ProblemView) -> Failing:
+    lines = [problem.message, f"next: {problem.hint}", f"run: {problem.command}", problem.details]
+    return Failing(rule="could-not-be-checked", message=problem.message, text="\n".join(filter(None, lines)))
+
+
+def _properties(results: Results, report: Report, evidence: str, observation: ModelObservation) -> dict[str, str]:
+    environment = results.run.environment
+    seen = {"Python": environment.python, **environment.versions, "CPU": environment.cpu} if environment else {}
+    return {
+        "verdict": report.verdict,
+        "evidence": evidence,
+        "export-gate": results.tool_version,
+        "config": results.config_path,
+        "config-sha256": results.config_sha256,
+        **({"revision": results.head} if results.head else {}),
+        **({"controls-sha256": observation.controls.sha256} if observation.controls else {}),
+        **seen,
+    }
+
+
+def _counts(suites: Sequence[Suite]) -> dict[str, str]:
+    tests = [test for suite in suites for test in suite.tests]
+    return {
+        "tests": str(len(tests)),
+        "failures": str(sum(bool(test.failing) for test in tests)),
+        "errors": str(sum(test.broken is not None for test in tests)),
+    }
+
+
+def _element(suite: Suite, started: str) -> ET.Element:
+    skipped = sum(bool(test.skipped) for test in suite.tests)
+    attributes = {
+        "name": visible(suite.model),
+        **_counts([suite]),
+        "skipped": str(skipped),
+        "time": f"{suite.duration_s:.3f}",
+        "timestamp": visible(started).removesuffix("Z"),
+    }
+    element = ET.Element("testsuite", attributes)
+    properties = ET.SubElement(element, "properties")
+    for name, value in suite.properties.items():
+        ET.SubElement(properties, "property", name=visible(name), value=visible(value))
+    element.extend(_case(test) for test in suite.tests)
+    if suite.printed:
+        ET.SubElement(element, "system-out").text = visible(suite.printed)
+    return element
+
+
+def _case(test: Test) -> ET.Element:
+    element = ET.Element("testcase", classname=visible(test.group), name=visible(test.name))
+    if test.failing:
+        first = test.failing[0]
+        failure = ET.SubElement(element, "failure", type=first.rule, message=visible(first.message))
+        failure.text = visible("\n\n".join(why.text for why in test.failing))
+    if test.broken is not None:
+        error = ET.SubElement(element, "error", type=test.broken.rule, message=visible(test.broken.message))
+        error.text = visible(test.broken.text)
+    if test.skipped:
+        ET.SubElement(element, "skipped", message=test.skipped)
+    return element

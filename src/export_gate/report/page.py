@@ -1,0 +1,65 @@
+"""Results and their report -> what the page shows beside the report: pictures, and the environment as pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from export_gate.report.charts.model import ModelCharts, model_charts
+from export_gate.report.filters import plural
+from export_gate.report.record import STATES, Report, Row
+from export_gate.report.results import Results
+
+MOST_PICTURED = 40
+"""Models whose pictures a page holds: some 60 kB each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Everything that the template needs."""
+
+    report: Report
+    pictures: tuple[ModelCharts, ...]
+    """In the table's order."""
+    left_out: str
+    """Whose pictures are missing; empty where none are."""
+    exact: tuple[str, ...]
+    """Models without any difference, which have no pictures."""
+    environment: tuple[tuple[str, str], ...]
+
+
+def build_page(results: Results, report: Report) -> Page:
+    """The page of one run."""
+    chosen = _pictured(report.rows)
+    observed = {model.model: model for model in results.run.models}
+    missing = len(report.rows) - len(chosen)
+    drawn = [
+        model_charts(contract, observed[contract.name])
+        for contract in results.contracts
+        if contract.name in chosen and contract.name in observed
+    ]
+    return Page(
+        report=report,
+        pictures=tuple(charts for charts in drawn if charts.charts),
+        exact=tuple(charts.model for charts in drawn if charts.rows and not charts.charts),
+        left_out=f"Without pictures: {plural(missing, 'model')} of those least in need of them." if missing else "",
+        environment=_environment(results),
+    )
+
+
+def _pictured(rows: Sequence[Row]) -> set[str]:
+    """The models that are worst off."""
+    worst_first = sorted(rows, key=lambda row: (STATES.index(row.state), -_worst(row)))
+    return {row.model for row in worst_first[:MOST_PICTURED]}
+
+
+def _worst(row: Row) -> float:
+    return max((cell.ratio for cell in row.cells if cell.ratio is not None), default=0.0)
+
+
+def _environment(results: Results) -> tuple[tuple[str, str], ...]:
+    seen = results.run.environment
+    if seen is None:
+        return ()
+    machine = {"Python": seen.python, **seen.versions, "CPU": seen.cpu, "threads per process": str(seen.threads)}
+    return tuple({**machine, "platform": seen.platform, "interpreter": seen.executable}.items())

@@ -1,0 +1,167 @@
+"""Results to SARIF 2.1.0 for code scanning: a result per finding, at the user's own source line or in the config.
+
+Source: Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OASIS Standard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import quote
+
+from export_gate.observation import SourceLine
+from export_gate.report.escape import one_line, visible
+from export_gate.report.findings import reproduce
+from export_gate.report.record import ProblemView, Report
+from export_gate.report.results import Results
+from export_gate.rules import CATALOGUE
+from export_gate.rules.base import Finding, Named, Severity
+from export_gate.rules.judge import EXIT_CODES
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+LEVELS: dict[Severity, str] = {"violation": "error", "warning": "warning", "note": "note"}
+FINGERPRINT = "exportGate/v1"
+FINGERPRINT_DIGITS = 32
+
+
+def sarif(results: Results, report: Report) -> str:
+    """The JSON document."""
+    rules = _rules(results.findings)
+    index = {rule.name: number for number, rule in enumerate(rules)}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "export-gate",
+                "version": results.tool_version,
+                "rules": [_rule(rule) for rule in rules],
+            }
+        },
+        "automationDetails": {"id": f"export-gate/{_uri(results.config_path)}"},
+        "invocations": [_invocation(results, report)],
+        "columnKind": "utf16CodeUnits",
+        "results": list(_results(results, index)),
+        "properties": {
+            "verdict": report.verdict,
+            "headline": visible(report.headline),
+            "evidence": visible(report.evidence),
+            "configSha256": results.config_sha256,
+            **({"revision": results.head} if results.head else {}),
+        },
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, allow_nan=False) + "\n"
+
+
+def _rules(findings: Sequence[Finding]) -> tuple[Named, ...]:
+    """All rules, and those that only a newer version of the gate knows."""
+    known = {rule.name for rule in CATALOGUE}
+    others = {finding.rule: finding for finding in findings if finding.rule not in known}
+    strange = [Named(name=name, severity=f.severity, summary=f"Found as {name}.") for name, f in sorted(others.items())]
+    return (*CATALOGUE, *strange)
+
+
+def _rule(rule: Named) -> dict[str, Any]:
+    text = f"{rule.summary} What it means, how to fix and how to accept it: docs/rules.md, section {rule.name}."
+    return {
+        "id": rule.name,
+        "name": "".join(word.capitalize() for word in rule.name.split("-")),
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.summary},
+        "help": {"text": text, "markdown": text.replace(f"section {rule.name}", f"section `{rule.name}`")},
+        "defaultConfiguration": {"level": LEVELS[rule.severity]},
+    }
+
+
+def _results(results: Results, index: dict[str, int]) -> Iterator[dict[str, Any]]:
+    seen: dict[str, int] = {}
+    for finding in results.findings:
+        print_ = _fingerprint(finding)
+        seen[print_] = seen.get(print_, 0) + 1
+        yield {
+            "ruleId": finding.rule,
+            "ruleIndex": index[finding.rule],
+            "level": LEVELS[finding.severity],
+            "message": {"text": f"{visible(finding.message)}\nNext: {visible(finding.hint)}"},
+            "locations": [_location(results, finding.model, finding)],
+            "partialFingerprints": {FINGERPRINT: f"{print_}:{seen[print_]}"},
+            **_suppressions(finding),
+            "properties": _properties(finding, results.config_path),
+        }
+
+
+def _fingerprint(finding: Finding) -> str:
+    """Equal from run to run as long as the same promise is broken, whatever was measured and at which input."""
+    parts = (finding.rule, finding.model, finding.target or "", finding.output or "")
+    digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:FINGERPRINT_DIGITS]
+
+
+def _suppressions(finding: Finding) -> dict[str, Any]:
+    if finding.waiver is None:
+        return {}
+    words = f"waived until {finding.waiver.until}: {visible(finding.waiver.reason)}"
+    return {"suppressions": [{"kind": "external", "status": "accepted", "justification": words}]}
+
+
+def _properties(finding: Finding, config_path: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "case": None if finding.case is None else visible(finding.case),
+        "measured": _number(finding.measured),
+        "allowed": _number(finding.allowed),
+        "occurrences": finding.occurrences,
+        "reproduce": visible(reproduce(config_path, finding.model, finding.target, finding.case)),
+    }
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _number(value: float | None) -> float | str | None:
+    return value if value is None or math.isfinite(value) else str(value)
+
+
+def _location(results: Results, model: str | None, finding: Finding | None, source: SourceLine | None = None) -> Any:
+    physical = _physical(results, model, source or (finding.source if finding else None))
+    logical = [] if model is None else [_logical(model, finding)]
+    return {"physicalLocation": physical, "logicalLocations": logical}
+
+
+def _logical(model: str, finding: Finding | None) -> dict[str, str]:
+    parts = [model, finding.target, finding.output] if finding else [model]
+    named = [one_line(part) for part in parts if part]
+    kind = "module" if len(named) == 1 else "member"
+    return {"name": named[-1], "fullyQualifiedName": "/".join(named), "kind": kind}
+
+
+def _physical(results: Results, model: str | None, source: SourceLine | None) -> dict[str, Any]:
+    """The user's own line where it lies in the repository, else the model's in the config."""
+    checkout = results.checkout
+    if source is not None and source.line > 0 and (path := checkout.relative(source.path)) is not None:
+        region = {"startLine": source.line, "snippet": {"text": visible(source.text)}}
+        return {"artifactLocation": {"uri": _uri(path), "uriBaseId": "%SRCROOT%"}, "region": region}
+    line = max(checkout.lines.get(model or "", 1), 1)
+    config = checkout.relative(checkout.config or results.config_path) or PurePath(results.config_path).name
+    return {"artifactLocation": {"uri": _uri(config), "uriBaseId": "%SRCROOT%"}, "region": {"startLine": line}}
+
+
+def _uri(path: str) -> str:
+    return quote(PurePath(path).as_posix().encode("utf-8", "surrogatepass"))
+
+
+def _invocation(results: Results, report: Report) -> dict[str, Any]:
+    return {
+        "executionSuccessful": results.verdict in ("verified", "violations"),
+        "exitCode": EXIT_CODES[results.verdict],
+        "exitCodeDescription": results.verdict,
+        "startTimeUtc": results.started,
+        "toolExecutionNotifications": [_notification(problem, results) for problem in report.problems],
+    }
+
+
+def _notification(problem: ProblemView, results: Results) -> dict[str, Any]:
+    return {
+        "level": "error",
+        "message": {"text": f"{visible(problem.message)}\nNext: {visible(problem.hint)}"},
+        "locations": [_location(results, problem.model, None, problem.source)],
+    }
