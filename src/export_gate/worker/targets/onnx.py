@@ -12,26 +12,25 @@ import torch
 from export_gate.contract import OnnxTarget
 from export_gate.worker.affine_onnx import is_affine_onnx
 from export_gate.worker.controls.basis import packs_rows
+from export_gate.worker.onnx_session import (
+    BFLOAT16,
+    RENAMED,
+    bfloat16_bits,
+    external_files,
+    has_bfloat16,
+    open_session,
+    renamed_outputs,
+)
 from export_gate.worker.reference import Runner, rename
 from export_gate.worker.targets.base import Context, Loaded
 from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
-from export_gate.worker.values import Call, Leaf, as_leaf
+from export_gate.worker.tensors import widen_bfloat16
+from export_gate.worker.values import Call, Leaf
 
 INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 """Weights above this go to external data: an inline save peaks at four times the weights."""
 
 DEFAULT_OPSET = 20
-BFLOAT16 = 16
-"""onnx.TensorProto.BFLOAT16."""
-RENAMED = "export_gate.outputs"
-"""Metadata key: JSON of the graph's output names -> the contract's, for those that differ."""
-OPTIMIZATIONS: Mapping[str, str] = {
-    "disable": "ORT_DISABLE_ALL",
-    "basic": "ORT_ENABLE_BASIC",
-    "extended": "ORT_ENABLE_EXTENDED",
-    "all": "ORT_ENABLE_ALL",
-}
-"""The contract's words -> onnxruntime.GraphOptimizationLevel's."""
 
 
 def convert(context: Context, options: OnnxTarget) -> Path | None:
@@ -69,9 +68,7 @@ def files(path: Path) -> tuple[Path, ...]:
     """The file and the external data that its weights name."""
     import onnx
 
-    weights = onnx.load(str(path), load_external_data=False).graph.initializer
-    names = {entry.value for weight in weights for entry in weight.external_data if entry.key == "location"}
-    return (path, *(path.parent / name for name in sorted(names)))
+    return (path, *(path.parent / name for name in external_files(onnx.load(str(path), load_external_data=False))))
 
 
 def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
@@ -82,18 +79,13 @@ def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
         Exception: whatever ONNX Runtime raises.
     """
     import onnx
-    import onnxruntime
 
     if path is None:
         raise AssertionError("onnx always has a file")
-    _require_providers(
-        options.providers, onnxruntime.get_available_providers(), f"onnxruntime {onnxruntime.__version__} has"
-    )
-    session = onnxruntime.InferenceSession(str(path), _settings(options), providers=list(options.providers))
-    _require_providers(options.providers, session.get_providers(), "it did not start; the session fell back to")
+    session = open_session(path, options.providers, options.optimization)
     _require_inputs(session, context.input_names)
     model = onnx.load(str(path), load_external_data=False)
-    renamed = json.loads({entry.key: entry.value for entry in model.metadata_props}.get(RENAMED, "{}"))
+    renamed = renamed_outputs(model)
     return Loaded(
         run=session_runner(session, context.input_names, renamed),
         facts={
@@ -117,7 +109,7 @@ def session_runner(session: Any, input_names: Sequence[str], renamed: Mapping[st
 
     accepted = {value.name for value in session.get_inputs()}
     output_names = [value.name for value in session.get_outputs()]
-    needs_ortvalues = any("bfloat16" in v.type for v in (*session.get_inputs(), *session.get_outputs()))
+    needs_ortvalues = has_bfloat16(session)
 
     def run(call: Call) -> tuple[Leaf, ...]:
         tensors = _tensor_leaves(call)
@@ -142,13 +134,6 @@ def _require_opset(model: Any, wanted: int) -> None:
         )
 
 
-def _require_providers(wanted: Sequence[str], present: Sequence[str], otherwise: str) -> None:
-    """ONNX Runtime warns and runs on the CPU where a provider is missing, which would verify something else."""
-    missing = [provider for provider in wanted if provider not in present]
-    if missing:
-        raise ValueError(f"provider {missing[0]} is not available: {otherwise} {', '.join(present)}")
-
-
 def _require_inputs(session: Any, input_names: Sequence[str]) -> None:
     foreign = [value.name for value in session.get_inputs() if value.name not in input_names]
     if foreign:
@@ -170,18 +155,6 @@ def _give_names(graph: Any, context: Context) -> dict[str, str]:
     return {RENAMED: json.dumps(renamed)} if renamed else {}
 
 
-def _settings(options: OnnxTarget) -> Any:
-    import onnxruntime
-
-    settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = 1
-    settings.inter_op_num_threads = 1
-    settings.log_severity_level = 3
-    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, OPTIMIZATIONS[options.optimization])
-    settings.add_session_config_entry("session.disable_prepacking", "1")
-    return settings
-
-
 def _tensor_leaves(call: Call) -> list[torch.Tensor]:
     leaves = torch.utils._pytree.tree_leaves((call.args, call.kwargs))  # noqa: SLF001 - torch's own flattening
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
@@ -201,5 +174,5 @@ def _ortvalue(onnxruntime: Any, tensor: torch.Tensor) -> Any:
 
 def _ort_leaf(name: str, value: Any) -> Leaf:
     if value.data_type() == "tensor(bfloat16)":
-        return as_leaf(name, torch.from_dlpack(value._ortvalue.to_dlpack()))  # noqa: SLF001 - no public way out for bfloat16
+        return Leaf(name=name, dtype="bfloat16", value=widen_bfloat16(bfloat16_bits(value)))
     return _leaf(name, value.numpy())

@@ -1,0 +1,99 @@
+"""ONNX files to sessions of ONNX Runtime, and to the files that belong to them. Without torch: replay has none."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+BFLOAT16 = 16
+"""onnx.TensorProto.BFLOAT16."""
+RENAMED = "export_gate.outputs"
+"""Metadata key: JSON of the graph's output names -> the contract's, for those that differ."""
+OPTIMIZATIONS: Mapping[str, str] = {
+    "disable": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+"""The contract's words -> onnxruntime.GraphOptimizationLevel's."""
+
+
+def open_session(path: Path, providers: Sequence[str], optimization: str) -> Any:
+    """A session over the file, one thread, without prepacking (which doubles the weights).
+
+    Raises:
+        ValueError: a provider is not to be had.
+        Exception: whatever ONNX Runtime raises.
+    """
+    import onnxruntime
+
+    present = onnxruntime.get_available_providers()
+    _require_providers(providers, present, f"onnxruntime {onnxruntime.__version__} has")
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = 1
+    settings.inter_op_num_threads = 1
+    settings.log_severity_level = 3
+    settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, OPTIMIZATIONS[optimization])
+    settings.add_session_config_entry("session.disable_prepacking", "1")
+    session = onnxruntime.InferenceSession(str(path), settings, providers=list(providers))
+    _require_providers(providers, session.get_providers(), "it did not start; the session fell back to")
+    return session
+
+
+def has_bfloat16(session: Any) -> bool:
+    """Whether a tensor that goes in or comes out is bfloat16, which NumPy lacks: such runs go by OrtValue."""
+    return any("bfloat16" in value.type for value in (*session.get_inputs(), *session.get_outputs()))
+
+
+def bfloat16_bits(value: Any) -> np.ndarray[Any, np.dtype[np.uint16]]:
+    """A copy of a bfloat16 OrtValue's bits: it has no other public way out of ONNX Runtime 1.32."""
+    shape = tuple(value.shape())
+    count = int(np.prod(shape, dtype=np.int64))
+    raw = ctypes.string_at(value.data_ptr(), 2 * count) if count else b""
+    return np.frombuffer(raw, dtype=np.uint16).reshape(shape)
+
+
+def renamed_outputs(model: Any) -> dict[str, str]:
+    """The graph's output names -> the contract's, for those that differ."""
+    names: dict[str, str] = json.loads({entry.key: entry.value for entry in model.metadata_props}.get(RENAMED, "{}"))
+    return names
+
+
+def external_files(model: Any) -> tuple[str, ...]:
+    """Locations of external data, of subgraphs and functions too, as the model has them: relative to its folder."""
+    tensors = [tensor for graph in _graphs(model) for tensor in (*graph.initializer, *_attribute_tensors(graph.node))]
+    tensors += [part for g in _graphs(model) for s in g.sparse_initializer for part in (s.values, s.indices)]
+    tensors += [tensor for function in model.functions for tensor in _attribute_tensors(function.node)]
+    entries = (entry for tensor in tensors for entry in tensor.external_data)
+    return tuple(sorted({entry.value for entry in entries if entry.key == "location"}))
+
+
+def _graphs(model: Any) -> Iterator[Any]:
+    waiting = [model.graph]
+    waiting += [graph for function in model.functions for graph in _subgraphs(function.node)]
+    while waiting:
+        graph = waiting.pop()
+        yield graph
+        waiting += _subgraphs(graph.node)
+
+
+def _subgraphs(nodes: Sequence[Any]) -> list[Any]:
+    attributes = [attribute for node in nodes for attribute in node.attribute]
+    return [graph for a in attributes for graph in (*a.graphs, *([a.g] if a.HasField("g") else []))]
+
+
+def _attribute_tensors(nodes: Sequence[Any]) -> list[Any]:
+    attributes = [attribute for node in nodes for attribute in node.attribute]
+    return [tensor for a in attributes for tensor in (*a.tensors, *([a.t] if a.HasField("t") else []))]
+
+
+def _require_providers(wanted: Sequence[str], present: Sequence[str], otherwise: str) -> None:
+    """ONNX Runtime warns and runs on the CPU where a provider is missing, which would verify something else."""
+    missing = [provider for provider in wanted if provider not in present]
+    if missing:
+        raise ValueError(f"provider {missing[0]} is not available: {otherwise} {', '.join(present)}")
