@@ -58,6 +58,29 @@ def find_interpreter(
     )
 
 
+def find_runtime(option: str | None, environment: Mapping[str, str]) -> Interpreter:
+    """The interpreter that replays a kit: the first that is named or found, whatever is installed in it.
+
+    `--python`, then EXPORT_GATE_PYTHON, then `$VIRTUAL_ENV`, then this interpreter if ONNX Runtime is installed in it,
+    then `python` on PATH.
+
+    Raises:
+        UserError: one that was named does not exist, or there is none at all.
+    """
+    for source, text in (("--python", option), ("EXPORT_GATE_PYTHON", environment.get("EXPORT_GATE_PYTHON"))):
+        if text:
+            return Interpreter(path=_named(text, Path.cwd(), source, environment), reason=source)
+    found = (
+        (_own_environment(environment, "onnxruntime"), "VIRTUAL_ENV"),
+        (Path(sys.executable) if find_spec("onnxruntime") else None, "export-gate's own environment has onnxruntime"),
+        (_on_path(environment), "python on PATH"),
+    )
+    for path, reason in found:
+        if path is not None:
+            return Interpreter(path=path, reason=reason)
+    raise UserError("no Python with onnxruntime was found: name it with `--python` or EXPORT_GATE_PYTHON")
+
+
 def _named(text: str, base: Path, source: str, environment: Mapping[str, str]) -> Path:
     """A path, or a command on PATH where it has no separator."""
     is_command = os.sep not in text and "/" not in text
@@ -74,10 +97,10 @@ def _in_environment(folder: Path) -> Path | None:
     return next((path for name in PYTHON_NAMES if (path := folder / BIN / name).is_file()), None)
 
 
-def _own_environment(environment: Mapping[str, str]) -> Path | None:
-    """`$VIRTUAL_ENV`, unless it is the environment that export-gate itself runs in without torch."""
+def _own_environment(environment: Mapping[str, str], package: str = "torch") -> Path | None:
+    """`$VIRTUAL_ENV`, unless it is the environment that export-gate itself runs in without that package."""
     folder = environment.get("VIRTUAL_ENV")
-    if not folder or (Path(folder) == Path(sys.prefix) and not find_spec("torch")):
+    if not folder or (Path(folder) == Path(sys.prefix) and not find_spec(package)):
         return None
     return _in_environment(Path(folder))
 

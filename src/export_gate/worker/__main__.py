@@ -18,8 +18,10 @@ def main() -> int:
         sys.stderr.write(f"export-gate needs Python 3.10 or newer in the project; {sys.executable} is {version}\n")
         return 2
     load_package()
-    from export_gate.worker.server import main as serve
-
+    if sys.argv[1:] == ["replay"]:  # needs no torch
+        from export_gate.worker.replay import main as serve
+    else:
+        from export_gate.worker.server import main as serve
     return serve(sys.argv[1:])
 
 

@@ -1,0 +1,49 @@
+"""A folder to its files, nothing followed: what lies in a kit, with size and sha256."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from export_gate.conformance import KitFile
+from export_gate.errors import UserError
+from export_gate.seal import digest_file
+
+
+def list_files(folder: Path) -> list[str]:
+    """Paths of all files below the folder, relative to it, in order.
+
+    Raises:
+        UserError: it cannot be read, or holds something that is neither a file nor a folder (a link, say).
+    """
+    try:
+        return sorted(_walk(folder, ""))
+    except OSError as error:
+        raise UserError(f"{error.filename or folder}: cannot be read: {error.strerror or error}") from error
+
+
+def describe_file(path: Path) -> KitFile:
+    """Size and sha256 of one file."""
+    return KitFile(sha256=digest_file(path), size_bytes=path.stat().st_size)
+
+
+def shown(name: str) -> str:
+    """A path that a stranger chose, quoted and without control characters, short enough for a line."""
+    text = ascii(name)
+    return text if len(text) <= 120 else f"{text[:116]}...{text[0]}"  # noqa: PLR2004 - fits a terminal
+
+
+def _walk(folder: Path, prefix: str) -> Iterator[str]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            mode = entry.stat(follow_symlinks=False).st_mode
+            name = f"{prefix}{entry.name}"
+            if stat.S_ISDIR(mode):
+                yield from _walk(folder / entry.name, f"{name}/")
+            elif stat.S_ISREG(mode):
+                yield name
+            else:
+                kind = "a symbolic link" if stat.S_ISLNK(mode) else "no regular file"
+                raise UserError(f"{folder / entry.name}: {kind}, and a kit holds files only")

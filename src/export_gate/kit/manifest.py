@@ -1,0 +1,84 @@
+"""A judged run and the files that its worker wrote to the kit's manifest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from export_gate.codec import encode
+from export_gate.conformance import KIT_SCHEMA, MANIFEST, VALUES_DTYPES, Kit, KitData, KitFile, KitOutput
+from export_gate.contract import ModelContract, OnnxTarget
+from export_gate.errors import GateError
+from export_gate.kit.files import describe_file, list_files
+from export_gate.observation import ModelObservation, OutputLeaf
+from export_gate.report.results import Results
+from export_gate.rules.cases import nonfinite_policy
+from export_gate.rules.tolerance import resolve_tolerance
+
+
+def describe_kit(results: Results, written: Sequence[KitData], folder: Path, *, verified: bool) -> Kit:
+    """The manifest of the files in the folder.
+
+    Raises:
+        GateError: an artifact in the folder is not the one that was verified.
+    """
+    (contract,), (seen,) = results.contracts, results.run.models
+    environment = results.run.environment
+    if environment is None or seen.controls is None:
+        raise GateError(f"{contract.name}: the worker told nothing of the environment or of the control set")
+    onnx = next(target for target in contract.targets if isinstance(target, OnnxTarget))
+    files = {name: describe_file(folder / name) for name in list_files(folder)}
+    _require_verified_files(seen, files)
+    return Kit(
+        schema_version=KIT_SCHEMA,
+        tool_version=results.tool_version,
+        model=contract.name,
+        verified=verified,
+        revision=results.head,
+        config_sha256=results.config_sha256,
+        controls_sha256=seen.controls.sha256,
+        platform=environment.platform,
+        cpu=environment.cpu,
+        python=environment.python,
+        versions=environment.versions,
+        providers=onnx.providers,
+        optimization=onnx.optimization,
+        outputs=tuple(_output(contract, seen, leaf, written) for leaf in seen.outputs),
+        exports=tuple(data.export for data in written),
+        files=files,
+    )
+
+
+def write_manifest(kit: Kit, folder: Path) -> None:
+    """Write kit.json; the same kit gives the same bytes."""
+    text = json.dumps(encode(kit), indent=1, allow_nan=False)
+    (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def _output(contract: ModelContract, seen: ModelObservation, leaf: OutputLeaf, written: Sequence[KitData]) -> KitOutput:
+    graph_names = written[0].graph_names
+    is_python = any(leaf.name in data.python for data in written)
+    return KitOutput(
+        name=leaf.name,
+        graph_name=graph_names.get(leaf.name, leaf.name),
+        dtype=leaf.dtype,
+        python=is_python and leaf.dtype in VALUES_DTYPES,
+        tolerance=resolve_tolerance(contract, "onnx", _compared_dtype(seen, leaf)),
+        nonfinite=nonfinite_policy(contract, seen, leaf.name),
+    )
+
+
+def _compared_dtype(seen: ModelObservation, leaf: OutputLeaf) -> str:
+    """What it counted as when ONNX Runtime's output was compared: a Python float may count as float32."""
+    cases = [case for target in seen.targets if target.target == "onnx" for case in target.cases]
+    compared = (found.expected_dtype for case in cases for found in case.outputs if found.output == leaf.name)
+    return next(compared, leaf.dtype)
+
+
+def _require_verified_files(seen: ModelObservation, files: dict[str, KitFile]) -> None:
+    copied = {file.sha256 for file in files.values()}
+    for target in seen.targets:
+        for name, sha256 in target.artifact.files.items() if target.artifact else ():
+            if sha256 not in copied:
+                raise GateError(f"{name}: changed between its verification and its copy into the kit")

@@ -1,0 +1,194 @@
+"""A kit's folder to a verdict and the lines that a terminal shows: read, run, judge.
+
+Each output of each data set is held against the kit's own tolerances, in the order that `run` has: structure, dtype,
+shape, non-finite elements, values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_gate.conformance import MANIFEST, Kit, KitExport, ReplayRequest
+from export_gate.interpreter import Interpreter, find_runtime
+from export_gate.kit.read import read_kit
+from export_gate.kit.run import Seen, run_kit
+from export_gate.observation import CaseResult, Comparison, Environment, Failure
+from export_gate.rules.cases import Fault
+from export_gate.rules.equivalence import first_fault, worst_norm
+from export_gate.rules.numbers import describe_fault
+from export_gate.rules.structure_mismatch import describe_structure
+from export_gate.rules.tolerance import is_inexact
+from export_gate.rules.wording import count, first_line, place, scientific
+from export_gate.seal import digest_file
+
+TARGET = "onnx"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One way in which an output does not conform, at its worst data set."""
+
+    message: str
+    occurrences: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replay:
+    """A kit on this machine."""
+
+    kit: Kit
+    sha256: str
+    """Of kit.json, which has the digest of every other file."""
+    python: Interpreter
+    environment: Environment | None
+    providers: tuple[str, ...]
+    conforming: int
+    """Data sets that conform in every output."""
+    differences: tuple[Difference, ...]
+    closest: str
+    """The output that is nearest to its tolerance; empty where all are exact or none could be compared."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 where every data set was run and conforms."""
+        return 0 if self.conforming == self.kit.cases and not self.differences else 1
+
+
+def replay(folder: Path, providers: Sequence[str], python: str | None, environment: Mapping[str, str]) -> Replay:
+    """Check the kit's files, run its data sets in ONNX Runtime and compare.
+
+    Raises:
+        UserError: the kit is malformed or was changed, or the interpreter cannot replay it.
+        GateError: the worker broke down.
+    """
+    kit = read_kit(folder)
+    found = find_runtime(python, environment)
+    request = ReplayRequest(folder=str(folder.resolve()), kit=kit, providers=tuple(providers))
+    seen = run_kit(request, found.path, environment)
+    return Replay(
+        kit=kit,
+        sha256=digest_file(folder / MANIFEST),
+        python=found,
+        environment=seen.environment,
+        providers=request.providers,
+        conforming=sum(_conforms(kit, result) for result in _results(kit, seen)),
+        differences=(*_failures(kit, seen), *_structures(kit, seen), *_faults(kit, seen)),
+        closest=_closest(kit, seen),
+    )
+
+
+def report(replayed: Replay) -> list[str]:
+    """What a terminal shows, the verdict last."""
+    kit = replayed.kit
+    lines = []
+    for difference in replayed.differences:
+        more = f" (and {count(difference.occurrences - 1, 'more data set')})" if difference.occurrences > 1 else ""
+        lines.append(f"{difference.message}{more}")
+    if replayed.closest:
+        lines.append(f"closest to its tolerance: {replayed.closest}")
+    lines.append(_origin(replayed))
+    if not kit.verified:
+        lines.append("the model was NOT verified when the kit was written")
+    versions = replayed.environment.versions if replayed.environment else {}
+    runtime = f"onnxruntime {versions.get('onnxruntime', 'of an unknown version')} ({', '.join(replayed.providers)})"
+    verdict = "conforms" if replayed.exit_code == 0 else "does NOT conform"
+    lines.append(f"{kit.model} {verdict}: {replayed.conforming} of {count(kit.cases, 'data set')} in {runtime}")
+    return lines
+
+
+def _origin(replayed: Replay) -> str:
+    kit = replayed.kit
+    revision = f" at {kit.revision[:10]}" if kit.revision else ""
+    return (
+        f"kit of export-gate {kit.tool_version}{revision}, torch {kit.versions.get('torch', 'unknown')}: config "
+        f"{kit.config_sha256[:12]}, control set {kit.controls_sha256[:12]}, kit.json {replayed.sha256[:12]}"
+    )
+
+
+def _results(kit: Kit, seen: Seen) -> Iterator[CaseResult]:
+    """The results that are of the kit's data sets, in their order."""
+    for export in kit.exports:
+        for data_set, result in zip(export.data_sets, seen.cases.get(export.key, []), strict=False):
+            if result.case == data_set.case:
+                yield result
+
+
+def _conforms(kit: Kit, result: CaseResult) -> bool:
+    names = [output.name for output in kit.numbers]
+    is_complete = result.structure is None and [found.output for found in result.outputs] == names
+    return is_complete and not list(_case_faults(kit, result))
+
+
+def _case_faults(kit: Kit, result: CaseResult) -> Iterator[Fault]:
+    promised = {output.name: output for output in kit.outputs}
+    for comparison in () if result.structure else result.outputs:
+        output = promised[comparison.output]
+        kind = first_fault(comparison, output.tolerance, output.nonfinite)
+        if kind:
+            yield Fault(
+                kind=kind,
+                case=result.case,
+                comparison=comparison,
+                tolerance=output.tolerance,
+                nonfinite=output.nonfinite,
+            )
+
+
+def _failures(kit: Kit, seen: Seen) -> Iterator[Difference]:
+    for export in kit.exports:
+        failure = seen.failures.get(export.key)
+        missing = len(export.data_sets) - len(seen.cases.get(export.key, []))
+        if failure is not None:
+            where = place(kit.model, TARGET, case=failure.case, at=_variant(export))
+            yield Difference(message=f"{where}: {failure.stage} failed: {_what(failure)}")
+        elif missing:
+            where = place(kit.model, TARGET, at=_variant(export))
+            yield Difference(message=f"{where}: no result of {count(missing, 'data set')}")
+
+
+def _variant(export: KitExport) -> str | None:
+    return export.folder or None
+
+
+def _what(failure: Failure) -> str:
+    return f"{failure.type}: {first_line(failure.message)}"
+
+
+def _structures(kit: Kit, seen: Seen) -> Iterator[Difference]:
+    odd = [result for result in _results(kit, seen) if result.structure]
+    if odd and odd[0].structure:
+        message = f"{place(kit.model, TARGET, case=odd[0].case)}: {describe_structure(odd[0].structure)}"
+        yield Difference(message=message, occurrences=len(odd))
+
+
+def _faults(kit: Kit, seen: Seen) -> Iterator[Difference]:
+    """One for each output and kind of fault, at the data set where it is worst."""
+    grouped: dict[tuple[str, str], list[Fault]] = {}
+    for result in _results(kit, seen):
+        for fault in _case_faults(kit, result):
+            grouped.setdefault((fault.comparison.output, fault.kind), []).append(fault)
+    for (output, _), faults in grouped.items():
+        worst = max(faults, key=lambda fault: fault.excess)
+        where = place(kit.model, TARGET, output, worst.case)
+        yield Difference(message=f"{where}: {describe_fault(worst)}", occurrences=len(faults))
+
+
+def _closest(kit: Kit, seen: Seen) -> str:
+    promised = {output.name: output.tolerance for output in kit.outputs}
+    compared = [
+        (worst_norm(found, promised[found.output]), found, result)
+        for result in _results(kit, seen)
+        for found in (() if result.structure else result.outputs)
+        if is_inexact(found.expected_dtype) and _is_measured(found)
+    ]
+    if not compared:
+        return ""
+    norm, found, result = max(compared, key=lambda each: each[0].ratio)
+    values = f"max |P-M| {scientific(norm.measured)} of {scientific(norm.allowed)}"
+    return f"output {found.output!r}, case {result.case}: {values}" if norm.measured else ""
+
+
+def _is_measured(found: Comparison) -> bool:
+    return found.expected_dtype == found.actual_dtype and found.expected_shape == found.actual_shape

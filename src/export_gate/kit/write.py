@@ -1,0 +1,147 @@
+"""An order to a kit: verify the model's artifacts, let the worker write the data, put the whole folder in place."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from export_gate import pipeline
+from export_gate.codec import decode
+from export_gate.config import load_config
+from export_gate.conformance import MANIFEST, Kit, KitData
+from export_gate.contract import Job
+from export_gate.errors import GateError, UserError
+from export_gate.interpreter import Interpreter
+from export_gate.kit.files import list_files
+from export_gate.kit.manifest import describe_kit, write_manifest
+from export_gate.kit.read import read_manifest
+from export_gate.observe import Listener
+from export_gate.plan import select
+from export_gate.seal import digest_file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """What an order came to."""
+
+    outcome: pipeline.Outcome
+    kit: Kit | None
+    """None where the model is not verified and nothing was forced, or where there is no ONNX file at all."""
+    sha256: str = ""
+    """Of kit.json, which has the digest of every other file."""
+    why_not: str = ""
+    """Why the kit is none, or not of a verified model."""
+
+
+def make_kit(
+    order: pipeline.Order,
+    output: Path,
+    announce: Callable[[Interpreter, tuple[Job, ...]], Listener],
+    *,
+    force: bool,
+) -> Made:
+    """Verify the order's one model and write its kit to `output`, all of it or nothing.
+
+    Args:
+        order: its selection names the model and the targets whose files the kit is to hold.
+        output: replaced where it is a kit, or anything else with `force`.
+        announce: as for `pipeline.run`.
+        force: write the kit even of a model that is not verified; it says so.
+
+    Raises:
+        UserError: the model has no such target, or `output` holds something else.
+        GateError: the gate broke down, or the kit cannot be written.
+    """
+    _require_targets(order)
+    place = output.resolve()
+    _require_free(place, output, order.config, force=force)
+    with _staging(place, output) as stage:
+        staged = replace(order, folder=stage / "report")
+        question = {"action": "kit", "save": str(stage / "kit")}
+        outcome, answers = pipeline.verify(staged, announce, **question)
+        written = tuple(decode(KitData, answer) for answer in answers)
+        why_not = _why_unverified(outcome)
+        if not written:
+            return Made(outcome=outcome, kit=None, why_not=why_not or "there is no ONNX file")
+        if why_not and not force:
+            return Made(outcome=outcome, kit=None, why_not=why_not)
+        kit = describe_kit(outcome.results, written, stage / "kit", verified=not why_not)
+        write_manifest(kit, stage / "kit")
+        sha256 = digest_file(stage / "kit" / MANIFEST)
+        _put(stage, place)
+    return Made(outcome=outcome, kit=kit, sha256=sha256, why_not=why_not)
+
+
+def _require_targets(order: pipeline.Order) -> None:
+    config = load_config(order.config)
+    (contract,) = select(config, replace(order.selection, targets=()))
+    planned = [target.name for target in contract.targets]
+    for name in order.selection.targets:
+        if name not in planned:
+            raise UserError(
+                f"{order.config}: models.{contract.name} has no target {name}, expected one for the kit; "
+                f"it has {', '.join(planned)}",
+                f"add `{name}: {{}}` to `models.{contract.name}.targets`",
+            )
+
+
+def _why_unverified(outcome: pipeline.Outcome) -> str:
+    """Empty where the model is verified, as it is and without a waiver."""
+    (contract,) = outcome.results.contracts
+    if outcome.judgement.verdict != "verified":
+        return f"{contract.name} is not verified"
+    waived = sum(finding.waiver is not None for finding in outcome.judgement.findings)
+    return f"{contract.name} is verified but for {waived} waived findings" if waived else ""
+
+
+def _require_free(place: Path, shown: Path, config: Path, *, force: bool) -> None:
+    """Never replace what is no kit unasked, nor the project itself even then."""
+    if not place.exists():
+        return
+    if any(kept.is_relative_to(place) for kept in (Path.cwd(), config.resolve(), Path.home())):
+        raise UserError(f"{shown}: holds the project or this folder, so no kit can take its place", "name another one")
+    if not force and any(place.iterdir()) and not _is_kit(place):
+        raise UserError(
+            f"{shown}: is there already and is not just a kit", "name another folder, or replace it with --force"
+        )
+
+
+def _is_kit(place: Path) -> bool:
+    """Whether every file in the folder is one that its kit.json lists."""
+    try:
+        return set(list_files(place)) <= {MANIFEST, *read_manifest(place).files}
+    except UserError:
+        return False
+
+
+@contextmanager
+def _staging(place: Path, shown: Path) -> Iterator[Path]:
+    """A folder beside the kit's place, on the same file system; gone in the end."""
+    try:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        stage = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".partial", dir=place.parent))
+    except OSError as error:
+        raise GateError(f"{shown}: cannot be written: {error.strerror or error}") from error
+    try:
+        yield stage
+    except OSError as error:
+        raise GateError(f"{error.filename or shown}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _put(stage: Path, place: Path) -> None:
+    """Move the new kit to its place; what was there stays until the new one is, and comes back if that fails."""
+    old = stage / "old"
+    if place.exists():
+        place.rename(old)
+    try:
+        (stage / "kit").rename(place)
+    except BaseException:
+        if old.exists():
+            old.rename(place)
+        raise
