@@ -74,6 +74,9 @@ def cli() -> None:
     help="Not this target, if it is planned at all; may be repeated.",
 )
 @click.option("--case", "cases", multiple=True, metavar="GLOB", help="Only these control inputs; may be repeated.")
+@click.option(
+    "--lock-base", metavar="COMMIT", help="Take the interface lock from this commit, not from the working tree."
+)
 @click.option("--shard", metavar="N/TOTAL", help="Only this part of the models, e.g. 1/4; see `plan`.")
 @fail_on_option
 @click.option("-j", "--jobs", type=click.IntRange(1, 64), help="Models at a time; default one per core.")
@@ -86,6 +89,7 @@ def run(
     targets: tuple[str, ...],
     skipped: tuple[str, ...],
     cases: tuple[str, ...],
+    lock_base: str | None,
     shard: str | None,
     fail_on: str,
     jobs: int | None,
@@ -106,12 +110,15 @@ def run(
         folder=folder or path.parent / ".export-gate",
         environment=dict(os.environ),
         shard=parse_shard(shard) if shard else None,
+        lock_base=lock_base or None,
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)
     if fail_on == "warning":
         outcome = pipeline.fail_on_warnings(outcome)
     show(outcome)
+    for line in outcome.notes:
+        click.echo(f"note: {line}", err=True)
     for line in differences(order.environment, path.resolve().parent):
         click.echo(f"note: {line}", err=True)
     sys.exit(outcome.judgement.exit_code)
@@ -196,6 +203,18 @@ def judge_(
         write_results(outcome.results, output)
     show(outcome)
     sys.exit(outcome.judgement.exit_code)
+
+
+@cli.command(name="lock")
+@click.argument("results", required=False, type=click.Path(path_type=Path))
+@config_option
+def lock_(results: Path | None, config: Path | None) -> None:
+    """Write the interfaces and margins of RESULTS (default: the last run's) to export-gate.lock."""
+    from export_gate.locking import write_lock_of
+
+    path = find_config(config)
+    written, count = write_lock_of(results or path.parent / ".export-gate" / "results.json", path)
+    click.echo(f"{written}: written, {count} {'model' if count == 1 else 'models'}")
 
 
 @cli.command()

@@ -178,6 +178,16 @@ class Controls:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """How large an artifact may be, all its files together."""
+
+    max_bytes: int | None = None
+    growth: float | None = None
+    """How much larger than the interface lock has it, as a share: 0.1 is 10%."""
+    exceeded: Literal["violation", "warning"] = "violation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedProgramTarget:
     """The ExportedProgram itself, run through `program.module()`."""
 
@@ -199,6 +209,7 @@ class Pt2Target:
     """Run `run_decompositions()` before saving."""
     artifact: str | None = None
     """An existing file to verify instead of exporting one, relative to the config."""
+    budget: Budget = Budget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +224,7 @@ class OnnxTarget:
     optimization: Literal["disable", "basic", "extended", "all"] = "all"
     """ONNX Runtime's graph optimization level."""
     artifact: str | None = None
+    budget: Budget = Budget()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +235,7 @@ class AotiTarget:
     tolerance: Tolerance = Tolerance()
     guards: GuardPolicy = "warn"
     artifact: str | None = None
+    budget: Budget = Budget()
 
 
 Target = Union[ExportedProgramTarget, Pt2Target, OnnxTarget, AotiTarget]

@@ -24,6 +24,7 @@ from export_gate.config import Config, load_config
 from export_gate.contract import PROTOCOL, Job, ModelContract, Request, Tolerance
 from export_gate.errors import GateError, UserError
 from export_gate.interpreter import Interpreter, find_interpreter
+from export_gate.lock.find import find_lock
 from export_gate.observe import Listener, observe
 from export_gate.plan import Selection, make_plan, select
 from export_gate.report.artifacts import write_manifests
@@ -51,6 +52,8 @@ class Order:
     environment: Mapping[str, str] = field(default_factory=dict)
     shard: Shard | None = None
     """The part of the selection that this machine checks; None is all of it."""
+    lock_base: str | None = None
+    """The commit whose interface lock holds; None is the working tree's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,8 @@ class Outcome:
     results: Results
     judgement: Judgement
     report: Report
+    notes: tuple[str, ...] = ()
+    """What the caller should be told besides."""
 
 
 def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listener]) -> Outcome:
@@ -78,6 +83,7 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
     planned = make_plan(config, order.selection, order.folder)
     jobs = planned if order.shard is None else jobs_of(order.shard, planned)
     python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
+    found = find_lock(config, order.lock_base, order.environment)
     prepare_folder(order.folder, jobs)
     observed = observe(_request(order, jobs), python.path, order.environment, announce(python, jobs))
     contracts = tuple(job.contract for job in jobs)
@@ -96,8 +102,9 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
         planned=() if order.shard is None else tuple(job.contract for job in planned),
         judged_on=started.date().isoformat(),
         narrowed=order.selection.is_narrow,
+        lock=found.lock,
     )
-    outcome = judged(results)
+    outcome = replace(judged(results), notes=(found.note,) if found.note else ())
     publish(outcome, order.folder)
     return outcome
 

@@ -24,6 +24,9 @@ WAIVABLE: dict[str, tuple[Part, ...]] = {
     "nonfinite-mismatch": ("target", "output", "case"),
     "value-mismatch": ("target", "output", "case"),
     "guard-missing": ("target",),
+    "interface-changed": ("target", "output"),
+    "margin-shrunk": ("target", "output"),
+    "artifact-grew": ("target",),
 }
 """Rule -> the parts of a finding that its waivers may name."""
 

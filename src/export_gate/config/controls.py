@@ -9,10 +9,11 @@ from export_gate.config.dims import SIZES
 from export_gate.config.kinds import Choice, Number, Switch, Text
 from export_gate.config.paths import ONE_LINE, RelativePath
 from export_gate.config.tensors import NAME, OUTPUT_NAME
-from export_gate.config.units import WORK
+from export_gate.config.units import GROWTH, SIZE, WORK
 from export_gate.contract import (
     TARGET_NAMES,
     AotiTarget,
+    Budget,
     Controls,
     DataSource,
     ExportedProgramTarget,
@@ -101,11 +102,28 @@ CONTROLS = Section(
 _TOLERANCE = Field("tolerance", TOLERANCE, "Tolerance of this target; wins over the model's.")
 _GUARDS = Field("guards", Choice(("require", "warn", "ignore")), "What an out-of-range input that gets through means.")
 _ARTIFACT = Field("artifact", RelativePath(), "An existing file to verify instead of exporting one.")
+
+
+def _make_budget(*, max_bytes: float | None = None, **values: Any) -> Budget:
+    return Budget(max_bytes=None if max_bytes is None else int(max_bytes), **values)
+
+
+BUDGET = Section(
+    title="budget",
+    make=_make_budget,
+    expected="a mapping with size and growth",
+    fields=(
+        Field("size", SIZE, "The most that all files of the artifact may take.", to="max_bytes"),
+        Field("growth", GROWTH, "How much larger than the interface lock has it, such as 10%."),
+        Field("exceeded", Choice(("violation", "warning")), "What more is: violation (default), or a warning."),
+    ),
+)
+_BUDGET = Field("budget", BUDGET, "How large the artifact may be.")
 _PROVIDER = Text(expected="an execution provider such as CPUExecutionProvider", pattern="[A-Za-z0-9]+ExecutionProvider")
 
 _OPTIONS: dict[type[Target], tuple[Field, ...]] = {
     ExportedProgramTarget: (Field("strict", Switch(), "torch.export.export(strict=...), for every target."),),
-    Pt2Target: (Field("decompose", Switch(), "Run run_decompositions() before saving."), _ARTIFACT),
+    Pt2Target: (Field("decompose", Switch(), "Run run_decompositions() before saving."), _ARTIFACT, _BUDGET),
     OnnxTarget: (
         Field("opset", Number(minimum=18, maximum=25, whole=True), "ONNX opset; by default torch's."),
         Field(
@@ -119,8 +137,9 @@ _OPTIONS: dict[type[Target], tuple[Field, ...]] = {
             "ONNX Runtime's graph optimization level.",
         ),
         _ARTIFACT,
+        _BUDGET,
     ),
-    AotiTarget: (_ARTIFACT,),
+    AotiTarget: (_ARTIFACT, _BUDGET),
 }
 _TEXTS = {
     "exported-program": "The ExportedProgram itself.",

@@ -140,19 +140,23 @@ class Measured:
     pattern: str
     parse: Callable[[str], float]
     maximum: float
+    bare: bool = True
+    """A number without unit is one too."""
 
     def check(self, node: Node, scope: Scope) -> Any:
         value = node.value
-        if isinstance(value, str) and len(value) <= MAX_DIGITS and re.fullmatch(self.pattern, value):
+        has_unit = isinstance(value, str) and len(value) <= MAX_DIGITS and bool(re.fullmatch(self.pattern, value))
+        if isinstance(value, str) and has_unit:
             value = self.parse(value)
-        if is_number(value) and 0 < value <= self.maximum:
+        if is_number(value) and 0 < value <= self.maximum and (self.bare or has_unit):
             return float(value)
         scope.problems.expected(node, self.expected)
         return INVALID
 
     def schema(self, defs: Schema) -> Schema:
+        text = {"type": "string", "pattern": f"^(?:{self.pattern})$"}
         number = {"type": "number", "exclusiveMinimum": 0, "maximum": self.maximum}
-        return {"anyOf": [number, {"type": "string", "pattern": f"^(?:{self.pattern})$"}]}
+        return {"anyOf": [number, text]} if self.bare else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

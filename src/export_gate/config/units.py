@@ -7,6 +7,7 @@ import re
 from export_gate.config.kinds import Measured
 
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
+_BYTES = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
 _FLOPS = {"MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12}
 
 
@@ -26,6 +27,33 @@ TIME = Measured(
     pattern=r"(?=[0-9])(?:[0-9]{1,9}h)?(?:[0-9]{1,9}m)?(?:[0-9]{1,9}s)?",
     parse=parse_time,
     maximum=168 * 3600,
+)
+
+
+def parse_bytes(text: str) -> float:
+    """Bytes of a size such as `200 MB`, in powers of 1000."""
+    number, unit = text[:-2], text[-2:]
+    return float(number) * _BYTES[unit]
+
+
+def parse_percent(text: str) -> float:
+    """The share that a text such as `10%` says."""
+    return float(text[:-1]) / 100
+
+
+SIZE = Measured(
+    expected="a size above 0 such as 200 MB (or kB, GB), or a number of bytes",
+    pattern=r"[0-9]{1,12}(?:\.[0-9]{1,12})? ?(?:kB|MB|GB)",
+    parse=parse_bytes,
+    maximum=1e15,
+)
+
+GROWTH = Measured(
+    expected="a share above 0 such as 10%",
+    pattern=r"[0-9]{1,6}(?:\.[0-9]{1,6})? ?%",
+    parse=parse_percent,
+    maximum=1e4,
+    bare=False,
 )
 
 WORK = Measured(

@@ -34,6 +34,9 @@ STAGE_OF_RULE: dict[str, Stage] = {
     "value-mismatch": "compare",
     "range-narrowed": "guards",
     "guard-missing": "guards",
+    "interface-changed": "export",
+    "margin-shrunk": "compare",
+    "artifact-grew": "convert",
     "waiver-unused": "compare",
 }
 """The rung at which a rule's finding shows."""

@@ -53,6 +53,7 @@ def _require_one_run(parts: Sequence[Part]) -> None:
         ("version of export-gate", lambda part: part.tool_version),
         ("config sha256", lambda part: part.config_sha256),
         ("commit", lambda part: part.head),
+        ("interface lock", lambda part: part.lock),
         ("selection of models and targets", lambda part: [(c.name, len(c.targets)) for c in part.planned]),
     )
     (path, first), *others = parts

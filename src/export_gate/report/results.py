@@ -16,6 +16,7 @@ from export_gate.checkout import Checkout
 from export_gate.codec import decode, encode
 from export_gate.contract import ModelContract
 from export_gate.errors import GateError, UserError
+from export_gate.lock.record import LockUsed
 from export_gate.observation import RunObservation
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import Terms, Verdict
@@ -51,11 +52,13 @@ class Results:
     """ISO date (UTC) that waivers were held against; empty is the day of `started`."""
     narrowed: bool = False
     """Targets or control inputs were left out by the command line."""
+    lock: LockUsed | None = None
+    """The interface lock that the run was held against, if the project has one."""
 
     @property
     def terms(self) -> Terms:
         """What the verdict was taken under, so that it can be taken again."""
-        return Terms(today=self.judged_on or self.started[:10], is_whole=not self.narrowed)
+        return Terms(today=self.judged_on or self.started[:10], is_whole=not self.narrowed, lock=self.lock)
 
 
 def write_results(results: Results, path: Path) -> None:
@@ -130,7 +133,8 @@ def _refuse_constant(constant: str) -> NoReturn:
 def _contradictions(results: Results) -> Iterator[str]:
     promised = [contract.name for contract in results.contracts]
     observed = [model.model for model in results.run.models]
-    for name in (*observed, *(finding.model for finding in results.findings)):
+    gone = results.lock.gone if results.lock else ()
+    for name in (*observed, *(finding.model for finding in results.findings if finding.model not in gone)):
         if name not in promised:
             yield f"model {name!r:.80} was seen, but has no contract in the file"
     for names in (promised, observed):

@@ -29,6 +29,7 @@ from export_gate.rules import (
     worker_died,
 )
 from export_gate.rules.base import Named, Rule
+from export_gate.rules.lock import LOCK_RULES
 
 RULES: tuple[Rule, ...] = (
     torchscript_model.RULE,
@@ -57,5 +58,5 @@ RULES: tuple[Rule, ...] = (
 )
 """In causal order: what an earlier rule finds often explains what a later one finds, so reports list it first."""
 
-CATALOGUE: tuple[Named, ...] = (*RULES, waiver_unused.RULE)
+CATALOGUE: tuple[Named, ...] = (*RULES, *LOCK_RULES, waiver_unused.RULE)
 """Everything that a finding can be named after, in the same order."""

@@ -7,17 +7,25 @@ from dataclasses import dataclass
 from typing import Literal
 
 from export_gate.contract import ModelContract, TargetName
+from export_gate.lock.record import LockUsed
 from export_gate.observation import ModelObservation, RunObservation
 from export_gate.rules import CATALOGUE, RULES, waiver_unused
 from export_gate.rules.base import SEVERITIES, Finding, Severity
 from export_gate.rules.equivalence import ratio, worst_norm
+from export_gate.rules.lock import LOCK_RULES
+from export_gate.rules.lock.base import Change
+from export_gate.rules.lock.facts import locked_model
+from export_gate.rules.lock.interface_changed import gone, without_targets
 from export_gate.rules.tolerance import is_inexact, resolve_tolerance
-from export_gate.rules.waivers import apply, left_unmeasured
+from export_gate.rules.waivers import Applied, apply, apply_to_findings, left_unmeasured
 
 Verdict = Literal["verified", "violations", "problem", "broken"]
 EXIT_CODES: dict[Verdict, int] = {"verified": 0, "violations": 1, "problem": 2, "broken": 3}
 """Ordered by precedence: a later verdict of one model outweighs an earlier one of another."""
 
+
+OWN_FAULT = "an error of export-gate itself"
+"""A failure of this type says nothing about the model."""
 
 SortKey = tuple[int, bool, int, float, str, str, int, str, str]
 """Severity, not waived, causal order, measured / allowed, model, target, case order, output, message."""
@@ -33,6 +41,8 @@ class Terms:
     """ISO date up to which waivers must hold; on an unknown day none does."""
     is_whole: bool = True
     """Whether every target and control input was to run; otherwise an unused waiver means nothing."""
+    lock: LockUsed | None = None
+    """What interfaces and margins are held against; None is no lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +105,11 @@ def judge(contracts: Sequence[ModelContract], run: RunObservation, terms: Terms 
         found = [pair for observation in seen for pair in _findings(contract, observation, terms)]
         keyed += found
         models.append(_summary(contract, seen, [finding for _, finding in found]))
+    missing = list(gone(terms.lock)) if terms.lock else []
+    keyed += [(_sort_key(finding, {}), finding) for finding in missing]
     keyed.sort(key=lambda pair: pair[0])
     verdicts: list[Verdict] = [model.verdict for model in models]
+    verdicts += ["violations" for finding in missing if finding.severity == "violation"]
     if contracts and run.environment is None:
         verdicts.append("broken")
     return Judgement(
@@ -110,11 +123,22 @@ def _findings(contract: ModelContract, observation: ModelObservation, terms: Ter
     controls = observation.controls
     order = {member.name: place for place, member in enumerate(controls.inputs)} if controls else {}
     applied = [apply(rule, contract, observation, terms.today) for rule in RULES]
+    applied += [] if observation.problem else _against_lock(contract, observation, terms)
     found = [finding for each in applied for finding in each.findings]
     found += left_unmeasured(contract, observation, found)
     if terms.is_whole and _ran_whole(observation):
         found += waiver_unused.check(contract, [waiver for each in applied for waiver in each.used])
     return [(_sort_key(finding, order), finding) for finding in found]
+
+
+def _against_lock(contract: ModelContract, observation: ModelObservation, terms: Terms) -> list[Applied]:
+    after = locked_model(contract, observation, is_whole=terms.is_whole)
+    lock = terms.lock if terms.is_whole or terms.lock is None else without_targets(terms.lock, contract)
+    change = Change(contract=contract, after=after, lock=lock)
+    return [
+        apply_to_findings(tuple(rule.check(change)), [w for w in contract.waivers if w.rule == rule.name], terms.today)
+        for rule in LOCK_RULES
+    ]
 
 
 def _ran_whole(observation: ModelObservation) -> bool:
@@ -143,6 +167,8 @@ def _summary(contract: ModelContract, seen: Sequence[ModelObservation], findings
         verdict = "broken"
     elif any(observation.problem for observation in seen):
         verdict = "problem"
+    if any(observation.failure and observation.failure.type == OWN_FAULT for observation in seen):
+        verdict = "broken"
     return ModelSummary(
         model=contract.name,
         verdict=verdict,

@@ -18,6 +18,7 @@ from export_gate.config.nodes import Allowance
 from export_gate.config.problems import Problems
 from export_gate.contract import (
     AotiTarget,
+    Budget,
     ConstantSpec,
     Controls,
     DataSource,
@@ -33,6 +34,7 @@ from export_gate.contract import (
     Size,
     TensorSpec,
     Tolerance,
+    Waiver,
 )
 
 BATCH, SEQ, SIDE = Size(dim="batch"), Size(dim="seq"), Size(dim="side")
@@ -91,9 +93,18 @@ def test_the_full_example_reaches_the_contract(project: Project):
                 ExportedProgramTarget(tolerance=Tolerance(atol=1e-6, rtol=1e-6)),
                 Pt2Target(),
                 OnnxTarget(opset=20, artifact="dist/model.onnx"),
-                AotiTarget(),
+                AotiTarget(budget=Budget(max_bytes=200_000_000, growth=0.1, exceeded="warning")),
             ),
             timeout_s=600.0,
+            waivers=(
+                Waiver(
+                    rule="value-mismatch",
+                    target="onnx",
+                    case="halves-*",
+                    reason="ties round apart, fix is under way",
+                    until="2027-01-31",
+                ),
+            ),
         ),
     )
     assert (loaded.python, loaded.pythonpath) == (".venv/bin/python", (str(project.folder / "src"),))

@@ -12,7 +12,7 @@ from config_samples import DOCS, MESSAGES, TEMPLATES, Project, config, documente
 
 from export_gate.config import json_schema
 from export_gate.config.containers import Field, Section
-from export_gate.config.controls import CONTROLS, DATA, GOLDEN, TARGETS, TOLERANCE
+from export_gate.config.controls import BUDGET, CONTROLS, DATA, GOLDEN, TARGETS, TOLERANCE
 from export_gate.config.dims import DIM
 from export_gate.config.document import read_document
 from export_gate.config.grammar import CONFIG, MODEL
@@ -84,7 +84,7 @@ def every_section() -> dict[str, tuple[Field, ...]]:
         "Top level": CONFIG.fields, "Model": MODEL.fields, "Dim": DIM.fields, "Input": forms, "Tensor": TENSOR.fields,
         "Output": output.fields, "Controls": CONTROLS.fields, "Data file": DATA.fields, "Golden file": GOLDEN.fields,
         "Tolerance": TOLERANCE.fields, "Targets": TARGETS.fields, **targets,
-        "Waiver": waiver.fields,
+        "Budget": BUDGET.fields, "Waiver": waiver.fields,
     }  # fmt: skip
 
 

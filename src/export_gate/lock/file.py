@@ -1,0 +1,122 @@
+"""The bytes of `export-gate.lock` to its record and back: sorted, a value a line, equal for equal results."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from export_gate.codec import decode, encode
+from export_gate.contract import TARGET_NAMES
+from export_gate.errors import UserError
+from export_gate.lock.record import LOCK_VERSION, Lock
+
+LARGEST_BYTES = 8 * 1024 * 1024
+_MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+HINT = "`export-gate lock` writes the file; it is not edited by hand."
+
+
+def lock_path(config: Path) -> Path:
+    """`export-gate.lock` beside `export-gate.yml`; another config has a lock of its own name."""
+    return config.with_suffix(".lock")
+
+
+def lock_text(lock: Lock) -> str:
+    """The file's text; nothing in it depends on the machine, the day or the order of a dict."""
+    return json.dumps(encode(lock), indent=1, sort_keys=True, allow_nan=False) + "\n"
+
+
+def write_lock(lock: Lock, path: Path) -> None:
+    """Write the file so that a reader sees the old one or the whole new one.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(lock_text(lock), encoding="utf-8", newline="\n")
+        partial.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def read_lock(path: Path, root: Path) -> Lock | None:
+    """The lock in the working tree; None where there is none.
+
+    Raises:
+        UserError: it lies outside of `root` (a link that leads there), cannot be read, or is no lock.
+    """
+    if not os.path.lexists(path):
+        return None
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise UserError(f"{path}: expected a lock inside the repository, got a link that leads out of it", HINT)
+    try:
+        if not path.is_file():
+            raise UserError(f"{path}: expected a file, got a folder, device or pipe, or a link to nothing", HINT)
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+    return parse_lock(content, str(path))
+
+
+def parse_lock(content: bytes, name: str) -> Lock:
+    """The lock that these bytes are.
+
+    Args:
+        content: of the file.
+        name: what messages call it.
+
+    Raises:
+        UserError: not a lock; the message says where.
+    """
+    if len(content) > LARGEST_BYTES:
+        raise UserError(f"{name}: expected a lock of at most {LARGEST_BYTES} bytes, got more", HINT)
+    try:
+        value = json.loads(content.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_unique)
+        if not isinstance(value, dict) or value.get("version") != LOCK_VERSION:
+            found = value.get("version") if isinstance(value, dict) else value
+            raise UserError(f"{name}: expected a lock of version {LOCK_VERSION}, got {found!r:.40}", HINT)
+        lock = decode(Lock, value)
+        _verify(lock)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}", HINT) from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{name}: not a lock: {_printable(str(error))}", HINT) from error
+    return lock
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are there once: of two, readers may take either."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [key for key, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"key {twice!r:.80} is there twice")
+    return found
+
+
+def _verify(lock: Lock) -> None:
+    for name, model in lock.models.items():
+        if not _MODEL_NAME.fullmatch(name):
+            raise ValueError(f"Lock.models: {name!r:.80} is no name of a model")
+        for target in model.targets:
+            if target not in TARGET_NAMES:
+                raise ValueError(f"Lock.models.{name}.targets: expected {', '.join(TARGET_NAMES)}, got {target!r:.80}")
+        for dim, sizes in model.dims.items():
+            if sizes.multiple_of < 1 or sizes.min > sizes.max:
+                raise ValueError(f"Lock.models.{name}.dims.{dim!r:.80}: no range of sizes")
+
+
+def _printable(text: str) -> str:
+    """Without control characters of the file, on one line, not too long."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:400])

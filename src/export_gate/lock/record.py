@@ -1,0 +1,88 @@
+"""What `export-gate.lock` holds of each model: its interface and how closely its artifacts agreed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+LOCK_VERSION = 1
+"""Raised whenever a reader would misread the new file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedDim:
+    """The sizes that a dim may have."""
+
+    min: int
+    max: int
+    multiple_of: int = 1
+    separate: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedTensor:
+    """An input or output."""
+
+    name: str
+    dtype: str
+    shape: tuple[str, ...]
+    """`batch`, `2*seq+1` or `3` for each axis; `?` where an output's size follows no dim."""
+    range: tuple[float, float] | None = None
+    """Of an input's values; None is undeclared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Margin:
+    """The comparison of one output that came closest to its bound, rounded to two digits."""
+
+    measured: float
+    allowed: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedTarget:
+    """One format that the model ships in."""
+
+    opsets: dict[str, int] = field(default_factory=dict)
+    """Operator domain -> version; empty for targets without."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of each artifact, all its files together: `main`, or `batch=1` for a separate export."""
+    margins: dict[str, Margin] = field(default_factory=dict)
+    """By output, where it is inexact."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockedModel:
+    """What callers of one model rely on."""
+
+    inputs: tuple[LockedTensor, ...]
+    """Tensors in forward's order; constants are no part of an artifact's interface."""
+    outputs: tuple[LockedTensor, ...]
+    """In order; empty where eager was not observed."""
+    dims: dict[str, LockedDim] = field(default_factory=dict)
+    targets: dict[str, LockedTarget] = field(default_factory=dict)
+    parameters: int = 0
+    """Parameter elements; 0 where not observed."""
+    weights_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lock:
+    """A whole file."""
+
+    version: int = LOCK_VERSION
+    models: dict[str, LockedModel] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockUsed:
+    """The lock that a run was held against, kept in its results so that they can be judged again without git."""
+
+    origin: str
+    """`export-gate.lock`, or `export-gate.lock at 1a2b3c4d5e`."""
+    is_base: bool = False
+    """Taken from the base of a change, which the change cannot edit."""
+    models: dict[str, LockedModel] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    """Models of the lock that the config does not have."""
+    dropped: tuple[str, ...] = ()
+    """Those of `gone` that the lock of the change itself does not have any more."""

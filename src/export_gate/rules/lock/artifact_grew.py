@@ -1,0 +1,55 @@
+"""An artifact that is larger than its budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.contract import AotiTarget, Budget, ModelContract, OnnxTarget, Pt2Target, TargetName
+from export_gate.rules.base import Finding
+from export_gate.rules.lock.base import Change, LockRule
+from export_gate.rules.wording import place
+
+
+def check(change: Change) -> Iterator[Finding]:
+    """One finding for each artifact and bound; a budget's size holds without a lock."""
+    before = change.before
+    for planned in change.contract.targets:
+        if not isinstance(planned, (Pt2Target, OnnxTarget, AotiTarget)):
+            continue
+        old = before.targets.get(planned.name) if before else None
+        for export, size in change.after.targets[planned.name].sizes.items():
+            was = old.sizes.get(export) if old else None
+            for words in _excesses(planned.budget, size, was):
+                yield _finding(change.contract, planned.name, planned.budget, export, words)
+
+
+def _excesses(budget: Budget, size: int, was: int | None) -> Iterator[str]:
+    if budget.max_bytes is not None and size > budget.max_bytes:
+        yield f"the artifact has {size} bytes, more than its budget of {budget.max_bytes}"
+    if budget.growth is not None and was and size > was * (1 + budget.growth):
+        grown = f"{(size / was - 1) * 100:.3g}%"
+        allowed = f"{budget.growth * 100:g}%"
+        yield f"the artifact has {size} bytes, {grown} more than the {was} of the lock; {allowed} is allowed"
+
+
+def _finding(contract: ModelContract, target: TargetName, budget: Budget, export: str, words: str) -> Finding:
+    at = None if export == "main" else f"separate export at {export}"
+    return Finding(
+        rule=RULE.name,
+        severity=budget.exceeded,
+        model=contract.name,
+        target=target,
+        message=f"{place(contract.name, target, at=at)}: {words}",
+        hint=(
+            "Look for weights that are stored twice, in a wider dtype or as constants of the graph. If the size is "
+            f"meant, raise `models.{contract.name}.targets.{target}.budget`, or write it down with `export-gate lock`."
+        ),
+    )
+
+
+RULE = LockRule(
+    name="artifact-grew",
+    severity="violation",
+    summary="An artifact is larger than its budget.",
+    check=check,
+)

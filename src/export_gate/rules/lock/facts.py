@@ -1,0 +1,120 @@
+"""A contract and what was observed to what the lock holds of a model."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+
+from export_gate.contract import DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
+from export_gate.observation import ModelObservation, OutputLeaf, TargetObservation
+from export_gate.rules.equivalence import Norm, worst_norm
+from export_gate.rules.tolerance import is_inexact, resolve_tolerance
+
+UNKNOWN = "?"
+_OPSET = re.compile(r"(\S+) (\d{1,9})")
+
+
+def locked_model(contract: ModelContract, observation: ModelObservation, *, is_whole: bool = True) -> LockedModel:
+    """The model's interface and margins as they are now; `is_whole` where all control inputs were to run."""
+    inferred = _inferred(observation) if is_whole else {}
+    return LockedModel(
+        inputs=tuple(tensor for name, spec in contract.inputs.items() for tensor in _tensors(name, spec)),
+        outputs=tuple(_output(contract, leaf, inferred) for leaf in observation.outputs),
+        dims={
+            dim.name: LockedDim(min=dim.min, max=dim.max, multiple_of=dim.multiple_of, separate=dim.separate)
+            for dim in contract.dims
+        },
+        targets={
+            planned.name: _target(contract, [t for t in observation.targets if t.target == planned.name])
+            for planned in contract.targets
+        },
+        parameters=observation.parameters,
+        weights_bytes=observation.weights_bytes,
+    )
+
+
+def _tensors(path: str, spec: Spec) -> Iterator[LockedTensor]:
+    """Tensors of an input by path: `x`, `pyramid.0`, `state.hidden`."""
+    match spec:
+        case TensorSpec():
+            shape = tuple(map(str, spec.shape))
+            yield LockedTensor(name=path, dtype=spec.dtype, shape=shape, range=spec.range)
+        case SequenceSpec():
+            for number, item in enumerate(spec.items):
+                yield from _tensors(f"{path}.{number}", item)
+        case DictSpec():
+            for key, item in spec.items.items():
+                yield from _tensors(f"{path}.{key}", item)
+        case _:
+            return  # a constant is baked into the artifact
+
+
+def _output(contract: ModelContract, leaf: OutputLeaf, inferred: dict[str, tuple[str, ...]]) -> LockedTensor:
+    declared = next((output.shape for output in contract.outputs if output.name == leaf.name), None)
+    unknown = (UNKNOWN,) * len(leaf.shape)
+    shape = inferred.get(leaf.name, unknown) if declared is None else tuple(map(str, declared))
+    return LockedTensor(name=leaf.name, dtype=leaf.dtype, shape=shape)
+
+
+def _inferred(observation: ModelObservation) -> dict[str, tuple[str, ...]]:
+    """Output -> its shape, from eager's shapes at control inputs; only where it was seen at all of them."""
+    members = observation.controls.inputs if observation.controls else ()
+    broken = {promise.case for promise in observation.broken}
+    sizes = {m.name: m.sizes for m in members if m.name not in broken and (m.sizes or m.group == "generated")}
+    shapes: dict[str, dict[str, tuple[int, ...]]] = {}
+    for case in (case for target in observation.targets for case in target.cases):
+        for leaf in case.outputs if case.case in sizes else ():
+            shapes.setdefault(leaf.output, {})[case.case] = leaf.expected_shape
+    return {
+        output: _shape([(sizes[name], shape) for name, shape in found.items()])
+        for output, found in shapes.items()
+        if len(found) == len(sizes) and len({len(shape) for shape in found.values()}) == 1
+    }
+
+
+def _shape(seen: Sequence[tuple[dict[str, int], tuple[int, ...]]]) -> tuple[str, ...]:
+    return tuple(_axis([(sizes, shape[axis]) for sizes, shape in seen]) for axis in range(len(seen[0][1])))
+
+
+def _axis(seen: Sequence[tuple[dict[str, int], int]]) -> str:
+    """The dim that an axis follows, the number that it always is, or `?`."""
+    lengths = {length for _, length in seen}
+    if len(lengths) == 1:
+        # a dim with one size looks like a number, and a number that equals it like the dim
+        return str(lengths.pop())
+    names = sorted({name for sizes, _ in seen for name in sizes})
+    following = [name for name in names if all(sizes.get(name) == length for sizes, length in seen)]
+    return str(Size(dim=following[0])) if following and seen else UNKNOWN
+
+
+def _target(contract: ModelContract, seen: Sequence[TargetObservation]) -> LockedTarget:
+    facts = " ".join(target.facts.get("opset", "") for target in seen)
+    return LockedTarget(
+        opsets={domain: int(version) for domain, version in _OPSET.findall(facts.replace(",", " "))},
+        sizes={_export(target): target.artifact.size_bytes for target in seen if target.artifact},
+        margins={name: _margin(norm) for name, norm in sorted(_worst(contract, seen).items())},
+    )
+
+
+def _export(target: TargetObservation) -> str:
+    return ",".join(f"{dim}={size}" for dim, size in sorted(target.separate.items())) or "main"
+
+
+def _worst(contract: ModelContract, seen: Sequence[TargetObservation]) -> dict[str, Norm]:
+    """The comparison closest to its bound for each inexact output."""
+    worst: dict[str, Norm] = {}
+    leaves = [leaf for target in seen for case in target.cases if not case.structure for leaf in case.outputs]
+    for leaf in leaves:
+        if not leaf.elements or not is_inexact(leaf.expected_dtype):
+            continue
+        norm = worst_norm(leaf, resolve_tolerance(contract, seen[0].target, leaf.expected_dtype))
+        is_number = math.isfinite(norm.measured) and math.isfinite(norm.allowed)
+        if is_number and (leaf.output not in worst or norm.ratio > worst[leaf.output].ratio):
+            worst[leaf.output] = norm
+    return worst
+
+
+def _margin(norm: Norm) -> Margin:
+    return Margin(measured=float(f"{norm.measured:.1e}"), allowed=float(f"{norm.allowed:.1e}"))

@@ -1,0 +1,90 @@
+"""A model's interface is another one than the lock has: who breaks, or what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from export_gate.contract import ModelContract
+from export_gate.lock.record import LockUsed
+from export_gate.rules.base import Finding, Severity
+from export_gate.rules.lock.base import Change, LockRule
+from export_gate.rules.lock.difference import Difference, differences
+from export_gate.rules.wording import place
+
+
+def check(change: Change) -> Iterator[Finding]:
+    """A violation for each difference that breaks somebody, a note for each other one."""
+    if change.lock is None:
+        return
+    name, before = change.contract.name, change.before
+    if before is None:
+        yield Finding(
+            rule=RULE.name,
+            severity="note",
+            model=name,
+            message=f"{name}: not in {change.lock.origin}, so its interface has nothing to be held against",
+            hint="`export-gate lock` writes it down.",
+        )
+        return
+    for difference in differences(before, change.after):
+        yield _finding(name, difference, change.lock)
+
+
+def gone(lock: LockUsed) -> Iterator[Finding]:
+    """Models that the config does not have any more; a warning where the change's own lock leaves them out as well."""
+    for name in lock.gone:
+        is_meant = name in lock.dropped
+        yield Finding(
+            rule=RULE.name,
+            severity="warning" if is_meant else "violation",
+            model=name,
+            message=f"{name}: in {lock.origin}, but not in the config: breaks who loads its artifacts",
+            hint="The lock of this change leaves it out too: make sure that nobody needs it."
+            if is_meant
+            else "Bring the model back; if it is meant to go, `export-gate lock` takes it out of the lock.",
+        )
+
+
+def without_targets(lock: LockUsed, contract: ModelContract) -> LockUsed:
+    """The lock with only those targets of the model that the contract has, for a run of some targets."""
+    model = lock.models.get(contract.name)
+    if model is None:
+        return lock
+    planned = [target.name for target in contract.targets]
+    kept = replace(model, targets={name: target for name, target in model.targets.items() if name in planned})
+    return replace(lock, models={**lock.models, contract.name: kept})
+
+
+def _finding(model: str, difference: Difference, lock: LockUsed) -> Finding:
+    severity: Severity = "violation" if difference.breaks else "note"
+    breaks = f": breaks {difference.breaks}" if difference.breaks else ""
+    return Finding(
+        rule=RULE.name,
+        severity=severity,
+        model=model,
+        target=difference.target,
+        output=difference.output,
+        message=f"{place(model, difference.target)}: {difference.what}{breaks}",
+        hint=_hint(model, lock, is_breaking=bool(difference.breaks)),
+        details=(f"before: {lock.origin}",),
+    )
+
+
+def _hint(model: str, lock: LockUsed, *, is_breaking: bool) -> str:
+    if not is_breaking:
+        return "Nobody breaks; `export-gate lock` writes it down."
+    if not lock.is_base:
+        return "Restore it. If the change is meant, tell the callers, and write it down with `export-gate lock`."
+    return (
+        "Restore it. If the change is meant, tell the callers, write it down with `export-gate lock`, and waive "
+        f"`interface-changed` in `models.{model}.waivers` until it is merged."
+    )
+
+
+RULE = LockRule(
+    name="interface-changed",
+    severity="violation",
+    summary="The interface is another one than the lock has.",
+    check=check,
+)

@@ -1,0 +1,67 @@
+"""An artifact that still agrees, but by much less than when it was locked: the next change may tip it over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from export_gate.lock.record import Margin
+from export_gate.rules.base import Finding
+from export_gate.rules.equivalence import ratio
+from export_gate.rules.lock.base import Change, LockRule
+from export_gate.rules.wording import place, scientific
+
+GROWTH = 10.0
+"""An order of magnitude; machines differ by a factor of two or three."""
+FLOOR = 0.05
+"""Share of the tolerance below which no error matters, however it grew."""
+
+
+def check(change: Change) -> Iterator[Finding]:
+    """One finding for each output of each target."""
+    name, before = change.contract.name, change.before
+    for planned in change.contract.targets if before else ():
+        assert before is not None
+        old = before.targets.get(planned.name)
+        for output, now in change.after.targets[planned.name].margins.items():
+            was = old.margins.get(output) if old else None
+            if was is not None and has_shrunk(was, now):
+                yield Finding(
+                    rule=RULE.name,
+                    severity="warning",
+                    model=name,
+                    target=planned.name,
+                    output=output,
+                    message=(
+                        f"{place(name, planned.name, output)}: the worst error is {scientific(now.measured)} of "
+                        f"{scientific(now.allowed)} allowed, and was {scientific(was.measured)} of "
+                        f"{scientific(was.allowed)}{_times(was, now)}"
+                    ),
+                    hint=(
+                        "Look for what changed the numbers (a new version of torch or a runtime, another operator, "
+                        "half precision). If it is meant, `export-gate lock` writes it down."
+                    ),
+                    measured=now.measured,
+                    allowed=now.allowed,
+                    details=(f"before: {change.lock.origin}",) if change.lock else (),
+                )
+
+
+def has_shrunk(was: Margin, now: Margin) -> bool:
+    """Whether the error grew tenfold, by itself and as a share of its bound, and is no longer negligible.
+
+    Growth in both: larger weights raise error and bound alike, and another tolerance moves the share alone.
+    """
+    share, before = ratio(now.measured, now.allowed), ratio(was.measured, was.allowed)
+    return FLOOR <= share <= 1 and now.measured >= GROWTH * was.measured and share >= GROWTH * before
+
+
+def _times(was: Margin, now: Margin) -> str:
+    return f": {now.measured / was.measured:.0f} times as large" if was.measured > 0 else ""
+
+
+RULE = LockRule(
+    name="margin-shrunk",
+    severity="warning",
+    summary="An error is inside its tolerance, but ten times what the lock has.",
+    check=check,
+)

@@ -1,0 +1,74 @@
+"""Sizes that a dim or an axis may have: which callers of before are refused now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from export_gate.config.sizes import parse_size
+from export_gate.contract import Size
+from export_gate.lock.record import LockedDim
+
+TRIED = 2048
+"""Sizes tried from each end of a range; what a range lacks shows at an end or within a period."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """`low`, `low + step`, up to `high`, and `others`."""
+
+    low: int
+    high: int
+    step: int = 1
+    others: tuple[int, ...] = ()
+
+    def __contains__(self, size: int) -> bool:
+        return size in self.others or (self.low <= size <= self.high and (size - self.low) % self.step == 0)
+
+    def __str__(self) -> str:
+        if self.low == self.high:
+            plain = str(self.low)
+        else:
+            plain = f"{self.low}..{self.high}" + (f" in steps of {self.step}" if self.step > 1 else "")
+        apart = [str(size) for size in self.others if not self.low <= size <= self.high]
+        return f"{plain} and {', '.join(apart)}" if apart else plain
+
+    def ends(self) -> Iterator[int]:
+        """Sizes from both ends and the others."""
+        last = self.low + (self.high - self.low) // self.step * self.step
+        yield from islice(range(self.low, self.high + 1, self.step), TRIED)
+        yield from islice(range(last, self.low - 1, -self.step), TRIED)
+        yield from self.others
+
+    def first_missing(self, other: Sizes) -> int | None:
+        """A size of these that `other` lacks."""
+        return next((size for size in self.ends() if size not in other), None)
+
+
+def dim_sizes(dim: LockedDim) -> Sizes:
+    """The sizes of a dim."""
+    return Sizes(low=dim.min, high=dim.max, step=dim.multiple_of, others=dim.separate)
+
+
+def axis_size(text: str) -> Size | None:
+    """The expression of an axis; None where it is none (`?`, or a file that was edited by hand)."""
+    try:
+        return parse_size(text)
+    except ValueError:
+        return None
+
+
+def axis_sizes(size: Size, dims: dict[str, LockedDim]) -> Sizes | None:
+    """The lengths that an axis may have; None where its dim is unknown."""
+    if size.dim is None:
+        return Sizes(low=size.offset, high=size.offset)
+    if size.dim not in dims:
+        return None
+    dim = dim_sizes(dims[size.dim])
+    return Sizes(
+        low=size.factor * dim.low + size.offset,
+        high=size.factor * dim.high + size.offset,
+        step=size.factor * dim.step,
+        others=tuple(size.factor * other + size.offset for other in dim.others),
+    )
