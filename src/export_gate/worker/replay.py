@@ -6,7 +6,6 @@ data set in ONNX Runtime and writes what it saw as events. The driver judges.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import json
 import platform
@@ -89,10 +88,11 @@ def main(arguments: list[str]) -> int:
 
 def _replay(export: KitExport, request: ReplayRequest, reporter: Reporter) -> None:
     """Run and compare the data sets of one export, as far as ONNX Runtime goes."""
+    from export_gate.worker.kit_files import check_graph, read_set
     from export_gate.worker.onnx_session import open_session
 
     path = Path(request.folder) / export.path(ONNX_FILE)
-    _check_graph(path, export, request)
+    check_graph(path, export, request)
     reporter.go_to("load")
     try:
         session = open_session(path, request.providers, request.kit.optimization)
@@ -100,7 +100,7 @@ def _replay(export: KitExport, request: ReplayRequest, reporter: Reporter) -> No
         reporter.fail(error)
         return
     for data_set in export.data_sets:
-        inputs, expected = _read_set(data_set, export, request)
+        inputs, expected = read_set(data_set, export, request)
         reporter.go_to("run", data_set.case)
         try:
             actual = _run(session, inputs, request)
@@ -118,61 +118,6 @@ def _compare(
     axis = next((o.tolerance.axis for o in request.kit.outputs if o.tolerance.axis is not None), None)
     result = encode(compare_case(data_set.case, expected, actual, axis))
     reporter.send(Event(op="add", model=reporter.model, target=reporter.target, field="cases", value=result))
-
-
-def _check_graph(path: Path, export: KitExport, request: ReplayRequest) -> None:
-    """Raises UserError where the file is no model, or reads or wants what the kit does not hold."""
-    import onnx
-
-    from export_gate.worker.onnx_session import external_files
-
-    try:
-        model = onnx.load(str(path), load_external_data=False)
-    except Exception as error:
-        raise UserError(f"{path}: no ONNX model: {type(error).__name__}") from error
-    for location in external_files(model):
-        if export.path(location) not in request.kit.files:
-            raise UserError(f"{path}: its weights are in {ascii(location)[:120]}, a file that kit.json does not list")
-    weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = tuple(value.name for value in model.graph.input if value.name not in weights)
-    if inputs != export.inputs:
-        found, wanted = (", ".join(map(ascii, names))[:120] or "none" for names in (inputs, export.inputs))
-        raise UserError(f"{path}: its inputs are {found}; kit.json has {wanted}")
-
-
-def _read_set(data_set: DataSet, export: KitExport, request: ReplayRequest) -> tuple[list[Leaf], list[Leaf]]:
-    """Inputs under the graph's names; expected outputs under the contract's, those that are no numbers included."""
-    from export_gate.worker.values import Leaf
-
-    paths = (export.path(data_set.folder, f"input_{number}.pb") for number in range(len(export.inputs)))
-    inputs = [_read(path, name, request) for path, name in zip(paths, export.inputs, strict=True)]
-    expected: list[Leaf] = []
-    numbers = iter(range(len(request.kit.outputs)))
-    for output in request.kit.outputs:
-        if not output.is_number:
-            expected.append(Leaf(name=output.name, dtype=output.dtype, value=None))
-            continue
-        path = export.path(data_set.folder, f"output_{next(numbers)}.pb")
-        read = _read(path, output.graph_name, request)
-        expected.append(Leaf(name=output.name, dtype=read.dtype, value=read.value, python=output.python))
-    return inputs, expected
-
-
-def _read(name: str, tensor: str, request: ReplayRequest) -> Leaf:
-    """Raises UserError where the file's bytes are not those that kit.json lists, or no tensor of that name."""
-    from export_gate.worker.tensors import read_tensor
-
-    path = Path(request.folder) / name
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != request.kit.files[name].sha256:
-        raise UserError(f"{path}: the file was changed while the kit was replayed")
-    try:
-        leaf = read_tensor(content)
-    except ValueError as error:
-        raise UserError(f"{path}: {error}") from error
-    if leaf.name != tensor:
-        raise UserError(f"{path}: holds the tensor {ascii(leaf.name)[:80]}, expected {ascii(tensor)[:80]}")
-    return leaf
 
 
 def _run(session: Any, inputs: list[Leaf], request: ReplayRequest) -> list[Leaf]:
