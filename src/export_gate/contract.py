@@ -314,12 +314,12 @@ class Request:
     """How many models are observed at a time."""
     log_folder: str
     """Receives what each model prints, one file per model."""
-    action: Literal["observe", "controls", "describe"] = "observe"
-    """`controls` stops after the control set; `describe` after forward's signature."""
+    action: Literal["observe", "controls", "describe", "kit"] = "observe"
+    """`controls` stops after the control set; `describe` after forward's signature; `kit` observes, and saves data."""
     show: str | None = None
     """With `controls`: the control input to print or save."""
     save: str | None = None
-    """With `show`: an .npz to write instead."""
+    """With `show`: an .npz to write instead. With `kit`: the folder that receives artifacts and data sets."""
 
 
 PROTOCOL = 1

@@ -23,6 +23,7 @@ from export_gate.checkout import find_checkout, head_revision
 from export_gate.config import Config, load_config
 from export_gate.contract import PROTOCOL, Job, ModelContract, Request, Tolerance
 from export_gate.errors import GateError, UserError
+from export_gate.handed_in import refuse_own_artifacts
 from export_gate.interpreter import Interpreter, find_interpreter
 from export_gate.lock.find import find_lock
 from export_gate.observe import Listener, observe
@@ -78,6 +79,20 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
         UserError: the config, the selection or the interpreter is not usable.
         GateError: the worker broke down or the results cannot be written.
     """
+    outcome, _ = verify(order, announce)
+    publish(outcome, order.folder)
+    return outcome
+
+
+def verify(
+    order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listener], **question: Any
+) -> tuple[Outcome, tuple[Any, ...]]:
+    """Check the order's models; what was found is not written yet. A question goes with the request, for its answers.
+
+    Raises:
+        UserError: the config, the selection or the interpreter is not usable.
+        GateError: the worker broke down.
+    """
     started, clock = datetime.now(timezone.utc), time.monotonic()
     config = load_config(order.config)
     planned = make_plan(config, order.selection, order.folder)
@@ -85,7 +100,8 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
     python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
     found = find_lock(config, order.lock_base, order.environment)
     prepare_folder(order.folder, jobs)
-    observed = observe(_request(order, jobs), python.path, order.environment, announce(python, jobs))
+    request = replace(_request(order, jobs), **question)
+    observed = observe(request, python.path, order.environment, announce(python, jobs))
     contracts = tuple(job.contract for job in jobs)
     results = Results(
         tool_version=__version__,
@@ -104,9 +120,7 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
         narrowed=order.selection.is_narrow,
         lock=found.lock,
     )
-    outcome = replace(judged(results), notes=(found.note,) if found.note else ())
-    publish(outcome, order.folder)
-    return outcome
+    return replace(judged(results), notes=(found.note,) if found.note else ()), observed.answers
 
 
 def rejudge(path: Path, change: Callable[[ModelContract], ModelContract], today: str | None = None) -> Outcome:
@@ -241,8 +255,10 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
     """Make the report folder, invisible to git, and remove what an earlier run left of the same models.
 
     Raises:
+        UserError: an artifact that was handed in would be removed.
         GateError: the folder cannot be written.
     """
+    refuse_own_artifacts(folder, jobs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ".gitignore").write_text("*\n", encoding="utf-8")

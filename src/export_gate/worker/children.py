@@ -82,6 +82,10 @@ def _answer(job: Job, request: Request, channel: Channel) -> None:
             questions.list_controls(job, request, channel)
         case "describe":
             questions.describe_forward(job, channel)
+        case "kit":
+            from export_gate.worker import kit
+
+            kit.write_data(job, request, channel)
 
 
 def read_lines(children: Sequence[Child], timeout_s: float) -> dict[int, list[bytes]]:

@@ -7,6 +7,7 @@ it came from. Eager is released before the export, so that the weights are in me
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,12 +28,16 @@ from export_gate.worker.variants import Study, observe_variants
 from export_gate.worker.verify import require_artifacts
 
 
-def observe_model(job: Job, channel: Channel) -> None:
-    """Observe the job's model and send every fact as it is known."""
+Sequel = Callable[[Study, Desk], None]
+"""What else is done with a model that was observed."""
+
+
+def observe_model(job: Job, channel: Channel, then: Sequel | None = None) -> None:
+    """Observe the job's model and send every fact as it is known; `then` follows once its targets are done."""
     started = time.perf_counter()
     desk = open_desk(job, channel)
     try:
-        _observe(job, desk)
+        _observe(job, desk, then)
     except UserError as error:
         channel.set("problem", Problem(message=str(error), hint=error.hint))
     except StageFailed as ended:
@@ -64,7 +69,7 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
     )
 
 
-def _observe(job: Job, desk: Desk) -> None:
+def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
     require_artifacts(job.contract, Path(job.base))
     subject = load_subject(job.contract, Path(job.base), desk)
     if subject is None:
@@ -92,6 +97,8 @@ def _observe(job: Job, desk: Desk) -> None:
     )
     del subject  # releases the eager instance before the export
     observe_variants(study, desk)
+    if then is not None:
+        then(study, desk)
 
 
 def _facts(module: torch.nn.Module, contract: ModelContract) -> HygieneObservation:

@@ -58,6 +58,11 @@ class Variant:
     cases: tuple[ControlCase, ...]
 
     @property
+    def folder(self) -> str:
+        """`batch=1`, below the folder of the main export; empty for that one."""
+        return ",".join(f"{dim}={size}" for dim, size in self.separate.items())
+
+    @property
     def has_basis(self) -> bool:
         """Whether affine basis points are among its control inputs; they all have the same sizes."""
         return any(case.group == "affine" for case in self.cases)
@@ -145,7 +150,7 @@ def _verification(study: Study, target: Target, variant: Variant, exported: Expo
     context = Context(
         contract=study.contract,
         program=exported,
-        folder=folder / ",".join(f"{dim}={size}" for dim, size in variant.separate.items()),
+        folder=folder / variant.folder,
         input_names=tuple(leaf for leaf, _ in tensor_leaves(study.contract)),
         outputs=study.eager.outputs,
         names=study.eager.names,
