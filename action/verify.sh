@@ -31,6 +31,7 @@ options=(--report-dir "$folder")
 if [ -n "$CONFIG" ]; then options+=(--config "$CONFIG"); fi
 if [ -n "$PROJECT_PYTHON" ]; then options+=(--python "$PROJECT_PYTHON"); fi
 if [ -n "$SHARD" ]; then options+=(--shard "$SHARD"); fi
+if [ -n "${LOCK_BASE:-}" ]; then options+=(--lock-base "$LOCK_BASE"); fi
 for target in ${TARGETS//,/ }; do options+=(--target "$target"); done
 models=(${MODELS//,/ })
 

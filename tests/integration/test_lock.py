@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -399,3 +400,44 @@ def test_an_interface_that_changed_can_be_locked_again(repository: Repository):
     write_lock_of(path, repository.config)
 
     assert said(repository.results()) == []
+
+
+def cli(repository: Repository, *arguments: str) -> tuple[int, str]:
+    """Exit code and all output of a command in the config's folder."""
+    done = subprocess.run(
+        [sys.executable, "-m", "export_gate.cli", *arguments],
+        cwd=repository.config.parent,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_command_writes_the_last_runs_lock(repository: Repository):
+    """`export-gate lock` needs no arguments beside the config; without a run it says what to do."""
+    assert cli(repository, "lock") == (2, ".export-gate/results.json: no such file; `export-gate run` writes it\n")
+    (repository.config.parent / ".export-gate").mkdir()
+    repository.results().rename(repository.config.parent / ".export-gate" / "results.json")
+
+    assert cli(repository, "lock") == (0, "export-gate.lock: written, 1 model\n")
+    assert cli(repository, "lock", str(repository.results())) == (0, "export-gate.lock: written, 1 model\n")
+
+
+def test_a_change_is_accepted_by_a_waiver_until_its_date(repository: Repository):
+    """The way of a change that breaks somebody on purpose: green with its reason, red again the day after."""
+    base = locked(repository)
+    reason = "all callers send at least two since 3.1"
+    waiver = f"    waivers: [{{rule: interface-changed, reason: {reason}, until: 2026-12-31}}]\n"
+    repository.config.write_text(CONFIG % 2 + waiver)
+    path = repository.results(base)
+
+    code, report = cli(repository, "report", str(path))
+    assert code == 0
+    assert f"Waived until 2026-12-31: {reason}." in report
+    assert "export-gate: 0 of 1 model verified, 1 waived until 2026-12-31" in report
+    assert cli(repository, "judge", str(path), "--today", "2026-12-31")[0] == 0
+    code, report = cli(repository, "judge", str(path), "--today", "2027-01-01")
+    assert code == 1
+    assert f"next: Its waiver expired on 2026-12-31 ({reason}), so it counts" in report
