@@ -18,9 +18,11 @@ from export_gate.contract import Request
 from export_gate.errors import GateError, UserError
 from export_gate.interpreter import why_no_python, worker_environment
 from export_gate.observation import RunObservation
-from export_gate.protocol import Event, parse_event, request_line
+from export_gate.protocol import Event, read_numbered, request_line
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
+START_S = 300.0
+"""How long the worker may take to import the project's packages, in seconds."""
 STOP_S = 5.0
 """How long the worker may take to stop its children, in seconds."""
 STDERR_CHARACTERS = 2000
@@ -109,13 +111,18 @@ def observe(
     with tempfile.TemporaryFile() as errors, _worker(python, environment, errors) as process:
         try:
             _send(process, request)
-            _follow(process, assembly, listener)
+            with _bounded_start(process, assembly) as overran:
+                _follow(process, assembly, listener)
             status = _ended(process, assembly)
         except BaseException:
             stop(process, assembly)
             raise
         finally:
             _kill_groups(assembly)
+        if overran:
+            raise UserError(_overrun(python), _try_import(python))
+        if status == 0 and assembly.pids:
+            raise GateError(f"the worker ended without a word on {', '.join(sorted(assembly.pids))}")
         if status != 0 or assembly.environment is None:
             why = why_no_python(python, environment) if assembly.environment is None else ""
             raise _breakdown(python, status, _tail(errors), why)
@@ -123,13 +130,51 @@ def observe(
 
 
 def _follow(process: subprocess.Popen[bytes], assembly: Assembly, listener: Listener) -> None:
-    """Take in every event until the worker closes its end."""
+    """Take in every event until the worker closes its end.
+
+    Raises:
+        GateError: one is missing, repeated or put in by somebody else: what was taken in may not be what was seen.
+    """
     assert process.stdout is not None
+    wanted = 0
     for line in process.stdout:
-        event = _event(line)
-        if event is not None:
-            assembly.apply(event)
-            listener(event)
+        numbered = read_numbered(line)
+        if numbered is None:
+            continue  # printed while the interpreter started
+        number, event = numbered
+        if number != wanted:
+            raise GateError(f"the worker's facts were damaged on their way: expected number {wanted}, got {number}")
+        wanted += 1
+        assembly.apply(event)
+        listener(event)
+
+
+@contextmanager
+def _bounded_start(process: subprocess.Popen[bytes], assembly: Assembly) -> Iterator[list[bool]]:
+    """Kill a worker that hangs before its first event; whether that was done is in the list, which is empty if not."""
+    overran: list[bool] = []
+
+    def stop_if_silent() -> None:
+        if assembly.environment is None and process.poll() is None:
+            overran.append(True)
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL) if hasattr(os, "killpg") else process.kill()
+
+    timer = threading.Timer(START_S, stop_if_silent)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield overran
+    finally:
+        timer.cancel()
+
+
+def _overrun(python: Path) -> str:
+    return f"{python} (the project's interpreter) did not import torch and what it needs within {START_S:g} s"
+
+
+def _try_import(python: Path) -> str:
+    return f'look where it hangs: `{python} -X faulthandler -c "import torch, torch.export, torch.onnx"`'
 
 
 def _ended(process: subprocess.Popen[bytes], assembly: Assembly) -> int:
@@ -184,14 +229,6 @@ def _send(process: subprocess.Popen[bytes], request: Request) -> None:
             stream.write(request_line(request))
 
     threading.Thread(target=write, daemon=True).start()
-
-
-def _event(line: bytes) -> Event | None:
-    """The event of a line; None for a line that is none, which leaves its fact missing and so never green."""
-    try:
-        return parse_event(line)
-    except ValueError:
-        return None
 
 
 def _kill_groups(assembly: Assembly) -> None:

@@ -25,6 +25,7 @@ from export_gate.contract import PROTOCOL, Job, ModelContract, Request, Toleranc
 from export_gate.errors import GateError, UserError
 from export_gate.handed_in import refuse_own_artifacts
 from export_gate.interpreter import Interpreter, find_interpreter
+from export_gate.links import refuse_links
 from export_gate.lock.find import find_lock
 from export_gate.observe import Listener, observe
 from export_gate.plan import Selection, make_plan, select
@@ -36,6 +37,7 @@ from export_gate.report.record import Report
 from export_gate.report.render import render
 from export_gate.report.results import Results, read_results, write_results
 from export_gate.rules.judge import Judgement, Verdict, judge
+from export_gate.seal import sealed
 from export_gate.shards import Shard, jobs_of
 
 
@@ -110,7 +112,7 @@ def verify(
         started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
         duration_s=time.monotonic() - clock,
         contracts=contracts,
-        run=observed.run,
+        run=sealed(observed.run, jobs, order.folder),
         findings=(),
         verdict="broken",
         head=head_revision(config.path.resolve().parent),
@@ -255,9 +257,10 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
     """Make the report folder, invisible to git, and remove what an earlier run left of the same models.
 
     Raises:
-        UserError: an artifact that was handed in would be removed.
+        UserError: it, or something of it, is a symbolic link, or an artifact that was handed in would be removed.
         GateError: the folder cannot be written.
     """
+    refuse_links(folder, jobs)
     refuse_own_artifacts(folder, jobs)
     try:
         folder.mkdir(parents=True, exist_ok=True)

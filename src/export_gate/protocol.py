@@ -33,6 +33,24 @@ def event_line(event: Event) -> bytes:
     return json.dumps(encode(event), allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
+def numbered_line(event: Event, number: int, token: bytes = b"") -> bytes:
+    """The event as one line that says which one of its sender's it is, so that the loss of one is noticed."""
+    return b"%s%d %s" % (token, number, event_line(event))
+
+
+def read_numbered(line: bytes, token: bytes = b"") -> tuple[int, Event] | None:
+    """The event of a numbered line, with its number; bytes before the token were written by somebody else.
+
+    None for a line that holds no event, or a damaged one.
+    """
+    _, mark, body = line.partition(token) if token else (b"", b"mark", line)
+    number, _, text = body.partition(b" ")
+    try:
+        return (int(number), parse_event(text)) if mark else None
+    except ValueError:
+        return None
+
+
 def parse_event(line: bytes) -> Event:
     """The event of one line.
 

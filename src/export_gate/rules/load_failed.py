@@ -11,6 +11,8 @@ from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
 from export_gate.rules.wording import first_line
 
+CHANGED = "ArtifactChanged"
+
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
     """One finding for each target whose artifact does not load."""
@@ -18,11 +20,19 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
         failure = group[0].failure
         is_missing = failure.kind == "missing-package"
         cause = missing_package_cause(failure) if is_missing else f"{failure.type}: {first_line(failure.message)}"
-        message = f"{group[0].place(contract.name)}: the artifact does not load: {cause}"
+        what = f"the artifact changed while it was verified: {failure.message}"
+        if failure.type != CHANGED:
+            what = f"the artifact does not load: {cause}"
+        message = f"{group[0].place(contract.name)}: {what}"
         yield finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
 
 
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
+    if failure.type == CHANGED:
+        return (
+            "Find what writes there while the gate runs (the model's code, or another job in the same folder): what was "
+            "verified is not what lies there now, so nothing of it may ship."
+        )
     if failure.kind == "missing-package":
         return missing_package_hint(contract, target)
     if "NOT_IMPLEMENTED" in failure.message or "NotImplemented" in failure.type:
@@ -40,6 +50,6 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
 RULE = Rule(
     name="load-failed",
     severity="violation",
-    summary="The artifact was written but cannot be loaded.",
+    summary="The artifact was written but cannot be loaded, or changed while it was verified.",
     check=check,
 )

@@ -10,7 +10,9 @@ from typing import Any
 
 from export_gate.codec import encode
 from export_gate.observation import Failure, Stage
-from export_gate.protocol import Event, event_line, parse_event
+from export_gate.protocol import Event, numbered_line, read_numbered
+
+__all__ = ["Channel", "read_numbered", "write_all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,14 +22,13 @@ class Channel:
     descriptor: int
     model: str = ""
     token: bytes = b""
-    """Stands before every event, so that a stray write is not taken for one; empty where nobody else can write."""
+    """Stands before every event, so that a stray write is not taken for one; empty where nobody else holds the pipe."""
     numbers: Iterator[int] = field(default_factory=count)
-    """Numbers the events behind a token, so that the loss of one is noticed."""
+    """Numbers the events, so that one that is lost, repeated or put in is noticed."""
 
     def send(self, event: Event) -> None:
         """Write the event whole."""
-        prefix = b"%s%d " % (self.token, next(self.numbers)) if self.token else b""
-        write_all(self.descriptor, prefix + event_line(event))
+        write_all(self.descriptor, numbered_line(event, next(self.numbers), self.token))
 
     def at(self, stage: Stage, *, target: str = "", case: str = "") -> None:
         """Say where the work is, so that a death or a timeout has a place."""
@@ -44,19 +45,6 @@ class Channel:
     def fail(self, failure: Failure, *, target: str = "") -> None:
         """Say why the model (or the target) ended early."""
         self.set("failure", failure, target=target)
-
-
-def read_numbered(line: bytes, token: bytes) -> tuple[int, Event] | None:
-    """The event behind the token, with its number; bytes before the token were written by somebody else.
-
-    None for a line that holds no event, or a damaged one.
-    """
-    _, mark, body = line.partition(token)
-    number, _, text = body.partition(b" ")
-    try:
-        return (int(number), parse_event(text)) if mark else None
-    except ValueError:
-        return None
 
 
 def write_all(descriptor: int, line: bytes) -> None:

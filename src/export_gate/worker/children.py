@@ -24,6 +24,9 @@ PIPE_LIMIT_BYTES = 1 << 20
 """The most that an unprivileged process can make a pipe hold on Linux."""
 LINE_LIMIT_BYTES = 16 << 20
 """A longer line is dropped: no event is near that size."""
+LOG_LIMIT_BYTES = 64 << 20
+"""A longer log is cut: a model that prints without end must not fill the disk."""
+LOG_KEPT_CHARACTERS = 1 << 16
 REAP_S = 10.0
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -63,7 +66,9 @@ def start(job: Job, request: Request, token: bytes, events: int) -> Child:
 
 def work(job: Job, request: Request, channel: Channel) -> None:
     """Do what the request asks for one job, in the child itself; what it raises is a fault of the gate's own code."""
-    channel = replace(channel, model=job.contract.name, token=channel.token or _token_from_environment())
+    if not channel.token:  # a fresh interpreter, whose first events were not the model's
+        channel = Channel(descriptor=channel.descriptor, token=_token_from_environment())
+    channel = replace(channel, model=job.contract.name)
     try:
         _answer(job, request, channel)
     except BaseException:
@@ -151,6 +156,20 @@ def printed(child: Child, characters: int) -> str:
             return stream.read().decode("utf-8", "replace")[-characters:]
     except OSError:
         return ""
+
+
+def bound_log(child: Child) -> None:
+    """Cut the log to its end where it has grown too long; the child goes on writing at the end.
+
+    What the child writes while the log is cut may be lost.
+    """
+    with contextlib.suppress(OSError):
+        if child.log.stat().st_size <= LOG_LIMIT_BYTES:
+            return
+        end = printed(child, LOG_KEPT_CHARACTERS)
+        with child.log.open("r+b") as stream:
+            stream.truncate(0)
+            stream.write(f"[export-gate cut this log at {LOG_LIMIT_BYTES >> 20} MiB; its end:]\n{end}".encode())
 
 
 def signal_name(number: int) -> str:

@@ -19,6 +19,7 @@ from export_gate.observation import HygieneObservation, Problem
 from export_gate.worker import hygiene
 from export_gate.worker.channel import Channel
 from export_gate.worker.eager import observe_behaviour, observe_eager
+from export_gate.worker.integrity import watched
 from export_gate.worker.model import check_inputs, forward_parameters, is_scripted, load_factory
 from export_gate.worker.probing import ask_eager
 from export_gate.worker.stages import Desk, StageFailed, open_desk
@@ -26,7 +27,6 @@ from export_gate.worker.subject import Subject
 from export_gate.worker.trial import choose_trial
 from export_gate.worker.variants import Study, observe_variants
 from export_gate.worker.verify import require_artifacts
-
 
 Sequel = Callable[[Study, Desk], None]
 """What else is done with a model that was observed."""
@@ -36,12 +36,16 @@ def observe_model(job: Job, channel: Channel, then: Sequel | None = None) -> Non
     """Observe the job's model and send every fact as it is known; `then` follows once its targets are done."""
     started = time.perf_counter()
     desk = open_desk(job, channel)
-    try:
-        _observe(job, desk, then)
-    except UserError as error:
-        channel.set("problem", Problem(message=str(error), hint=error.hint))
-    except StageFailed as ended:
-        channel.fail(ended.failure)
+    with watched() as replaced:
+        try:
+            _observe(job, desk, then)
+        except UserError as error:
+            channel.set("problem", Problem(message=str(error), hint=error.hint))
+        except StageFailed as ended:
+            channel.fail(ended.failure)
+        names = replaced()
+        if names:
+            channel.set("problem", _tampered(job.contract, names))
     channel.set("duration_s", time.perf_counter() - started)
 
 
@@ -99,6 +103,14 @@ def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
     observe_variants(study, desk)
     if then is not None:
         then(study, desk)
+
+
+def _tampered(contract: ModelContract, names: tuple[str, ...]) -> Problem:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return Problem(
+        message=f"models.{contract.name}: the project's code replaced {names[0]}{more}, which is part of export-gate",
+        hint="take that out: a model that changes what checks it cannot be checked",
+    )
 
 
 def _facts(module: torch.nn.Module, contract: ModelContract) -> HygieneObservation:

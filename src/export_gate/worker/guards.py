@@ -15,9 +15,11 @@ from export_gate.worker.failures import describe
 from export_gate.worker.isolated import Isolated
 from export_gate.worker.probes import PlannedProbe
 from export_gate.worker.reference import Runner
-from export_gate.worker.values import Leaf
+from export_gate.worker.values import Leaf, PackedLeaf, pack, unpack
 
 MESSAGE_LENGTH = 200
+LIMIT_S = 60.0
+"""Bound on one call outside the contract."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,9 +32,33 @@ class Answer:
     """First line of the exception; None where it accepts."""
 
 
-def eager_answers(probes: Sequence[PlannedProbe], eager: Runner) -> tuple[Answer, ...]:
-    """Eager's answers to the probes that are tried, computed once for all targets."""
-    return tuple(_ask(probe, eager) for probe in probes if not probe.left_out)
+def eager_answers(probes: Sequence[PlannedProbe], eager: Runner, limit_s: float = LIMIT_S) -> tuple[Answer, ...]:
+    """Eager's answers to the probes that are tried, computed once for all targets.
+
+    In a forked copy of this process, as those of the artifacts: eager, too, may crash or hang outside its contract.
+    """
+    tried = [probe for probe in probes if not probe.left_out]
+
+    def call(probe: PlannedProbe) -> Packed:
+        answer = _ask(probe, eager)
+        return Packed(leaves=tuple(pack(leaf) for leaf in answer.leaves), refusal=answer.refusal)
+
+    def died(_: PlannedProbe, ending: str) -> Packed:
+        return Packed(refusal=f"the process died: {ending}")
+
+    said = Isolated(kind=Packed, call=call, died=died, limit_s=limit_s).each(tried)
+    return tuple(
+        Answer(probe=probe, leaves=tuple(unpack(leaf) for leaf in packed.leaves), refusal=packed.refusal)
+        for probe, packed in zip(tried, said, strict=True)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """An answer as JSON can carry it."""
+
+    leaves: tuple[PackedLeaf, ...] = ()
+    refusal: str | None = None
 
 
 def run_probes(
@@ -40,6 +66,7 @@ def run_probes(
     artifact: Runner,
     is_equal: Callable[[CaseResult], bool],
     checks: Literal["default", "runtime-checks"] = "default",
+    limit_s: float = LIMIT_S,
 ) -> tuple[Probe, ...]:
     """Try the probes on an artifact, in a forked copy of this process: input outside the contract can kill it.
 
@@ -49,6 +76,7 @@ def run_probes(
         is_equal: Whether a comparison with eager's outputs passes; loose, as wrong guards give wrong results, not
             inexact ones.
         checks: Whether AOTInductor's own checks are on.
+        limit_s: Bound on each call, in seconds.
     """
 
     def call(eager: Answer) -> Probe:
@@ -58,7 +86,7 @@ def run_probes(
         refusal = Answer(probe=eager.probe, refusal=f"the process died: {ending}")
         return _probe(eager, refusal, is_equal, checks)
 
-    return Isolated(kind=Probe, call=call, died=died).each(answers)
+    return Isolated(kind=Probe, call=call, died=died, limit_s=limit_s).each(answers)
 
 
 def _ask(probe: PlannedProbe, run: Runner) -> Answer:

@@ -13,6 +13,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from export_gate.observation import Comparison, HygieneObservation
 from export_gate.worker.compare import compare_case, compare_leaf
+from export_gate.worker.integrity import guarded
 from export_gate.worker.model import forward_parameters, is_scripted
 from export_gate.worker.reference import Runner
 from export_gate.worker.state import State, restore_state, snapshot_state, tensor_digest
@@ -29,10 +30,12 @@ Maker = Callable[[], Call]
 
 def unseeded_runner(module: torch.nn.Module) -> Runner:
     """Runs eager under no_grad and leaves all random states alone, so that chance shows."""
+    forward = guarded(module)
 
     def run(call: Call) -> tuple[Leaf, ...]:
         with torch.no_grad():
-            return flatten(module(*call.args, **call.kwargs))
+            returned = forward(*call.args, **call.kwargs)
+        return flatten(returned)
 
     return run
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from export_gate.errors import UserError
 from export_gate.worker.failures import describe, source_line
+from export_gate.worker.integrity import guarded
 
 SEARCHED_SHOWN = 4
 """Folders of sys.path that a message names."""
@@ -24,7 +25,9 @@ def import_place(place: str, base: Path, role: str) -> types.ModuleType:
         UserError: it is not there, or its code raises or exits.
     """
     try:
-        return _import_file(base / place) if place.endswith(".py") else importlib.import_module(place)
+        if place.endswith(".py"):
+            return guarded(_import_file)(base / place)
+        return guarded(importlib.import_module)(place)
     except FileNotFoundError as error:
         if error.filename != str((base / place).resolve()):
             raise _import_failed(error, place, base, role) from error

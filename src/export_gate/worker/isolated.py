@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Sequence
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from export_gate.codec import decode, encode
-from export_gate.worker.children import CAN_FORK, signal_name
+from export_gate.worker.children import CAN_FORK, READ_BYTES, signal_name
 
 Record = TypeVar("Record")
 Input = TypeVar("Input")
@@ -23,7 +26,9 @@ class Isolated(Generic[Input, Record]):
     kind: type[Record]
     call: Callable[[Input], Record]
     died: Callable[[Input, str], Record]
-    """Told what ended the process: a signal's name or an exit status."""
+    """Told what ended the process: a signal's name, an exit status or the time limit."""
+    limit_s: float = 60.0
+    """Bound on each input, in seconds."""
 
     def each(self, inputs: Sequence[Input]) -> tuple[Record, ...]:
         """The record of every input, in order.
@@ -54,14 +59,18 @@ class Isolated(Generic[Input, Record]):
                 os._exit(status)
         os.close(writer)
         records: list[Record] = []
-        with os.fdopen(reader, "rb") as lines:
-            for line in lines:
+        overran = False
+        try:
+            for line in _lines_within(reader, self.limit_s):
                 record = self._record(line, len(records))
-                if record is not None:
-                    records.append(record)
-        _, status = os.waitpid(pid, 0)
-        code = os.waitstatus_to_exitcode(status)
-        return records, signal_name(-code) if code < 0 else f"exit {code}"
+                records += [] if record is None else [record]
+        except TimeoutError:
+            overran = True
+            os.kill(pid, signal.SIGKILL)
+        finally:
+            os.close(reader)
+        ending = _ending(pid)
+        return records, f"still running after {self.limit_s:g} s" if overran else ending
 
     def _work(self, inputs: Sequence[Input], writer: int) -> None:
         with os.fdopen(writer, "wb", buffering=0) as stream:
@@ -77,3 +86,31 @@ class Isolated(Generic[Input, Record]):
             number, value = json.loads(line)
             return decode(self.kind, value) if number == wanted else None
         return None
+
+
+def _ending(pid: int) -> str:
+    """What ended a process of ours: a signal's name or an exit status."""
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:  # the model ignores SIGCHLD, so the system has forgotten it
+        return "an unknown status"
+    return signal_name(-code) if code < 0 else f"exit {code}"
+
+
+def _lines_within(reader: int, limit_s: float) -> Iterator[bytes]:
+    """Lines of a pipe up to its end.
+
+    Raises:
+        TimeoutError: the next one did not come in time.
+    """
+    pending, deadline = b"", time.monotonic() + limit_s
+    while True:
+        if not select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TimeoutError
+        chunk = os.read(reader, READ_BYTES)
+        if not chunk:
+            return
+        *lines, pending = (pending + chunk).split(b"\n")
+        for line in lines:
+            deadline = time.monotonic() + limit_s
+            yield line

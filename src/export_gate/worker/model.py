@@ -17,6 +17,7 @@ from export_gate.contract import ModelContract
 from export_gate.errors import UserError
 from export_gate.worker.failures import describe
 from export_gate.worker.importing import at_line, import_place
+from export_gate.worker.integrity import guarded
 from export_gate.worker.values import Call, Values
 
 SEED = 20261020
@@ -50,7 +51,7 @@ class Factory:
         """
         seed_everything()
         try:
-            made = self.make(**self.kwargs)
+            made = guarded(self.make)(**self.kwargs)
         except SystemExit as error:
             raise UserError(
                 f"factory {self.reference!r} called sys.exit({error.code!r}): it must return the model",

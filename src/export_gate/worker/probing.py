@@ -8,13 +8,15 @@ from functools import partial
 from export_gate.observation import CaseResult, Comparison, Probe
 from export_gate.worker.controls.build import reference_sizes, values_at
 from export_gate.worker.controls.generate import main_family
-from export_gate.worker.guards import Answer, eager_answers, run_probes
+from export_gate.worker.guards import LIMIT_S, Answer, eager_answers, run_probes
 from export_gate.worker.model import bind
 from export_gate.worker.probes import left_out_notes, plan_probes
 from export_gate.worker.reference import module_runner
 from export_gate.worker.subject import Subject
 from export_gate.worker.targets.base import Loaded
 
+SHARE = 4
+"""One call outside the contract may take this part of the model's timeout."""
 LOOSE_ATOL, LOOSE_RTOL = 1e-4, 1e-2
 """A guard that should have refused gives other values, not inexact ones."""
 
@@ -26,12 +28,14 @@ class Probing:
     answers: tuple[Answer, ...] = ()
     notes: tuple[str, ...] = ()
     """Which probes were left out, and why."""
+    limit_s: float = LIMIT_S
+    """Bound on each call, in seconds."""
 
     def probe(self, loaded: Loaded) -> tuple[Probe, ...]:
         """The artifact's answers, also with its own run-time checks switched on where it has such a switch."""
-        probes = run_probes(self.answers, loaded.run, is_equal)
+        probes = run_probes(self.answers, loaded.run, is_equal, limit_s=self.limit_s)
         if loaded.run_checked is not None:
-            probes += run_probes(self.answers, loaded.run_checked, is_equal, "runtime-checks")
+            probes += run_probes(self.answers, loaded.run_checked, is_equal, "runtime-checks", self.limit_s)
         return probes
 
 
@@ -45,8 +49,9 @@ def ask_eager(subject: Subject, names: dict[str, str]) -> Probing:
         lambda sizes: values_at(contract, sizes, family, 1),
         partial(bind, parameters=subject.parameters),
     )
-    answers = eager_answers(planned, module_runner(subject.module, names))
-    return Probing(answers=answers, notes=left_out_notes(planned))
+    limit_s = min(LIMIT_S, contract.timeout_s / SHARE)
+    answers = eager_answers(planned, module_runner(subject.module, names), limit_s)
+    return Probing(answers=answers, notes=left_out_notes(planned), limit_s=limit_s)
 
 
 def is_equal(result: CaseResult) -> bool:

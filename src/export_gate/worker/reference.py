@@ -10,6 +10,7 @@ import torch
 
 from export_gate.contract import Output
 from export_gate.observation import OutputLeaf
+from export_gate.worker.integrity import guarded
 from export_gate.worker.model import seed_everything
 from export_gate.worker.values import Call, Leaf, flatten
 
@@ -27,11 +28,13 @@ class Reference:
 
 def module_runner(module: Callable[..., Any], names: Mapping[str, str]) -> Runner:
     """Runs a module (eager, or a program's) under no_grad and fixed seeds; `names` renames output leaves."""
+    forward = guarded(module)
 
     def run(call: Call) -> tuple[Leaf, ...]:
         seed_everything()
         with torch.no_grad():
-            return rename(flatten(module(*call.args, **call.kwargs)), names)
+            returned = forward(*call.args, **call.kwargs)
+        return rename(flatten(returned), names)
 
     return run
 
@@ -93,5 +96,5 @@ def count_flops(module: torch.nn.Module, call: Call) -> float:
     seed_everything()
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter:
-        module(*call.args, **call.kwargs)
+        guarded(module)(*call.args, **call.kwargs)
     return float(counter.get_total_flops())

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field, replace
 
 from export_gate.contract import Job, Request
 from export_gate.observation import Failure, Stage
-from export_gate.protocol import Event, event_line, parse_request
+from export_gate.protocol import Event, parse_request
 from export_gate.worker import children, preload
-from export_gate.worker.channel import Channel, read_numbered, write_all
+from export_gate.worker.channel import Channel, read_numbered
 from export_gate.worker.children import Child
 
 TICK_S = 0.05
@@ -43,6 +43,7 @@ class Attempt:
     received: int = 0
     """Events so far; the next one has this number."""
     lost: int = 0
+    """Events that did not come, or came out of turn."""
     finished: bool = False
     broke: bool = False
     """The gate's own code failed."""
@@ -86,6 +87,7 @@ def serve(request: Request, channel: Channel) -> int:
                 return 1
             lines = children.read_lines([attempt.child for attempt in running], TICK_S)
             for attempt in running:
+                children.bound_log(attempt.child)
                 for line in lines.get(attempt.child.pid, ()):
                     relay(attempt, line, channel)
             for attempt in [attempt for attempt in running if is_over(attempt)]:
@@ -114,7 +116,10 @@ def relay(attempt: Attempt, line: bytes, channel: Channel) -> None:
     if numbered is None:
         return
     number, event = numbered
-    attempt.lost += max(0, number - attempt.received)
+    if number != attempt.received:  # lost, repeated or put in by somebody else
+        attempt.lost += max(1, number - attempt.received)
+    if number < attempt.received:
+        return
     attempt.received = number + 1
     if event.model != attempt.job.contract.name:
         return
@@ -128,7 +133,7 @@ def relay(attempt: Attempt, line: bytes, channel: Channel) -> None:
         return
     if event.target:
         attempt.done.add(event.target)
-    write_all(channel.descriptor, event_line(event))
+    channel.send(event)
 
 
 def is_over(attempt: Attempt) -> bool:
@@ -145,7 +150,7 @@ def conclude(attempt: Attempt, channel: Channel) -> Job | None:
         relay(attempt, line, channel)
     printed = children.printed(attempt.child, PRINTED_CHARACTERS)
     again = None
-    reporter = Channel(descriptor=channel.descriptor, model=name)
+    reporter = replace(channel, model=name)
     if attempt.finished and attempt.lost:
         reporter.fail(_damaged(attempt, printed))
     elif not attempt.finished:
@@ -186,6 +191,6 @@ def _damaged(attempt: Attempt, printed: str) -> Failure:
         stage=attempt.stage,
         kind="died",
         type="a damaged channel",
-        message=f"{attempt.lost} of {attempt.received} facts about the model were overwritten on their way",
+        message=f"{attempt.lost} of {attempt.received} facts about the model were lost, or came out of turn",
         trace=printed,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,3 +88,41 @@ def _items(value: Any) -> list[tuple[str, Any]] | None:
     if isinstance(value, (list, tuple)):
         return [(str(index), item) for index, item in enumerate(value)]
     return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedLeaf:
+    """A leaf as JSON can carry it."""
+
+    name: str
+    dtype: str
+    python: bool
+    shape: tuple[int, ...] | None
+    """None where the leaf is no number."""
+    kind: str = ""
+    """NumPy's name of the dtype."""
+    content: str = ""
+    """Base64 of the bytes in C order."""
+
+
+def pack(leaf: Leaf) -> PackedLeaf:
+    """The leaf with its values as text, exactly."""
+    if leaf.value is None:
+        return PackedLeaf(name=leaf.name, dtype=leaf.dtype, python=leaf.python, shape=None)
+    return PackedLeaf(
+        name=leaf.name,
+        dtype=leaf.dtype,
+        python=leaf.python,
+        shape=leaf.value.shape,
+        kind=leaf.value.dtype.str,
+        content=base64.b64encode(leaf.value.tobytes()).decode("ascii"),
+    )
+
+
+def unpack(packed: PackedLeaf) -> Leaf:
+    """The leaf that `pack` turned into text."""
+    value = None
+    if packed.shape is not None:
+        values = np.frombuffer(base64.b64decode(packed.content), dtype=np.dtype(packed.kind))
+        value = values.reshape(packed.shape).copy()
+    return Leaf(name=packed.name, dtype=packed.dtype, python=packed.python, value=value)

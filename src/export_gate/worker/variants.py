@@ -18,6 +18,7 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.eager import Eager
 from export_gate.worker.export import Exported, export_program, in_contract_words
+from export_gate.worker.integrity import guarded
 from export_gate.worker.metadata import contract_metadata
 from export_gate.worker.model import Factory, Parameter, bind
 from export_gate.worker.probing import Probing
@@ -140,7 +141,7 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Exported:
         desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
     sizes = {**reference_sizes(study.contract), **variant.separate}
     call = bind(reference_values(study.contract, sizes), study.parameters)
-    exported = export_program(module, call, study.contract, study.parameters, variant.separate)
+    exported = guarded(export_program)(module, call, study.contract, study.parameters, variant.separate)
     shorten_traces(exported.program, desk.roots)
     return exported
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 from export_gate.contract import AotiTarget, ModelContract, OnnxTarget, Pt2Target, Target
 from export_gate.errors import UserError
-from export_gate.observation import CaseResult
+from export_gate.observation import Artifact, CaseResult
+from export_gate.seal import ArtifactChanged, changed_message, digest_file
 from export_gate.worker.compare import compare_case
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.integrity import guarded
 from export_gate.worker.model import Parameter, bind
 from export_gate.worker.picture import Gallery
 from export_gate.worker.probing import Probing
@@ -49,15 +51,18 @@ def verify_target(work: Verification, desk: Desk) -> None:
     channel.set("guards", work.target.guards, target=key)
     channel.set("separate", work.separate, target=key)
     try:
-        path = _artifact(work, desk)
+        sealed = _artifact(work, desk)
+        path = sealed.path
         with desk.stage("load", target=key):
-            loaded = TARGETS[work.target.name].load(work.context, work.target, path)
+            loaded = guarded(TARGETS[work.target.name].load)(work.context, work.target, path)
         channel.set("facts", loaded.facts, target=key)
         channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
         channel.set("affine", loaded.affine, target=key)
-        run_cases(work, loaded.run, desk)
+        run_cases(work, guarded(loaded.run), desk)
         with desk.stage("guards", target=key):
             channel.set("probes", work.probing.probe(loaded), target=key)
+        with desk.stage("load", target=key):
+            sealed.require_unchanged()
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
     finally:
@@ -91,20 +96,42 @@ def _run_case(
     return compare_case(case.name, reference.leaves, actual, axis), actual
 
 
-def _artifact(work: Verification, desk: Desk) -> Path | None:
-    """The artifact to load, handed in or converted now; None where the target has none."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sealed:
+    """An artifact as it was before it was loaded."""
+
+    path: Path | None = None
+    """None where the target has none."""
+    root: Path = Path()
+    artifact: Artifact | None = None
+
+    def require_unchanged(self) -> None:
+        """What was loaded and run must be what lies there now.
+
+        Raises:
+            ArtifactChanged: a file is another one, or gone.
+        """
+        for name, digest in self.artifact.files.items() if self.artifact else ():
+            found = digest_file(self.root / name) if (self.root / name).is_file() else "no file"
+            if found != digest:
+                raise ArtifactChanged(changed_message(name, digest, found))
+
+
+def _artifact(work: Verification, desk: Desk) -> Sealed:
+    """The artifact to load, handed in or converted now."""
     module = TARGETS[work.target.name]
     path = existing_artifact(work.target, work.base)
     root = work.report if path is None else work.base
     if path is None:
         with desk.stage("convert", target=work.key):
             work.context.folder.mkdir(parents=True, exist_ok=True)
-            path = module.convert(work.context, work.target)
-    if path is not None:
-        with desk.stage("load", target=work.key):  # a damaged file shows itself here first
-            artifact = describe_artifact(module.files(path), root)
-        desk.channel.set("artifact", artifact, target=work.key)
-    return path
+            path = guarded(module.convert)(work.context, work.target)
+    if path is None:
+        return Sealed()
+    with desk.stage("load", target=work.key):  # a damaged file shows itself here first
+        artifact = describe_artifact(module.files(path), root)
+    desk.channel.set("artifact", artifact, target=work.key)
+    return Sealed(path=path, root=root, artifact=artifact)
 
 
 def require_artifacts(contract: ModelContract, base: Path) -> None:

@@ -38,10 +38,14 @@ def test_events_are_numbered_across_copies(pipe: tuple[int, int]):
     ]
 
 
-def test_without_a_token_lines_are_bare(pipe: tuple[int, int]):
-    """To the driver nobody else can write: no prefix."""
-    Channel(descriptor=pipe[1], model="m").at("eager", case="normal-1")
-    assert os.read(pipe[0], 65536) == (b'{"op":"at","model":"m","target":"","field":"eager","value":"normal-1"}\n')
+def test_without_a_token_events_are_numbered_too(pipe: tuple[int, int]):
+    """To the driver no token tells lines apart, but an event that is lost or put in shows."""
+    channel = Channel(descriptor=pipe[1], model="m")
+    channel.at("eager", case="normal-1")
+    channel.at("run")
+    first, second = os.read(pipe[0], 65536).splitlines()
+    assert first == b'0 {"op":"at","model":"m","target":"","field":"eager","value":"normal-1"}'
+    assert read_numbered(second) == (1, Event(op="at", model="m", field="run", value=""))
 
 
 @pytest.mark.parametrize("junk", [b"", b"printed by a library: ", b"\x00\xff", b"{}", TOKEN[:5]])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -402,18 +404,19 @@ def test_an_interrupt_in_the_artifact_ends_its_copy_only() -> None:
     assert (found.answer, found.message) == ("refused", "the process died: exit 1")
 
 
-def test_eager_is_asked_once_for_all_targets() -> None:
+def test_eager_is_asked_once_for_all_targets(tmp_path: Path) -> None:
     """Answers are reused: eager does not run again for the second target."""
-    runs: list[Call] = []
+    runs = tmp_path / "runs"
 
     def eager(call: Call) -> tuple[Leaf, ...]:
-        runs.append(call)
+        with runs.open("a") as stream:  # eager is asked in a copy of this process
+            stream.write("1")
         return flatten(call.kwargs["x"])
 
     answers = eager_answers(one_probe(x=torch.ones(2)), eager)
     first = run_probes(answers, _returns(torch.ones(2)), is_close)
     second = run_probes(answers, _returns(torch.zeros(2)), is_close, checks="runtime-checks")
-    assert len(runs) == 1
+    assert runs.read_text() == "1"
     assert [(p.answer, p.checks) for p in (*first, *second)] == [
         ("accepted-equal", "default"),
         ("accepted-differs", "runtime-checks"),
@@ -486,3 +489,29 @@ def test_every_contract_dtype_has_a_wrong_one() -> None:
 
     assert set(planning.OTHER_DTYPE) == set(DTYPES)
     assert all(dtype != other for dtype, other in planning.OTHER_DTYPE.items())
+
+
+def test_eager_that_dies_or_hangs_outside_its_contract_costs_the_probe_only() -> None:
+    """A crash, an exit and a hang of eager are refusals, each told by what ended it, and the model lives on."""
+
+    def eager(call: Call) -> tuple[Leaf, ...]:
+        rows = len(call.kwargs["x"])
+        if rows == 1:
+            os.abort()
+        if rows == 5:
+            time.sleep(60)
+        return flatten((call.kwargs["x"].to(torch.bfloat16), None, 3, call.kwargs["x"] > 1))
+
+    model = contract({"x": image(BATCH)}, Dim(name="batch", min=2, max=4))
+    answers = eager_answers(planned(model, batch=3), eager, limit_s=2.0)
+    said = {(answer.probe.kind, answer.probe.tried): answer.refusal for answer in answers}
+    assert said[("below-min", "1")] == "the process died: SIGABRT"
+    assert said[("above-max", "5")] == "the process died: still running after 2 s"
+    accepted = next(answer for answer in answers if answer.probe.kind == "at-max")
+    assert accepted.refusal is None
+    expected = eager(accepted.probe.call())
+    assert [(leaf.name, leaf.dtype, leaf.python) for leaf in accepted.leaves] == [
+        (leaf.name, leaf.dtype, leaf.python) for leaf in expected
+    ]
+    pairs = [(leaf.value, other.value) for leaf, other in zip(accepted.leaves, expected, strict=True)]
+    assert all(a is b is None or (a.dtype == b.dtype and (a == b).all()) for a, b in pairs)

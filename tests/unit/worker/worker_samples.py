@@ -14,7 +14,7 @@ from torch import nn
 from export_gate.contract import ExportedProgramTarget, Job, ModelContract, Size, TensorSpec
 from export_gate.observation import HygieneObservation, ModelObservation
 from export_gate.observe import Assembly
-from export_gate.protocol import parse_event
+from export_gate.protocol import read_numbered
 from export_gate.worker.channel import Channel
 from export_gate.worker.model import Factory, forward_parameters
 from export_gate.worker.stages import Desk
@@ -70,7 +70,9 @@ class Recorder:
         """The model as observed so far."""
         assembly = Assembly()
         for line in self.path.read_bytes().splitlines():
-            assembly.apply(parse_event(line))
+            numbered = read_numbered(line)
+            assert numbered is not None
+            assembly.apply(numbered[1])
         (found,) = assembly.observation().models
         return found
 

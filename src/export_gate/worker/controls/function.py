@@ -18,6 +18,7 @@ from export_gate.worker.controls.layout import clone
 from export_gate.worker.controls.record import ControlCase, case_name, sanitized
 from export_gate.worker.controls.specs import build_values
 from export_gate.worker.failures import describe
+from export_gate.worker.integrity import guarded
 from export_gate.worker.model import load_attribute
 from export_gate.worker.values import Values
 
@@ -72,7 +73,7 @@ def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Ma
         raise UserError(f"{place}: expected a function, got {_kind(function)}\nName a callable without parameters.")
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            made = function()
+            made = guarded(function)()
     except Exception as error:
         raise UserError(
             f"{place}: expected a dict of cases, it raised {type(error).__name__}: {describe(error)}\n"

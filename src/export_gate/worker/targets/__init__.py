@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from export_gate.contract import TargetName
 from export_gate.worker.targets import aoti, exported_program, onnx, pt2
 from export_gate.worker.targets.base import TargetModule
 
-TARGETS: dict[TargetName, TargetModule] = {
-    "exported-program": exported_program,
-    "pt2": pt2,
-    "onnx": onnx,
-    "aoti": aoti,
-}
+TARGETS: Mapping[TargetName, TargetModule] = MappingProxyType(
+    {
+        "exported-program": exported_program,
+        "pt2": pt2,
+        "onnx": onnx,
+        "aoti": aoti,
+    }
+)
 """Cheapest first: the order in which they are observed."""

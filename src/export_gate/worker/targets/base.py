@@ -10,10 +10,9 @@ from typing import Any, Protocol
 
 from export_gate.contract import ModelContract
 from export_gate.observation import Artifact, OutputLeaf
+from export_gate.seal import digest_file
 from export_gate.worker.export import Exported
 from export_gate.worker.reference import Runner
-
-HASH_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,15 +84,6 @@ def describe_artifact(paths: Sequence[Path], root: Path) -> Artifact:
         size_bytes=sum(path.stat().st_size for path in paths),
         files=digests,
     )
-
-
-def digest_file(path: Path) -> str:
-    """sha256 of a file's bytes, in hex."""
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while chunk := stream.read(HASH_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _digest_of(digests: Iterable[str]) -> str:

@@ -1,0 +1,237 @@
+"""The gate's own code in the project's process, and the functions it decides with, held as they were.
+
+Project code shares the process with the code that observes it. It may replace functions of numpy, json, torch or the
+builtins for its own ends, or (by no honest means) those of the gate. So both are remembered before any of it is
+imported, and put back whenever project code returns; what it replaced of others is there again while it runs. This
+keeps code from changing how its outputs are judged. It cannot keep code from giving false outputs.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import repeat
+from operator import is_
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+
+OWN = "export_gate"
+FOREIGN = (
+    "builtins", "dataclasses", "hashlib", "io", "itertools", "json", "json.encoder", "math", "os", "pathlib", "typing",
+    "numpy", "numpy._core._methods", "numpy._core.fromnumeric", "numpy._core.numeric", "numpy._core.shape_base",
+    "numpy._core._ufunc_config", "numpy.lib._index_tricks_impl", "numpy.lib._shape_base_impl", "torch",
+)  # fmt: skip
+"""Modules whose functions the gate decides with; of torch and the builtins, what the gate names (see `_is_named`)."""
+FOREIGN_CLASSES = (("torch", "Tensor"), ("json.encoder", "JSONEncoder"), ("pathlib", "Path"), ("pathlib", "PurePath"))
+_ABSENT = object()
+Change = tuple[str, Any, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """A module or class and what it held."""
+
+    name: str
+    owner: Any
+    names: tuple[str, ...]
+    values: tuple[Any, ...]
+
+    def changed(self, *, vars: Any = vars, zip: Any = zip, all: Any = all, map: Any = map) -> list[Change]:  # noqa: A002
+        """Name, what it held and what it holds now, wherever that is another object.
+
+        The builtins are bound as defaults: those that anybody finds by name may be the project's.
+        """
+        now = vars(self.owner).get
+        if all(map(is_, map(now, self.names, repeat(_ABSENT)), self.values)):
+            return []
+        return [(n, old, now(n, _ABSENT)) for n, old in zip(self.names, self.values) if now(n, _ABSENT) is not old]
+
+    def put(self, name: str, value: Any) -> None:
+        """Set one of them; what was absent is taken away."""
+        if value is _ABSENT:
+            delattr(self.owner, name)
+        elif isinstance(self.owner, type):
+            type.__setattr__(self.owner, name, value)
+        else:
+            vars(self.owner)[name] = value
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """Everything that is held as it was."""
+
+    own: tuple[Place, ...]
+    code: tuple[tuple[types.FunctionType, types.CodeType, Any, Any], ...]
+    """The gate's functions with their code and defaults, which can be replaced without replacing the function."""
+    foreign: tuple[Place, ...]
+    theirs: list[tuple[Place, str, Any]] = field(default_factory=list)
+    """What the project put in place of the foreign ones; it is there while the project's code runs."""
+    inside: bool = False
+    """Whether the project's code runs."""
+    found: dict[str, None] = field(default_factory=dict)
+    """What of the gate's own was replaced."""
+
+
+_CURRENT: Watch | None = None
+"""The one of this process, while a model is observed."""
+
+
+@contextmanager
+def watched() -> Iterator[Callable[[], tuple[str, ...]]]:
+    """Hold everything as it is now; yields what puts it back and says which of the gate's own was replaced so far."""
+    global _CURRENT  # noqa: PLW0603 - what is watched is the process
+    _CURRENT = watch = Watch(own=tuple(_own_places()), code=tuple(_own_code()), foreign=tuple(_foreign_places()))
+
+    def replaced() -> tuple[str, ...]:
+        _leave(watch)
+        return tuple(sorted(watch.found))
+
+    try:
+        yield replaced
+    finally:
+        _leave(watch)
+        _CURRENT = None
+
+
+def guarded(function: Callable[P, Result]) -> Callable[P, Result]:
+    """The project's function, which finds what it replaced in place; when it returns, all is as it was.
+
+    What puts it back is bound here, before the call: nothing that the function replaces is looked up after it.
+    """
+    watch, enter, leave = _CURRENT, _enter, _leave
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+        if watch is None:
+            return function(*args, **kwargs)
+        enter(watch)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            leave(watch)
+
+    return call
+
+
+def _enter(watch: Watch) -> None:
+    if not watch.inside:
+        for place, name, new in watch.theirs:
+            place.put(name, new)
+    watch.inside = True
+
+
+def _leave(watch: Watch, *, put: Any = Place.put, look: Any = Place.changed) -> None:
+    """Put back what is not as it was; inner calls of the project's code have left already."""
+    global _CURRENT  # noqa: PLW0603 - as above
+    changed = [(place, change) for place in watch.foreign for change in look(place)]
+    for place, (name, old, _) in changed:
+        put(place, name, old)
+    if watch.inside:
+        watch.theirs.clear()
+    watch.theirs += [(place, name, new) for place, (name, _, new) in changed]
+    watch.inside = False
+    for function, code, defaults, named in watch.code:
+        if (
+            function.__code__ is not code
+            or function.__defaults__ is not defaults
+            or function.__kwdefaults__ is not named
+        ):
+            watch.found[f"{function.__module__}.{function.__qualname__}"] = None
+            function.__code__, function.__defaults__, function.__kwdefaults__ = code, defaults, named
+    for place in watch.own:
+        for name, old, _ in look(place):
+            watch.found[f"{place.name}.{name}"] = None
+            put(place, name, old)
+    if _CURRENT is not watch:
+        watch.found[f"{__name__}._CURRENT"] = None
+        _CURRENT = watch
+
+
+def _own_modules() -> list[types.ModuleType]:
+    return [module for name, module in sys.modules.items() if name == OWN or name.startswith(f"{OWN}.")]
+
+
+def _own_classes() -> list[type]:
+    held = {id(v): v for module in _own_modules() for v in vars(module).values() if isinstance(v, type)}
+    return [cls for cls in held.values() if cls.__module__.startswith(OWN)]
+
+
+def _own_places() -> Iterator[Place]:
+    """Modules with all they hold, and without a builtin of their own that the gate's code names; classes."""
+    builtins = vars(sys.modules["builtins"])
+    for module in _own_modules():
+        own = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
+        absent = [name for name in _names_in(_functions_in([vars(module), *map(_space, own)])) if name in builtins]
+        held = {name: value for name, value in vars(module).items() if not isinstance(value, types.ModuleType)}
+        held.pop("_CURRENT", None)
+        yield _place(module.__name__, module, {**dict.fromkeys(absent, _ABSENT), **held})
+    for cls in _own_classes():
+        held = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__", "__doc__")}
+        yield _place(f"{cls.__module__}.{cls.__qualname__}", cls, held)
+
+
+def _own_code() -> Iterator[tuple[types.FunctionType, types.CodeType, Any, Any]]:
+    for function in _own_functions():
+        yield function, function.__code__, function.__defaults__, function.__kwdefaults__
+
+
+def _own_functions() -> list[types.FunctionType]:
+    return _functions_in([vars(holder) for holder in (*_own_modules(), *_own_classes())])
+
+
+def _space(value: Any) -> Any:
+    return vars(value) if isinstance(value, type) else {}
+
+
+def _functions_in(spaces: Iterable[Any]) -> list[types.FunctionType]:
+    held = [_unwrapped(value) for space in spaces for value in space.values()]
+    functions = {id(value): value for value in held if isinstance(value, types.FunctionType)}
+    return [function for function in functions.values() if function.__module__.startswith(OWN)]
+
+
+def _unwrapped(value: Any) -> Any:
+    """The function below a method, a property or a cache."""
+    for name in ("__func__", "fget", "__wrapped__"):
+        value = vars(value).get(name, value) if name == "__wrapped__" and hasattr(value, "__dict__") else value
+        value = getattr(value, name, value) if isinstance(value, (staticmethod, classmethod, property)) else value
+    return value
+
+
+def _foreign_places() -> Iterator[Place]:
+    used = _names_used()
+    for name in FOREIGN:
+        module = sys.modules.get(name)
+        if module is not None:
+            has_all = name.startswith("numpy.")
+            held = {n: v for n, v in vars(module).items() if callable(v) and (has_all or n in used)}
+            yield _place(name, module, held)
+    for name, attribute in FOREIGN_CLASSES:
+        cls = getattr(sys.modules.get(name), attribute, None)
+        if cls is not None:
+            names = {n for n in used if hasattr(cls, n) and not n.startswith("__")}
+            yield _place(f"{name}.{attribute}", cls, {n: vars(cls).get(n, _ABSENT) for n in names})
+
+
+def _place(name: str, owner: Any, held: MutableMapping[str, Any]) -> Place:
+    return Place(name=name, owner=owner, names=tuple(held), values=tuple(held.values()))
+
+
+@functools.cache
+def _names_used() -> frozenset[str]:
+    """Every global and attribute that the gate's code names."""
+    return _names_in(_own_functions())
+
+
+def _names_in(functions: Iterable[types.FunctionType]) -> frozenset[str]:
+    waiting = [function.__code__ for function in functions]
+    names: set[str] = set()
+    while waiting:
+        code = waiting.pop()
+        names.update(code.co_names)
+        waiting += [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return frozenset(names)
