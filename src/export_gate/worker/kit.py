@@ -18,7 +18,6 @@ from export_gate.protocol import Event
 from export_gate.worker.channel import Channel
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.engine import observe_model
-from export_gate.worker.integrity import own_functions
 from export_gate.worker.onnx_session import renamed_outputs
 from export_gate.worker.stages import Desk
 from export_gate.worker.targets import TARGETS
@@ -49,14 +48,13 @@ def write_data(job: Job, request: Request, channel: Channel) -> None:
 
 def _write(study: Study, desk: Desk, root: Path) -> None:
     """Raises UserError for what a kit cannot hold, or where it cannot be written."""
-    with own_functions():
-        for variant in variants(study.contract, study.trial.cases):
-            try:
-                data = _write_export(study, variant, root)
-            except OSError as error:
-                raise UserError(f"{error.filename or root}: cannot be written: {error.strerror or error}") from error
-            if data is not None:
-                desk.channel.send(Event(op="answer", model=study.contract.name, value=encode(data)))
+    for variant in variants(study.contract, study.trial.cases):
+        try:
+            data = _write_export(study, variant, root)
+        except OSError as error:
+            raise UserError(f"{error.filename or root}: cannot be written: {error.strerror or error}") from error
+        if data is not None:
+            desk.channel.send(Event(op="answer", model=study.contract.name, value=encode(data)))
 
 
 def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
