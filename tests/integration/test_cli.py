@@ -207,7 +207,15 @@ def test_no_color_is_honoured(project: Path, results: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("format_", "beginning"),
-    [("terminal", "model  exported-program  onnx\n"), ("comment", "## "), ("summary", "## "), ("markdown", "## ")],
+    [
+        ("terminal", "model  exported-program  onnx\n"),
+        ("comment", "## "),
+        ("summary", "## "),
+        ("markdown", "## "),
+        ("html", "<!DOCTYPE html>"),
+        ("junit", '<testsuites name="export-gate"'),
+        ("sarif", '"version": "2.1.0"'),
+    ],
 )
 def test_report_renders_results_again(project: Path, results: Path, format_: str, beginning: str):
     """Each format on standard output and, the same, into a file; exit by the verdict."""

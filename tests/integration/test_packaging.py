@@ -122,6 +122,7 @@ def test_installed_command_drives_the_projects_interpreter(installed: Path, tmp_
     gate = (installed / "export-gate", "run", "--config", config, "--python", sys.executable)
     assert "1 of 1 model verified" in run(*gate, "--report-dir", tmp_path / "report", cwd=installed)
     assert (tmp_path / "report" / "results.json").is_file()
+    assert "1 of 1 model verified</h1>" in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
 
 
 def test_installed_rules_are_listed(installed: Path):

@@ -233,7 +233,7 @@ def _case(test: Test) -> ET.Element:
     element = ET.Element("testcase", classname=visible(test.group), name=visible(test.name))
     if test.failing:
         first = test.failing[0]
-        failure = ET.SubElement(element, "failure", type=first.rule, message=visible(first.message))
+        failure = ET.SubElement(element, "failure", type=visible(first.rule), message=visible(first.message))
         failure.text = visible("\n\n".join(why.text for why in test.failing))
     if test.broken is not None:
         error = ET.SubElement(element, "error", type=test.broken.rule, message=visible(test.broken.message))

@@ -93,11 +93,11 @@ def _sheet(rows: int, columns: int) -> Sheet:
 
 
 def _kind(gap: float, limit: float) -> str:
-    if math.isinf(gap):
+    if not math.isfinite(gap):
         return "nan"
     if gap == 0:
         return "equal-cell"
-    share = gap / limit if limit else math.inf
+    share = gap / limit if limit > 0 else math.inf
     return next(kind for kind, most, _ in LEVELS if share <= most)
 
 

@@ -14,6 +14,10 @@ from export_gate.report.charts.record import Chart
 from export_gate.report.charts.sizes import sizes_chart
 from export_gate.report.charts.spread import spread_chart
 
+MOST_CELLS = 32
+"""Of a map, along each axis."""
+MOST_ENTRIES = 2**63
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumbersRow:
@@ -76,11 +80,14 @@ def _pictured(contract: ModelContract, observation: ModelObservation) -> Iterato
 
 def _fits(picture: ErrorPicture, comparison: Comparison) -> bool:
     """Whether the map is one of this output: results may come from a stranger."""
-    rank = len(comparison.expected_shape)
-    is_placed = len(picture.where) == rank and len(picture.axes) <= min(rank, 2)
-    is_cut = picture.columns > 0 and len(picture.grid) % picture.columns == 0
-    lengths = [comparison.expected_shape[axis] for axis in picture.axes if 0 <= axis < rank]
-    return is_placed and is_cut and len(lengths) == len(picture.axes) and all(length > 1 for length in lengths)
+    shape, axes = comparison.expected_shape, picture.axes
+    is_placed = len(picture.where) == len(shape) and all(0 <= i < n for i, n in zip(picture.where, shape, strict=True))
+    if not (is_placed and all(0 <= axis < len(shape) for axis in axes)):
+        return False
+    lengths = (1, 1, *(shape[axis] for axis in axes))[-2:]
+    is_cut = 0 < picture.columns <= min(lengths[1], MOST_CELLS) and len(picture.grid) % picture.columns == 0
+    is_cut = is_cut and 0 < len(picture.grid) // picture.columns <= min(lengths[0], MOST_CELLS)
+    return is_cut and len(axes) in (1, 2) and all(0 <= n < MOST_ENTRIES for n in (picture.equal, *picture.unequal))
 
 
 def _axis_names(contract: ModelContract, comparison: Comparison) -> tuple[str, ...]:

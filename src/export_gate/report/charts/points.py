@@ -66,8 +66,8 @@ def output_point(
         return _without_number(case, comparison.output, _reason(fault, comparison))
     if lacks_axis_norms(comparison, tolerance):
         return _without_number(case, comparison.output, "no norms along the tolerance axis")
-    if not math.isfinite(norm.measured):
-        return _without_number(case, comparison.output, "a difference beyond float64")
+    if not (math.isfinite(norm.measured) and math.isfinite(norm.allowed)):
+        return _without_number(case, comparison.output, "a difference or a bound beyond float64")
     return Point(
         case=case,
         output=comparison.output,

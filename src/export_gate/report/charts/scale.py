@@ -21,15 +21,21 @@ class LogScale:
     end: float
 
     def at(self, value: float) -> float:
-        """The place of a positive number; what lies outside is put at the nearer end."""
-        share = (math.log10(value) - self.low) / (self.high - self.low)
+        """The place of a number; what lies outside, or is not positive, is put at the nearer end."""
+        return self.at_power(math.log10(value)) if value > 0 else self.start
+
+    def at_power(self, power: float) -> float:
+        """The place of 10**power."""
+        share = (power - self.low) / (self.high - self.low)
         return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
 
+    def powers(self, most: int) -> range:
+        """Whole powers of ten to mark, evenly left out where there are more than `most`."""
+        return range(self.low, self.high + 1, max(1, math.ceil((self.high - self.low) / most)))
+
     def ticks(self, most: int = 6) -> tuple[Tick, ...]:
-        """Powers of ten, evenly left out where there are more than `most`."""
-        step = max(1, math.ceil((self.high - self.low) / most))
-        powers = range(self.low, self.high + 1, step)
-        return tuple(Tick(at=self.at(10.0**power), label=power_of_ten(power)) for power in powers)
+        """Those powers with their labels."""
+        return tuple(Tick(at=self.at_power(power), label=power_of_ten(power)) for power in self.powers(most))
 
 
 def log_scale(values: Iterable[float], start: float, end: float) -> LogScale:

