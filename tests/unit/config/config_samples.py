@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,24 @@ def samples(name: str) -> list[tuple[str, str]]:
 def documented_configs() -> list[str]:
     """The small and the full example of docs/config.md."""
     return re.findall(r"```yaml\n(version:.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+
+
+LINE = re.compile(r"export-gate\.yml:\d+:\d+: .*expected .+|export-gate\.yml: expected .+")
+SECONDS = 1.0
+"""The longest that any file may keep the gate busy, on this process's clock."""
+
+
+def read(content: bytes) -> Config | str:
+    """The config or the messages; anything else is a fault, as is taking long."""
+    Path("export-gate.yml").write_bytes(content)
+    start = time.process_time()
+    try:
+        answer: Config | str = load_config(Path("export-gate.yml"))
+    except UserError as error:
+        answer = str(error)
+        assert all(LINE.fullmatch(line) and line.isprintable() for line in answer.split("\n"))
+    assert time.process_time() - start < SECONDS
+    return answer
 
 
 class Project:
