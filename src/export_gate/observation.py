@@ -216,7 +216,7 @@ class TargetObservation:
     failure: Failure | None = None
     """Why the target ended early, if it did."""
     reached: Stage = "export"
-    """Last stage begun."""
+    """Furthest stage begun."""
     cases: tuple[CaseResult, ...] = ()
     probes: tuple[Probe, ...] = ()
     pictures: tuple[ErrorPicture, ...] = ()

@@ -17,7 +17,7 @@ from export_gate.codec import decode
 from export_gate.contract import Request
 from export_gate.errors import GateError, UserError
 from export_gate.interpreter import why_no_python, worker_environment
-from export_gate.observation import RunObservation
+from export_gate.observation import STAGES, RunObservation
 from export_gate.protocol import Event, read_numbered, request_line
 
 WORKER = Path(__file__).parent / "worker" / "__main__.py"
@@ -60,7 +60,7 @@ class Assembly:
                 self.pids.pop(event.model, None)
             case "at":
                 if event.target or event.model:
-                    self._record(event)["reached"] = event.field
+                    self._reach(event)
             case "set":
                 if event.model:
                     self._record(event)[event.field] = event.value
@@ -68,6 +68,12 @@ class Assembly:
                     self.environment = event.value
             case "add":
                 self._record(event).setdefault(event.field, []).append(event.value)
+
+    def _reach(self, event: Event) -> None:
+        """Note the furthest stage; a look back at an earlier one does not undo it."""
+        record = self._record(event)
+        known = record.get("reached", event.field)
+        record["reached"] = max(known, event.field, key=STAGES.index) if {known, event.field} <= set(STAGES) else known
 
     def _record(self, event: Event) -> dict[str, Any]:
         if not event.target:

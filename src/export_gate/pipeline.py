@@ -37,7 +37,7 @@ from export_gate.report.record import Report
 from export_gate.report.render import render
 from export_gate.report.results import Results, read_results, write_results
 from export_gate.rules.judge import Judgement, Verdict, judge
-from export_gate.seal import sealed
+from export_gate.seal import remove_unfinished, sealed
 from export_gate.shards import Shard, jobs_of
 
 
@@ -104,6 +104,7 @@ def verify(
     prepare_folder(order.folder, jobs)
     request = replace(_request(order, jobs), **question)
     observed = observe(request, python.path, order.environment, announce(python, jobs))
+    remove_unfinished(observed.run, jobs)
     contracts = tuple(job.contract for job in jobs)
     results = Results(
         tool_version=__version__,
@@ -169,8 +170,12 @@ def fail_on_warnings(outcome: Outcome) -> Outcome:
 
 
 def _outcome(results: Results, judgement: Judgement) -> Outcome:
+    """The outcome; a green verdict whose own report shows an unchecked model is a fault of ours, never a pass."""
     decided = replace(results, findings=judgement.findings, verdict=judgement.verdict)
-    return Outcome(results=decided, judgement=judgement, report=build_report(decided))
+    report = build_report(decided)
+    if judgement.verdict == "verified" and report.counts.unchecked:
+        raise GateError(f"verdict and report disagree: {report.headline}; this is a bug in export-gate")
+    return Outcome(results=decided, judgement=judgement, report=report)
 
 
 def with_tolerance(atol: float | None, rtol: float | None, targets: tuple[str, ...]) -> Callable[[ModelContract], Any]:

@@ -1,0 +1,29 @@
+"""Events of the worker grow into observations."""
+
+from __future__ import annotations
+
+from export_gate.observe import Assembly
+from export_gate.protocol import Event
+
+
+def assembled(*events: Event) -> Assembly:
+    """The assembly after these events."""
+    assembly = Assembly()
+    for event in events:
+        assembly.apply(event)
+    return assembly
+
+
+def test_a_look_back_at_an_earlier_stage_undoes_nothing():
+    """A target that ran and is then held against its file again has still run."""
+    stages = ("convert", "load", "run", "guards", "load")
+    at = [Event(op="at", model="m", target="onnx", field=stage) for stage in stages]
+    (model,) = assembled(Event(op="set", model="m", field="affine", value=False), *at).observation().models
+    assert model.targets[0].reached == "guards"
+
+
+def test_a_stage_that_is_none_is_not_reached():
+    """What does not name a stage leaves the furthest one as it was."""
+    at = [Event(op="at", model="m", field=stage) for stage in ("eager", "anything", "controls")]
+    (model,) = assembled(*at).observation().models
+    assert model.reached == "eager"
