@@ -78,7 +78,7 @@ def _compared_dtype(seen: ModelObservation, leaf: OutputLeaf) -> str:
 
 def _require_verified_files(seen: ModelObservation, files: dict[str, KitFile]) -> None:
     copied = {file.sha256 for file in files.values()}
-    for target in seen.targets:
-        for name, sha256 in target.artifact.files.items() if target.artifact else ():
+    for artifact in (target.artifact for target in seen.targets if target.artifact):
+        for name, sha256 in (artifact.files or {artifact.path: artifact.sha256}).items():
             if sha256 not in copied:
                 raise GateError(f"{name}: changed between its verification and its copy into the kit")

@@ -21,6 +21,7 @@ from export_gate.kit.manifest import describe_kit, write_manifest
 from export_gate.kit.read import read_manifest
 from export_gate.observe import Listener
 from export_gate.plan import select
+from export_gate.rules.wording import count
 from export_gate.seal import digest_file
 
 
@@ -90,12 +91,12 @@ def _require_targets(order: pipeline.Order) -> None:
 
 
 def _why_unverified(outcome: pipeline.Outcome) -> str:
-    """Empty where the model is verified, as it is and without a waiver."""
+    """Empty where the model is verified as it is, without a waiver."""
     (contract,) = outcome.results.contracts
     if outcome.judgement.verdict != "verified":
         return f"{contract.name} is not verified"
     waived = sum(finding.waiver is not None for finding in outcome.judgement.findings)
-    return f"{contract.name} is verified but for {waived} waived findings" if waived else ""
+    return f"{contract.name} is verified but for {count(waived, 'waived violation')}" if waived else ""
 
 
 def _require_free(place: Path, shown: Path, config: Path, *, force: bool) -> None:
