@@ -9,7 +9,7 @@ import pytest
 
 from export_gate import interpreter
 from export_gate.errors import UserError
-from export_gate.interpreter import find_interpreter, why_no_python, worker_environment
+from export_gate.interpreter import find_interpreter, find_runtime, why_no_python, worker_environment
 
 
 def python_in(folder: Path) -> Path:
@@ -142,3 +142,42 @@ def test_python_is_recognised(tmp_path: Path):
     spy.chmod(0o755)
     said = why_no_python(spy, {"GITHUB_TOKEN": "do-not-tell", "PATH": "/usr/bin:/bin"})
     assert said == "it ended with exit status 0 and printed token is ''"
+
+
+def test_search_order_for_a_replay(tmp_path: Path, own: dict[str, bool]):
+    """Option, variable, VIRTUAL_ENV, the own one where it has ONNX Runtime, PATH; torch plays no part."""
+    own.update(torch=True, onnxruntime=True)
+    option, variable, active, on_path = (python_in(tmp_path / name) for name in ("option", "var", "active/bin", "path"))
+    environment = {
+        "EXPORT_GATE_PYTHON": str(variable),
+        "VIRTUAL_ENV": str(tmp_path / "active"),
+        "PATH": str(tmp_path / "path"),
+    }
+
+    def found(named: str | None = None) -> tuple[Path, str]:
+        result = find_runtime(named, environment)
+        return result.path, result.reason
+
+    assert found(str(option)) == (option, "--python")
+    assert found() == (variable, "EXPORT_GATE_PYTHON")
+    del environment["EXPORT_GATE_PYTHON"]
+    assert found() == (active, "VIRTUAL_ENV")
+    environment["VIRTUAL_ENV"] = sys.prefix
+    own["onnxruntime"] = False
+    assert found() == (on_path, "python on PATH"), "an environment that only holds export-gate is passed over"
+    own["onnxruntime"] = True
+    del environment["VIRTUAL_ENV"]
+    assert found() == (Path(sys.executable), "export-gate's own environment has onnxruntime")
+
+
+def test_no_interpreter_for_a_replay(tmp_path: Path, own: dict[str, bool]):
+    """A named one that is not there, and none at all."""
+    own["onnxruntime"] = False
+    with pytest.raises(UserError) as caught:
+        find_runtime("nowhere/python", {})
+    assert str(caught.value) == (
+        f"--python: there is no interpreter 'nowhere/python' (looked for {Path.cwd() / 'nowhere/python'})"
+    )
+    with pytest.raises(UserError) as caught:
+        find_runtime(None, {"PATH": str(tmp_path)})
+    assert str(caught.value) == ("no Python with onnxruntime was found: name it with `--python` or EXPORT_GATE_PYTHON")

@@ -97,6 +97,10 @@ def listed(name: str) -> Callable[[Path], None]:
         (linked_file, f"KIT/{FIRST}: a symbolic link, and a kit holds files only"),
         (linked_folder, "KIT/test_data_set_1: a symbolic link, and a kit holds files only"),
         (linked_manifest, "KIT/kit.json: a symbolic link, and a kit holds files only"),
+        (
+            lambda kit: (kit / "a\x1b[2Jb").symlink_to("/"),
+            r"KIT: 'a\x1b[2Jb': a symbolic link, and a kit holds files only",
+        ),
         (lambda kit: os.mkfifo(kit / "pipe"), "KIT/pipe: no regular file, and a kit holds files only"),
         (listed("../../secret"), "KIT/kit.json: '../../secret' is no path inside the kit"),
         (listed("/etc/passwd"), "KIT/kit.json: '/etc/passwd' is no path inside the kit"),

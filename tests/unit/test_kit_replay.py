@@ -162,6 +162,17 @@ def test_a_graph_that_onnx_runtime_does_not_load(tmp_path: Path):
     assert found.exit_code == 1
 
 
+def test_a_weight_of_a_claimed_size(tmp_path: Path):
+    """A graph that claims a weight of 4 TB is not loaded; the claim takes no memory."""
+    weight = TensorProto(name="w", data_type=1, dims=[2**40], raw_data=b"1234")
+    graph = model(helper.make_node("Add", ["x", "w"], ["y"]))
+    graph.graph.initializer.append(weight)
+    found = replayed(write_kit(tmp_path / "kit", graph))
+    ((message, _),) = messages(found)
+    assert message.startswith("doubling, onnx: load failed: ")
+    assert found.exit_code == 1
+
+
 def test_a_death_is_a_difference(tmp_path: Path):
     """A process that dies in the model is the artifact's failure, with the data set at which it died."""
     (tmp_path / "site").mkdir()

@@ -46,4 +46,5 @@ def _walk(folder: Path, prefix: str) -> Iterator[str]:
                 yield name
             else:
                 kind = "a symbolic link" if stat.S_ISLNK(mode) else "no regular file"
-                raise UserError(f"{folder / entry.name}: {kind}, and a kit holds files only")
+                place = folder / entry.name if entry.name.isprintable() else f"{folder}: {shown(entry.name)}"
+                raise UserError(f"{place}: {kind}, and a kit holds files only")
