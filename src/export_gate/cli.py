@@ -24,8 +24,8 @@ from export_gate.errors import GateError, UserError
 if TYPE_CHECKING:
     from export_gate.contract import Job
     from export_gate.interpreter import Interpreter
+    from export_gate.judging import Outcome
     from export_gate.observe import Listener
-    from export_gate.pipeline import Outcome
 
 DEFAULT_CONFIGS = ("export-gate.yml", "export-gate.yaml")
 USAGE, BROKEN = 2, 3
@@ -96,7 +96,7 @@ def run(
     quiet: bool,
 ) -> None:
     """Export and verify MODELS (default: all) and report."""
-    from export_gate import pipeline
+    from export_gate import judging, pipeline
     from export_gate.plan import Selection
     from export_gate.pushing import differences
     from export_gate.shards import parse_shard
@@ -115,7 +115,7 @@ def run(
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)
     if fail_on == "warning":
-        outcome = pipeline.fail_on_warnings(outcome)
+        outcome = judging.fail_on_warnings(outcome)
     show(outcome)
     for line in outcome.notes:
         click.echo(f"note: {line}", err=True)
@@ -154,9 +154,9 @@ def validate(configs: tuple[Path, ...], config: Path | None) -> None:
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="A file instead of the terminal.")
 def report(results: Path, format_: str, output: Path | None) -> None:
     """Render RESULTS (a results.json) again; exits by its verdict."""
-    from export_gate import pipeline
+    from export_gate import judging
 
-    outcome = pipeline.rejudge(results, lambda contract: contract)
+    outcome = judging.rejudge(results, lambda contract: contract)
     text = render_as(outcome, format_, is_terminal=output is None)
     if output is None:
         click.echo(text, nl=False, color=True if color() else None)
@@ -185,16 +185,16 @@ def judge_(
     output: Path | None,
 ) -> None:
     """Judge RESULTS again, with other tolerances or on another day, without exporting."""
-    from export_gate import pipeline
+    from export_gate import judging
     from export_gate.config import load_config
     from export_gate.report.results import write_results
 
     if config is None and atol is None and rtol is None and today is None:
         raise click.UsageError("nothing to change: give --atol, --rtol, --config or --today")
-    by_config: Callable[[Any], Any] = pipeline.with_config(load_config(config)) if config else lambda contract: contract
-    by_option = pipeline.with_tolerance(atol, rtol, targets)
+    by_config: Callable[[Any], Any] = judging.with_config(load_config(config)) if config else lambda contract: contract
+    by_option = judging.with_tolerance(atol, rtol, targets)
     day = (today or datetime.now(timezone.utc)).date().isoformat()
-    outcome = pipeline.rejudge(results, lambda contract: by_option(by_config(contract)), day)
+    outcome = judging.rejudge(results, lambda contract: by_option(by_config(contract)), day)
     planned = sorted({target.name for contract in outcome.results.contracts for target in contract.targets})
     for name in targets:
         if name not in planned:
@@ -239,10 +239,10 @@ def plan(models: tuple[str, ...], config: Path | None, targets: tuple[str, ...],
 )
 def merge(results: tuple[Path, ...], output: Path) -> None:
     """Join the RESULTS of a run's shards, judge them as one and report; exits by the verdict."""
-    from export_gate import pipeline
+    from export_gate import judging
     from export_gate.report.results import write_results
 
-    outcome = pipeline.join(results)
+    outcome = judging.join(results)
     write_results(outcome.results, output)
     show(outcome)
     sys.exit(outcome.judgement.exit_code)
@@ -296,7 +296,7 @@ def publish(results: Path, stage: str, allow_pull_request_target: bool, **option
 @click.option("--save", type=click.Path(path_type=Path, dir_okay=False), help="With --show: write it as .npz.")
 def controls(model: str, config: Path | None, python: str | None, shown: str | None, save: Path | None) -> None:
     """List the control inputs of MODEL, in order."""
-    from export_gate import pipeline
+    from export_gate import asking, pipeline
     from export_gate.report.controls import listing, one_input
 
     if save is not None and shown is None:
@@ -304,7 +304,7 @@ def controls(model: str, config: Path | None, python: str | None, shown: str | N
     path = find_config(config)
     order = pipeline.Order(config=path, python=python, environment=dict(os.environ))
     question = {"action": "controls", "show": shown, "save": str(save.resolve()) if save else None}
-    observed = pipeline.ask(path, model, order, **question)
+    observed = asking.ask(path, model, order, **question)
     lines = one_input(observed.answers[0]) if shown else listing(observed.run.models[0])
     click.echo("\n".join(lines))
 

@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from export_gate.asking import question_worker
 from export_gate.codec import decode
 from export_gate.config import load_config
 from export_gate.config.controls import ATTRIBUTE
@@ -16,7 +17,7 @@ from export_gate.config.tensors import NAME, OUTPUT_NAME
 from export_gate.contract import DTYPES, Job, ModelContract
 from export_gate.description import Description, Found
 from export_gate.errors import UserError
-from export_gate.pipeline import Order, question_worker
+from export_gate.pipeline import Order
 from export_gate.report.escape import one_line
 from export_gate.report.render import environment
 from export_gate.starter_text import comment, flow, found_text, left_out_text, spec_text

@@ -15,7 +15,8 @@ import onnx
 import pytest
 
 from export_gate import __version__
-from export_gate.pipeline import Order, Outcome, run
+from export_gate.judging import Outcome
+from export_gate.pipeline import Order, run
 from export_gate.plan import Selection
 
 ZOO = Path(__file__).parents[1] / "models" / "zoo" / "export-gate.yml"

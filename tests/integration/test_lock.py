@@ -15,6 +15,7 @@ import pytest
 from export_gate.config import load_config
 from export_gate.contract import ModelContract
 from export_gate.errors import UserError
+from export_gate.judging import judged, rejudge
 from export_gate.lock.find import find_lock
 from export_gate.lock.record import LockUsed
 from export_gate.locking import write_lock_of
@@ -29,7 +30,6 @@ from export_gate.observation import (
     RunObservation,
     TargetObservation,
 )
-from export_gate.pipeline import judged, rejudge
 from export_gate.report.results import Results, write_results
 
 CONFIG = """\

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from export_gate.pipeline import Order, Outcome, run
+from export_gate.judging import Outcome
+from export_gate.pipeline import Order, run
 from export_gate.rules.base import Finding
 
 CONFIG = """\

@@ -16,8 +16,9 @@ import torch
 from torch import nn
 from torch.export import Dim
 
+from export_gate.judging import Outcome
 from export_gate.observation import ModelObservation, TargetObservation
-from export_gate.pipeline import Order, Outcome, run
+from export_gate.pipeline import Order, run
 from export_gate.rules.base import Finding
 
 MODELS_SOURCE = '''\

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from export_gate.config import load_config
+from export_gate.judging import Outcome
 from export_gate.observation import ModelObservation, TargetObservation
-from export_gate.pipeline import Order, Outcome, run
+from export_gate.pipeline import Order, run
 from export_gate.plan import Selection
 
 ZOO = Path(__file__).parents[1] / "models" / "zoo" / "export-gate.yml"

@@ -14,8 +14,8 @@ from export_gate.checkout import Checkout
 from export_gate.errors import UserError
 from export_gate.github.comment import Mode
 from export_gate.github.context import Context
+from export_gate.judging import Outcome, fail_on_warnings, rejudge
 from export_gate.observation import RunObservation
-from export_gate.pipeline import Outcome, fail_on_warnings, rejudge
 from export_gate.report.build import build_report
 from export_gate.report.findings import DEFAULT_CONFIG, reproduce
 from export_gate.report.record import ProblemView, Report

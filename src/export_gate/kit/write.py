@@ -16,6 +16,7 @@ from export_gate.conformance import MANIFEST, Kit, KitData
 from export_gate.contract import Job
 from export_gate.errors import GateError, UserError
 from export_gate.interpreter import Interpreter
+from export_gate.judging import Outcome
 from export_gate.kit.files import list_files
 from export_gate.kit.manifest import describe_kit, write_manifest
 from export_gate.kit.read import read_manifest
@@ -29,7 +30,7 @@ from export_gate.seal import digest_file
 class Made:
     """What an order came to."""
 
-    outcome: pipeline.Outcome
+    outcome: Outcome
     kit: Kit | None
     """None where the model is not verified and nothing was forced, or where there is no ONNX file at all."""
     sha256: str = ""
@@ -90,7 +91,7 @@ def _require_targets(order: pipeline.Order) -> None:
             )
 
 
-def _why_unverified(outcome: pipeline.Outcome) -> str:
+def _why_unverified(outcome: Outcome) -> str:
     """Empty where the model is verified as it is, without a waiver."""
     (contract,) = outcome.results.contracts
     if outcome.judgement.verdict != "verified":

@@ -30,7 +30,7 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     if failure.type == CHANGED:
         return (
-            "Find what writes there while the gate runs (the model's code, or another job in the same folder): what was "
+            "Find what writes there while the gate runs (the model's code, or another job in the folder): what was "
             "verified is not what lies there now, so nothing of it may ship."
         )
     if failure.kind == "missing-package":

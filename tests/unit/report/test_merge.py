@@ -10,7 +10,7 @@ import report_samples as samples
 
 from export_gate.checkout import Checkout
 from export_gate.errors import UserError
-from export_gate.pipeline import join, judged
+from export_gate.judging import join, judged
 from export_gate.report.merge import Part, merge
 from export_gate.report.results import Results, write_results
 

@@ -12,7 +12,7 @@ import report_samples as samples
 from export_gate.codec import encode
 from export_gate.contract import Waiver
 from export_gate.errors import UserError
-from export_gate.pipeline import Outcome, judged, rejudge
+from export_gate.judging import Outcome, judged, rejudge
 from export_gate.report.artifacts import manifest
 from export_gate.report.render import Format, render
 from export_gate.report.results import Results, read_results, write_results

@@ -1,0 +1,52 @@
+"""The report folder: made ready before a run, filled after it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from export_gate.contract import Job
+from export_gate.errors import GateError
+from export_gate.handed_in import refuse_own_artifacts
+from export_gate.judging import Outcome
+from export_gate.links import refuse_links
+from export_gate.report.artifacts import write_manifests
+from export_gate.report.html import render_html
+from export_gate.report.render import render
+from export_gate.report.results import write_results
+
+
+def publish(outcome: Outcome, folder: Path) -> None:
+    """Write results.json, report.md, report.html and the artifacts' manifests.
+
+    Raises:
+        GateError: one of them cannot be written.
+    """
+    write_results(outcome.results, folder / "results.json")
+    try:
+        (folder / "report.md").write_text(render(outcome.report, "markdown"), encoding="utf-8")
+        (folder / "report.html").write_text(render_html(outcome.results, outcome.report), encoding="utf-8")
+        write_manifests(outcome.results, folder)
+    except OSError as error:
+        raise GateError(f"{folder}: cannot write the report: {error.strerror or error}") from error
+
+
+def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
+    """Make the report folder, invisible to git, and remove what an earlier run left of the same models.
+
+    Raises:
+        UserError: it, or something of it, is a symbolic link, or an artifact that was handed in would be removed.
+        GateError: the folder cannot be written.
+    """
+    refuse_links(folder, jobs)
+    refuse_own_artifacts(folder, jobs)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
+        for stale in ("results.json", "report.md", "report.html"):
+            (folder / stale).unlink(missing_ok=True)
+        for job in jobs:
+            shutil.rmtree(job.artifacts, ignore_errors=True)
+            (folder / "logs" / f"{job.contract.name}.log").unlink(missing_ok=True)
+    except OSError as error:
+        raise GateError(f"{folder}: cannot write the report folder: {error.strerror or error}") from error
