@@ -19,8 +19,9 @@ class ArtifactChanged(Exception):  # noqa: N818 - what happened, not an error of
 
 
 def changed_message(name: str, verified: str, found: str) -> str:
-    """What changed, with both digests."""
-    return f"{name} was sha256 {verified[:DIGITS_SHOWN]}... when it was loaded, now it is {found[:DIGITS_SHOWN]}..."
+    """What changed, with both digests, or why there is none now."""
+    now = f"{found[:DIGITS_SHOWN]}..." if len(found) == len(verified) else found
+    return f"{name} was sha256 {verified[:DIGITS_SHOWN]}... when it was loaded, now it is {now}"
 
 
 def digest_file(path: Path) -> str:
@@ -44,6 +45,22 @@ def sealed(run: RunObservation, jobs: tuple[Job, ...], folder: Path) -> RunObser
             _model(model, by_name[model.model], folder) if model.model in by_name else model for model in run.models
         ),
     )
+
+
+def remove_unfinished(run: RunObservation, jobs: tuple[Job, ...]) -> None:
+    """Remove what conversions that failed or died left of their files: only whole artifacts stay.
+
+    Called when every process of the project's code is gone.
+    """
+    whole = {name for model in run.models for t in model.targets if t.artifact for name in t.artifact.files}
+    for job in jobs:
+        folder = Path(job.artifacts)
+        report = folder.parent.parent
+        for path in sorted(folder.rglob("*"), reverse=True) if folder.is_dir() else ():
+            if path.is_symlink() or (path.is_file() and path.relative_to(report).as_posix() not in whole):
+                path.unlink(missing_ok=True)
+            elif path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
 
 
 def _model(model: ModelObservation, job: Job, folder: Path) -> ModelObservation:

@@ -47,9 +47,14 @@ class Problems:
         """One line per mistake, from the top of the file `name` to its end."""
         by_place = sorted(self._lines.items(), key=lambda item: item[0][:2])
         return "\n".join(
-            f"{name}:{line}:{column}: {_clipped(path)}: {message}" if path else f"{name}:{line}:{column}: {message}"
+            f"{name}:{line}:{column}: {_printable(f'{_clipped(path)}: {message}' if path else message)}"
             for (line, column, message), path in by_place
         )
+
+
+def _printable(text: str) -> str:
+    """Names are listed as they are written; what a terminal would obey or not show is escaped."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _clipped(path: str) -> str:

@@ -21,7 +21,8 @@ MEANINGS = {
         "details."
     ),
     "SIGABRT": (
-        "Native code gave up on a failed assertion, which is usually among the last lines printed (see the details)."
+        "Native code gave up on a failed assertion, which is usually among the last lines printed (see the details); "
+        "in stage convert it may be a full disk, on which torch aborts."
     ),
     "SIGILL": "An instruction that this CPU lacks: native code or a compiled package was built for another machine.",
     "SIGBUS": "Mapped memory went away: a full disk or a full /dev/shm, or a file that was changed while in use.",

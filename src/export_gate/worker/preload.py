@@ -53,9 +53,11 @@ def preload(request: Request) -> str | None:
     if request.protocol != PROTOCOL:
         return f"the worker speaks protocol {PROTOCOL}, the driver {request.protocol}: reinstall export-gate"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    missing = [name for name in ALWAYS if not _import(name)]
-    if missing:
-        return missing_packages(missing)
+    reasons = {name: reason for name in ALWAYS if (reason := _why_not(name)) is not None}
+    if all(reasons.values()) and reasons:
+        return broken_packages(reasons)
+    if reasons:
+        return missing_packages(list(reasons))
     import torch
 
     torch.set_num_threads(1)
@@ -74,6 +76,15 @@ def missing_packages(names: list[str]) -> str:
     return (
         f"{sys.executable} (the project's interpreter) cannot import {', '.join(names)}: "
         f"install with `{sys.executable} -m pip install {' '.join(names)}`, "
+        "or name another interpreter with `--python`, EXPORT_GATE_PYTHON or `python:` in the config"
+    )
+
+
+def broken_packages(reasons: dict[str, str]) -> str:
+    """What is there and does not import, and why."""
+    return (
+        f"{sys.executable} (the project's interpreter) has {' and '.join(reasons)}, but cannot import "
+        f"{'it' if len(reasons) == 1 else 'them'}: {'; '.join(reasons.values())}; install again, "
         "or name another interpreter with `--python`, EXPORT_GATE_PYTHON or `python:` in the config"
     )
 
@@ -101,8 +112,15 @@ def _version(distribution: str) -> str | None:
 
 def _import(name: str) -> bool:
     """Import a module where it is to be had; a broken optional one shows itself where it is needed."""
+    return _why_not(name) is None
+
+
+def _why_not(name: str) -> str | None:
+    """Why a module cannot be imported, empty where it is not there; None where it can."""
     try:
         importlib.import_module(name)
-    except Exception:  # noqa: BLE001 - a package can fail to import in any way
-        return False
-    return True
+    except ModuleNotFoundError as error:
+        return "" if error.name == name else f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a package can fail to import in any way
+        return f"{type(error).__name__}: {error}"
+    return None

@@ -57,6 +57,7 @@ def documents() -> Iterator[tuple[str, bytes]]:
     texts |= {
         f"strange text in a value {i}": config().replace("pkg.mod", f"pkg{mark}mod") for i, mark in enumerate(STRANGE)
     }
+    texts |= {f"strange text in a dim {i}": config(dims=f'{{"n{mark}": {{max: 4}}}}') for i, mark in enumerate(STRANGE)}
     texts |= {f"tag {tag}": config(x=tag) for tag in TAGS}
     texts |= {f"number {number[:20]}": config(dims=f"{{n: {{min: 2, max: {number}}}}}") for number in NUMBERS}
     texts |= {f"word {word!r}": config(more=f"    timeout: {word}") for word in WORDS}

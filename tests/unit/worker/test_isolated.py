@@ -78,6 +78,24 @@ def test_every_input_may_be_deadly():
     ]
 
 
+def test_a_hang_is_an_answer_and_the_rest_go_on():
+    """An input that takes longer than the limit is given up; each has the whole limit for itself."""
+    runner = Isolated(
+        kind=Said,
+        call=lambda wait_s: Said(text=str(time.sleep(wait_s))),
+        died=lambda _, ending: Said(text=f"died: {ending}"),
+        limit_s=1.0,
+    )
+    started = time.monotonic()
+    assert [said.text for said in runner.each((0.6, 60, 0.6, 0.6))] == [
+        "None",
+        "died: still running after 1 s",
+        "None",
+        "None",
+    ]
+    assert time.monotonic() - started < 30
+
+
 def test_no_inputs_no_copies():
     """Nothing is forked for nothing."""
     assert ask() == []
@@ -148,3 +166,12 @@ def test_a_copy_takes_little_time():
     started = time.perf_counter()
     ask(*[say("x")] * 20)
     assert time.perf_counter() - started < 5
+
+
+def test_a_model_that_ignores_its_children_loses_no_answer():
+    """Under SIG_IGN the system forgets children at once; their answers count, their end is not known."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert ask(say("first"), os.abort, say("last")) == ["first", "died: an unknown status", "last"]
+    finally:
+        signal.signal(signal.SIGCHLD, before)

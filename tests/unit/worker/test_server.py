@@ -23,8 +23,9 @@ from export_gate.contract import (
 from export_gate.errors import GateError, UserError
 from export_gate.protocol import Event, event_line
 from export_gate.rules import worker_died
+from export_gate.worker import children
 from export_gate.worker.channel import Channel
-from export_gate.worker.children import Child, remaining_lines
+from export_gate.worker.children import Child, bound_log, remaining_lines
 from export_gate.worker.server import Attempt, relay
 
 FAULTS = Path(__file__).parents[2] / "models" / "faults"
@@ -163,6 +164,82 @@ def test_lost_events_are_counted(tmp_path: Path):
     assert (attempt.lost, attempt.received, attempt.finished) == (3, 7, True)
     assert (attempt.stage, attempt.target, attempt.case, attempt.done) == ("run", "onnx", "c5", {"onnx"})
     assert os.read(reader, 65536).count(b"\n") == 3
+
+
+@pytest.mark.parametrize("numbers", [(0, 0), (0, 1, 0, 2), (0, 1, 1, 2, 3)])
+def test_repeated_events_are_damage(tmp_path: Path, numbers: tuple[int, ...]):
+    """An event that comes again, or out of turn, is not passed on, and the model is not verified."""
+    attempt, channel, reader = attempt_and_sink(tmp_path)
+    for number in numbers:
+        relay(attempt, numbered(number, Event(op="set", model="m", field="x", value=number)), channel)
+    os.close(channel.descriptor)
+    assert attempt.lost == 1
+    assert os.read(reader, 65536).count(b"\n") == len(numbers) - 1
+
+
+def test_a_log_that_grows_without_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Of a log above the limit its end is kept, and what comes later follows it."""
+    monkeypatch.setattr(children, "LOG_LIMIT_BYTES", 3 << 20)
+    child = Child(pid=0, descriptor=-1, log=tmp_path / "log")
+    with child.log.open("ab", buffering=0) as stream:
+        stream.write(b"x" * (3 << 20))
+        bound_log(child)
+        assert child.log.stat().st_size == 3 << 20
+        stream.write(b"the last words\n")
+        bound_log(child)
+        stream.write(b"and more\n")
+    text = child.log.read_text()
+    assert text.startswith("[export-gate cut this log at 3 MiB; its end:]\nxxx")
+    assert text.endswith("xxxthe last words\nand more\n")
+    assert len(text) < 70_000
+
+
+def test_a_worker_that_hangs_while_it_imports_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Before its first event the worker has a bounded time; then exit 2 with a line that shows where it hangs."""
+    entry = tmp_path / "entry.py"
+    entry.write_text("import time; time.sleep(3600)")
+    monkeypatch.setattr(observe, "WORKER", entry)
+    monkeypatch.setattr(observe, "START_S", 1.0)
+    with pytest.raises(UserError) as raised:
+        observe.observe(request(tmp_path), Path(sys.executable), dict(os.environ))
+    python = sys.executable
+    assert str(raised.value) == (
+        f"{python} (the project's interpreter) did not import torch and what it needs within 1 s"
+    )
+    assert raised.value.hint == (
+        f'look where it hangs: `{python} -X faulthandler -c "import torch, torch.export, torch.onnx"`'
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([0, 2], "the worker's facts were damaged on their way: expected number 1, got 2"),
+        ([0, 1, 1], "the worker's facts were damaged on their way: expected number 2, got 1"),
+        ([7], "the worker's facts were damaged on their way: expected number 0, got 7"),
+    ],
+)
+def test_a_fact_that_is_lost_or_put_in_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[int], message: str
+):
+    """Between worker and driver each fact comes once and in turn, or there is no verdict; print-outs do no harm."""
+    entry = tmp_path / "entry.py"
+    said = [f'{number} {{"op":"at","model":"m","field":"eager"}}' for number in lines]
+    entry.write_text(f"print('hello'); print({chr(10).join(said)!r}, flush=True)")
+    monkeypatch.setattr(observe, "WORKER", entry)
+    with pytest.raises(GateError) as raised:
+        observe.observe(request(tmp_path), Path(sys.executable), dict(os.environ))
+    assert str(raised.value) == message
+
+
+def test_a_model_that_nobody_told_the_end_of_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A worker that ends well but leaves a model out has not said what was seen of it."""
+    entry = tmp_path / "entry.py"
+    entry.write_text("""print('0 {"op":"started","model":"m","value":99999999}')""")
+    monkeypatch.setattr(observe, "WORKER", entry)
+    with pytest.raises(GateError) as raised:
+        observe.observe(request(tmp_path), Path(sys.executable), dict(os.environ))
+    assert str(raised.value) == "the worker ended without a word on m"
 
 
 def test_events_of_another_model_are_dropped(tmp_path: Path):

@@ -1,0 +1,49 @@
+"""Report folders that lead somewhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from export_gate.contract import ExportedProgramTarget, Job, ModelContract
+from export_gate.errors import UserError
+from export_gate.links import refuse_links
+from export_gate.pipeline import prepare_folder
+
+
+def job(folder: Path) -> Job:
+    """A job whose artifacts go below the folder."""
+    contract = ModelContract(name="m", factory="m:f", inputs={}, targets=(ExportedProgramTarget(),))
+    return Job(contract=contract, base=".", pythonpath=(), artifacts=str(folder / "artifacts" / "m"))
+
+
+@pytest.mark.parametrize("name", ["", "artifacts", "artifacts/m", "logs", "logs/m.log", ".gitignore", "results.json"])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_link_is_refused(tmp_path: Path, name: str, is_there: bool):
+    """Where the gate would remove or write, a link is refused, dangling or not, and nothing behind it changes."""
+    folder, elsewhere = tmp_path / ".export-gate", tmp_path / "precious"
+    if is_there:
+        elsewhere.mkdir()
+        (elsewhere / "kept").write_text("kept")
+    place = folder / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(elsewhere)
+    with pytest.raises(UserError) as raised:
+        prepare_folder(folder, (job(folder),))
+    assert str(raised.value) == (
+        f"{place}: expected a folder or file of the gate's own, got a symbolic link to {elsewhere}: "
+        "what lies there would be removed or written over"
+    )
+    assert raised.value.hint == "remove the link, or name another folder with --report-dir"
+    assert [path.name for path in elsewhere.iterdir()] == ["kept"] if is_there else not elsewhere.exists()
+
+
+def test_a_folder_below_a_link_is_fine(tmp_path: Path):
+    """How the disk is laid out above the report folder is the user's to say."""
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    folder = tmp_path / "link" / ".export-gate"
+    refuse_links(folder, (job(folder),))
+    prepare_folder(folder, (job(folder),))
+    assert (tmp_path / "real" / ".export-gate" / ".gitignore").read_text() == "*\n"

@@ -1,0 +1,127 @@
+"""What project code replaces, and what the gate finds in place when it has returned."""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from export_gate.worker import compare, engine, integrity, totals
+from export_gate.worker.integrity import guarded, watched
+
+assert engine  # imports what the worker imports before any project code
+
+
+def replace_functions() -> None:
+    """Functions of others, in all the ways that they are held."""
+    np.array_equal = lambda *_, **__: True
+    json.dumps = lambda *_, **__: "{}"
+    torch.Tensor.numpy = lambda *_: np.zeros(1)  # type: ignore[method-assign]
+    builtins.sorted = lambda values, **_: list(values)  # type: ignore[assignment]
+
+
+def test_functions_of_others_are_the_projects_while_it_runs():
+    """A project finds what it replaced at its next call; in between, and at the end, they are as they were."""
+    before = np.array_equal, json.dumps, builtins.sorted
+    with watched() as replaced:
+        guarded(replace_functions)()
+        assert (np.array_equal, json.dumps, builtins.sorted) == before
+        assert torch.ones(1).numpy().tolist() == [1.0]
+        assert guarded(lambda: (np.array_equal([1], [2]), torch.ones(1).numpy().tolist()))() == (True, [0.0])
+        assert not np.array_equal([1], [2])
+        assert replaced() == ()
+    assert "numpy" not in vars(torch.Tensor)
+
+
+def test_a_project_may_undo_what_it_replaced():
+    """What is put back by the project itself is not brought up again."""
+    true = np.array_equal
+
+    def undo() -> None:
+        np.array_equal = true
+
+    with watched():
+        guarded(replace_functions)()
+        guarded(undo)()
+        assert guarded(lambda: np.array_equal([1], [2]))() is False
+
+
+def test_inner_calls_leave_outer_ones_their_functions():
+    """A guarded call within another one ends with the gate's functions, and the next call has the project's."""
+    with watched():
+        guarded(replace_functions)()
+        inner = guarded(lambda: np.array_equal([1], [2]))
+        outer = guarded(lambda: (inner(), np.array_equal([1], [2])))
+        assert outer() == (True, False)
+        assert inner() is True
+
+
+def _replace_attribute() -> None:
+    compare.compare_leaf = None  # type: ignore[assignment]
+
+
+def _replace_code() -> None:
+    compare.flat_reals.__code__ = (lambda array: array * 0).__code__
+
+
+def _replace_defaults() -> None:
+    compare.compare_case.__defaults__ = (1,)
+
+
+def _replace_method() -> None:
+    totals.Totals.of = None  # type: ignore[assignment,method-assign]
+
+
+def _shadow_builtin() -> None:
+    compare.max = min  # type: ignore[attr-defined]
+
+
+def _forget_watch() -> None:
+    integrity._CURRENT = None
+
+
+@pytest.mark.parametrize(
+    ("replace", "name"),
+    [
+        (_replace_attribute, "compare.compare_leaf"),
+        (_replace_code, "compare.flat_reals"),
+        (_replace_defaults, "compare.compare_case"),
+        (_replace_method, "totals.Totals.of"),
+        (_shadow_builtin, "compare.max"),
+        (_forget_watch, "integrity._CURRENT"),
+    ],
+)
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_the_gates_own_code_is_put_back_and_named(replace: Callable[[], None], name: str, is_guarded: bool):
+    """Whatever of the gate is replaced, and from wherever, is back when asked, and its name is known."""
+    expected = compare.compare_case("c", (), ())
+    with watched() as replaced:
+        (guarded(replace) if is_guarded else replace)()
+        assert replaced() == (f"export_gate.worker.{name}",)
+        assert compare.compare_case("c", (), ()) == expected
+        assert not hasattr(compare, "max")
+    assert integrity._CURRENT is None
+
+
+def test_without_a_watch_functions_are_called_as_they_are():
+    """Where no model is observed nothing is held."""
+    assert guarded(lambda x: x + 1)(1) == 2
+
+
+def test_an_exception_passes_and_all_is_put_back():
+    """A call that raises has left nothing replaced either."""
+
+    def fail() -> Any:
+        _replace_attribute()
+        raise ValueError("on purpose")
+
+    with watched() as replaced:
+        with pytest.raises(ValueError, match="on purpose"):
+            guarded(fail)()
+        assert callable(compare.compare_leaf)
+        assert replaced() == ("export_gate.worker.compare.compare_leaf",)
