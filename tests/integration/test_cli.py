@@ -168,6 +168,7 @@ def test_report_folder_holds_everything_and_hides_from_git(project: Path, green:
         "artifacts/curve/manifest.json",
         "artifacts/curve/model.onnx",
         "logs/curve.log",
+        "report.html",
         "report.md",
         "results.json",
     ]
@@ -275,7 +276,7 @@ def test_judge_without_a_change(project: Path, results: Path):
     """Nothing to change is a usage error."""
     done = gate(project, "judge", results)
     assert done.status == 2
-    assert done.stderr.endswith("Error: nothing to change: give --atol, --rtol or --config\n")
+    assert done.stderr.endswith("Error: nothing to change: give --atol, --rtol, --config or --today\n")
 
 
 @pytest.mark.slow

@@ -17,12 +17,15 @@ ROOT = Path(__file__).parents[2]
 TEMPLATES = sorted(path.name for path in (ROOT / "templates").iterdir())
 RENDER_ALL = """
 from typing import get_args
-from export_gate.contract import ModelContract, OnnxTarget
+from export_gate.contract import ModelContract, OnnxTarget, Size, TensorSpec
+from export_gate.description import Description, Guess
 from export_gate.observation import ModelObservation, RunObservation
 from export_gate.report.build import build_report
+from export_gate.report.html import render_html
 from export_gate.report.render import TEMPLATES, Format, render
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
+from export_gate.starter import Starter, render_starter
 
 results = Results(
     tool_version="0.1.0", config_path="export-gate.yml", config_sha256="0" * 64, started="2026-01-01T00:00:00Z",
@@ -34,6 +37,14 @@ for format in get_args(Format):
     text = render(build_report(results), format)
     assert "glyph-head" in text and "value-mismatch" in text, text
     print(TEMPLATES[format])
+page = render_html(results, build_report(results))
+assert "value-mismatch" in page and "@media" in page
+print("report.html.j2 report.css")
+guess = Guess(name="x", spec=TensorSpec(dtype="float32", shape=(Size(offset=2),)), reason="its name")
+model = Description(signature="forward(x)", inputs=(guess,), verdict="works", tried=1)
+starter = Starter(name="glyph-head", factory="m:f", pythonpath=(), trial=(), outputs=())
+assert "factory: m:f" in render_starter(starter, model)
+print("starter.yml.j2")
 """
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "EXPORT_GATE"))}
 
