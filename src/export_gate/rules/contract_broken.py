@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from export_gate.contract import ModelContract
-from export_gate.observation import Failure, ModelObservation
+from export_gate.observation import Failure, ModelObservation, PromiseBroken
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
 
+LAYOUTS = ("noncontiguous", "channels-last")
+"""Families of control inputs that are the same values in another memory layout."""
+RAISED = re.compile(r"\w+: ")
+"""An exception's class begins the message; other broken promises are sentences."""
 ENDED = {
     "model": "the model could not be made",
     "controls": "the control set could not be made",
@@ -23,8 +28,13 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
     groups = failures_of("contract-broken", contract, observation)
     if groups:
         yield _ended(contract, observation, groups[0][0].failure)
-    elif observation.broken:
-        yield _broken(contract, observation)
+        return
+    layouts = tuple(promise for promise in observation.broken if _refuses_layout(promise, observation))
+    broken = tuple(promise for promise in observation.broken if promise not in layouts)
+    if broken:
+        yield _broken(contract, broken)
+    if layouts:
+        yield _layout(contract, layouts)
 
 
 def _ended(contract: ModelContract, observation: ModelObservation, failure: Failure) -> Finding:
@@ -44,9 +54,37 @@ def _ended(contract: ModelContract, observation: ModelObservation, failure: Fail
     )
 
 
-def _broken(contract: ModelContract, observation: ModelObservation) -> Finding:
-    first = observation.broken[0]
-    number = len(observation.broken)
+def _refuses_layout(promise: PromiseBroken, observation: ModelObservation) -> bool:
+    """Whether eager raised for the memory layout alone, of which the contract says nothing: it takes other inputs."""
+    inputs = observation.controls.inputs if observation.controls else ()
+    refused = {broken.case for broken in observation.broken}
+    is_layout = any(member.name == promise.case and member.family in LAYOUTS for member in inputs)
+    return is_layout and bool(RAISED.match(promise.message)) and any(member.name not in refused for member in inputs)
+
+
+def _layout(contract: ModelContract, refused: Sequence[PromiseBroken]) -> Finding:
+    """Code such as `x.view(...)` takes dense tensors only, as runtimes pass them: worth knowing, nobody's fault."""
+    first = refused[0]
+    at = f" at {source_place(first.source)}" if first.source else ""
+    return Finding(
+        rule=RULE.name,
+        severity="note",
+        model=contract.name,
+        case=first.case,
+        message=(
+            f"{place(contract.name, case=first.case)}: eager refuses this memory layout{at}: "
+            f"{first_line(first.message)}"
+        ),
+        hint="Nothing to do where callers pass dense tensors; `reshape` in place of `view` takes any layout.",
+        occurrences=len(refused),
+        source=first.source,
+        details=paragraph(first.message)[1:] + other_cases([promise.case for promise in refused]),
+    )
+
+
+def _broken(contract: ModelContract, broken: Sequence[PromiseBroken]) -> Finding:
+    first = broken[0]
+    number = len(broken)
     at = f" at {source_place(first.source)}" if first.source else ""
     further = f" (and at {count(number - 1, 'further input')})" if number > 1 else ""
     return Finding(
@@ -61,7 +99,7 @@ def _broken(contract: ModelContract, observation: ModelObservation) -> Finding:
         hint=_hint(contract.name),
         occurrences=number,
         source=first.source,
-        details=paragraph(first.message)[1:] + other_cases([promise.case for promise in observation.broken]),
+        details=paragraph(first.message)[1:] + other_cases([promise.case for promise in broken]),
     )
 
 

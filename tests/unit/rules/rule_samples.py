@@ -182,6 +182,19 @@ def on(planned: Any, *targets: TargetObservation, **fields: Any) -> Sample:
     return Sample(observed(*targets, **fields), contract(targets=(planned,)))
 
 
+def laid_out(*refused: str) -> ModelObservation:
+    """A model one of whose control inputs is channels-last; eager refuses some."""
+    layout = ControlInput(name="channels-last-1@batch=2", family="channels-last", sizes={"batch": 2, "side": 32})
+    plain = observed(target(*(case(name) for name in CASES if name not in refused)))
+    assert plain.controls is not None
+    message = "RuntimeError: view size is not compatible with input tensor's size and stride"
+    return replace(
+        plain,
+        controls=replace(plain.controls, inputs=(*plain.controls.inputs, layout)),
+        broken=tuple(PromiseBroken(case=name, message=message, source=LINE) for name in refused),
+    )
+
+
 GUARD = "Guard failed: x.size()[0] <= 15"
 NAN = NonfiniteCount(nan=1)
 FAR = {"max_abs_diff": 3.1e-3, "actual_at": 2.4031, "mismatched_elements": 6}
@@ -207,6 +220,11 @@ SAMPLES: dict[str, Sample] = {
         ModelObservation(
             model="glyph-head", failure=failure(stage="eager", type="IndexError", message="index 3", case=CASES[0])
         )
+    ),
+    "contract-broken-layout": Sample(laid_out("channels-last-1@batch=2")),
+    "contract-broken-layout-and-more": Sample(laid_out("channels-last-1@batch=2", CASES[0])),
+    "contract-broken-layout-alone": Sample(
+        replace(laid_out("channels-last-1@batch=2", *CASES), targets=()),
     ),
     "contract-broken-nearly": Sample(observed(broken=())),
     "nondeterministic-model": Sample(
