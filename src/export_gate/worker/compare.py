@@ -38,7 +38,7 @@ def compare_leaf(expected: Leaf, actual: Leaf, axis: int | None = None) -> Compa
 
     Floats are subtracted in float64: exact for float32 and narrower unless the exponents lie far apart, then rounded
     once (relative error 2**-53). Integers are subtracted exactly. Complex numbers count as pairs of reals; counts and
-    `where` stay those of the complex elements. Source: the definition of equivalence in the design, section 3.
+    `where` stay those of the complex elements. Source: the definition in README.md, "What 'verified' means".
     """
     expected = _as_counted(expected, actual)
     if expected.value is None or actual.value is None:

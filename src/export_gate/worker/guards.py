@@ -1,6 +1,6 @@
 """Calls at the edge of the contract and outside it, and how an artifact answers them beside eager.
 
-Source: the section on guards in the design; an exported program does not enforce a lower bound of 2, say.
+Source: docs/targets.md; an exported program does not enforce a lower bound of 2, say.
 """
 
 from __future__ import annotations
