@@ -28,6 +28,7 @@ REPLACED = "replaced"
 GREEN = ()
 
 ATTEMPTS: dict[str, tuple[str, tuple[str, ...] | str]] = {
+    "late": ("forging.py:make_late", ("load-failed",)),  # first, so that others are at work when its daemon acts
     "honest": ("lying.py:make_honest", GREEN),
     "exporting": ("lying.py:make_exporting", RED),
     "watching": ("lying.py:make_watching", RED),
@@ -63,7 +64,6 @@ ATTEMPTS: dict[str, tuple[str, tuple[str, ...] | str]] = {
     "swap": ("forging.py:make_swap", ("load-failed",)),
     "delete": ("forging.py:make_delete", ("load-failed",)),
     "missing": ("forging.py:make_missing", ("load-failed",)),
-    "late": ("forging.py:make_late", ("load-failed",)),
     "last": ("lying.py:make_honest", GREEN),
 }
 """Name -> factory (and its kwargs), and the rules that must be among the violations: none for an honest model."""
@@ -188,8 +188,8 @@ def test_an_artifact_that_changes_is_not_verified(run: Run, name: str):
         f"{verified[:12]}... when it was loaded, now it is {now}..."
     )
     assert found["hint"] == (
-        "Find what writes there while the gate runs (the model's code, or another job in the same folder): what was "
-        "verified is not what lies there now, so nothing of it may ship."
+        "Find what writes there while the gate runs (the model's code, or another job in the folder): what was verified "
+        "is not what lies there now, so nothing of it may ship."
     )
 
 

@@ -127,7 +127,9 @@ def control_inputs(outcome: Outcome, model: str) -> set[str]:
 def test_a_tampered_artifact_is_caught(outcome: Outcome, target: str, tolerance: float):
     """One weight off by 1e-3 fails its target alone, naming output, case, measured and allowed."""
     model = f"{target}-tampered"
-    (found,) = violations(outcome, model)
+    *further, found = violations(outcome, model)
+    # The wrapper of ONNX Runtime changes the file itself, that of torch what was read from it.
+    assert [finding.rule for finding in further] == (["load-failed"] if target == "onnx" else [])
     inputs = control_inputs(outcome, model)
 
     assert (found.rule, found.target, found.output) == ("value-mismatch", target, "logits")
