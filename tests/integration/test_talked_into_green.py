@@ -188,8 +188,8 @@ def test_an_artifact_that_changes_is_not_verified(run: Run, name: str):
         f"{verified[:12]}... when it was loaded, now it is {now}..."
     )
     assert found["hint"] == (
-        "Find what writes there while the gate runs (the model's code, or another job in the folder): what was verified "
-        "is not what lies there now, so nothing of it may ship."
+        "Find what writes there while the gate runs (the model's code, or another job in the folder): what was "
+        "verified is not what lies there now, so nothing of it may ship."
     )
 
 

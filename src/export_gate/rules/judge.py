@@ -167,7 +167,7 @@ def _summary(contract: ModelContract, seen: Sequence[ModelObservation], findings
         verdict = "broken"
     elif any(observation.problem for observation in seen):
         verdict = "problem"
-    if any(observation.failure and observation.failure.type == OWN_FAULT for observation in seen):
+    if any(_is_own_fault(observation) for observation in seen):
         verdict = "broken"
     return ModelSummary(
         model=contract.name,
@@ -180,6 +180,11 @@ def _summary(contract: ModelContract, seen: Sequence[ModelObservation], findings
             for planned in contract.targets
         ),
     )
+
+
+def _is_own_fault(observation: ModelObservation) -> bool:
+    failures = (observation.failure, *(target.failure for target in observation.targets))
+    return any(failure is not None and failure.type == OWN_FAULT for failure in failures)
 
 
 def _target_summary(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rule_samples import FAR, SAMPLES, case, contract, hygiene, leaf, observed, run, target
+from rule_samples import FAR, SAMPLES, case, contract, failure, hygiene, leaf, observed, run, target
 
 from export_gate.codec import decode, encode
 from export_gate.contract import OnnxTarget, Pt2Target, Tolerance
@@ -63,6 +63,16 @@ def test_the_worst_model_decides(models: tuple[str, ...], verdict: str, exit_cod
 def test_without_an_environment_the_gate_is_broken():
     """A worker that did not come up verifies nothing, whatever was recorded."""
     assert judge([contract()], RunObservation(models=(observed(),))).verdict == "broken"
+
+
+@pytest.mark.parametrize("is_targets", [True, False])
+def test_a_fault_of_the_gate_is_no_verdict_on_the_model(is_targets: bool):
+    """Where the gate's own code failed, on the model or on one of its targets, the run is broken: exit 3."""
+    fault = failure(stage="run", kind="died", type="an error of export-gate itself")
+    seen = observed(target(failure=fault)) if is_targets else replace(observed(), failure=fault)
+    judgement = judge([contract()], run(seen))
+    assert (judgement.verdict, judgement.exit_code) == ("broken", 3)
+    assert [finding.rule for finding in judgement.findings][0] == "worker-died"
 
 
 def test_a_model_with_a_problem_has_no_findings_of_its_own():
