@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import select
 import signal
 import time
@@ -48,12 +49,13 @@ class Isolated(Generic[Input, Record]):
 
     def _in_copy(self, inputs: Sequence[Input]) -> tuple[list[Record], str]:
         reader, writer = os.pipe()
+        token = secrets.token_hex(8).encode()  # what the call itself writes to the descriptor stands before it
         pid = os.fork()
         if pid == 0:
             status = 1
             try:
                 os.close(reader)
-                self._work(inputs, writer)
+                self._work(inputs, writer, token)
                 status = 0
             finally:
                 os._exit(status)
@@ -62,7 +64,7 @@ class Isolated(Generic[Input, Record]):
         overran = False
         try:
             for line in _lines_within(reader, self.limit_s):
-                record = self._record(line, len(records))
+                record = self._record(line.partition(token)[2], len(records))
                 records += [] if record is None else [record]
         except TimeoutError:
             overran = True
@@ -72,10 +74,10 @@ class Isolated(Generic[Input, Record]):
         ending = _ending(pid)
         return records, f"still running after {self.limit_s:g} s" if overran else ending
 
-    def _work(self, inputs: Sequence[Input], writer: int) -> None:
+    def _work(self, inputs: Sequence[Input], writer: int, token: bytes) -> None:
         with os.fdopen(writer, "wb", buffering=0) as stream:
             for number, given in enumerate(inputs):
-                stream.write(json.dumps([number, encode(self.call(given))]).encode() + b"\n")
+                stream.write(token + json.dumps([number, encode(self.call(given))]).encode() + b"\n")
 
     def _record(self, line: bytes, wanted: int) -> Record | None:
         """The record of that number; None for another one or for what the call itself wrote to the descriptor.

@@ -137,9 +137,9 @@ def test_junk_on_the_copys_descriptors_is_dropped():
     assert ask(say("first"), scribble(b"[0, {}] junk\n"), say("third")) == ["first", "wrote", "third"]
 
 
-def test_a_lost_answer_moves_no_other():
-    """Where a call damages its own answer's line, that input has none and the ones after it have theirs."""
-    assert ask(say("first"), scribble(b"no newline"), say("third")) == ["first", "died: exit 0", "third"]
+def test_what_a_call_writes_before_its_answer_loses_nothing():
+    """Bytes that a call leaves on the descriptor stand before its answer's token, which is read behind them."""
+    assert ask(say("first"), scribble(b"no newline"), say("third")) == ["first", "wrote", "third"]
 
 
 def test_long_answers_arrive_whole():
