@@ -72,7 +72,7 @@ def test_a_fault_of_the_gate_is_no_verdict_on_the_model(is_targets: bool):
     seen = observed(target(failure=fault)) if is_targets else replace(observed(), failure=fault)
     judgement = judge([contract()], run(seen))
     assert (judgement.verdict, judgement.exit_code) == ("broken", 3)
-    assert [finding.rule for finding in judgement.findings][0] == "worker-died"
+    assert next(finding.rule for finding in judgement.findings) == "worker-died"
 
 
 def test_a_model_with_a_problem_has_no_findings_of_its_own():
