@@ -9,7 +9,7 @@ from typing import Union
 from export_gate.config.record import Position
 
 MAX_DEPTH = 50
-MAX_VALUES = 30_000
+MAX_VALUES = 15_000
 """Bounds the work that aliases, merge keys and defaults can multiply."""
 
 Value = Union[None, bool, int, float, str, "tuple[Node, ...]", "dict[str, Node]"]

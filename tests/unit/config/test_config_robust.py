@@ -122,7 +122,7 @@ BOMBS = {
     "many items": "- a\n" * 250_000,
     "many models": "version: 1\nmodels:\n" + "".join(
         f"  m{i}: {{factory: 'p:m', inputs: {{x: {{dtype: float32, shape: [2, 3], range: [0, 1]}}}}}}\n"
-        for i in range(2500)
+        for i in range(1200)
     ),
     "repeated keys": "a: 1\n" * 19_000,
     "long keys deep": "".join(" " * i + "k" * 99 + f"{i}:\n" for i in range(48)) + "".join(
