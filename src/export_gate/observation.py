@@ -38,6 +38,10 @@ class SourceLine:
     text: str
 
 
+ARTIFACT_CHANGED = "ArtifactChanged"
+"""The type of the failure to load where a file is not what was verified any more."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """Something did not complete: an exception, a death or a timeout."""

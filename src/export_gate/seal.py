@@ -1,27 +1,18 @@
-"""Artifacts as they were verified, held against the files that lie there, by the worker and at last by the driver."""
+"""Artifacts as they were verified, held against the files that lie there, by the driver at the end."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from export_gate.contract import Job
-from export_gate.observation import Failure, ModelObservation, RunObservation, TargetObservation
+from export_gate.observation import ARTIFACT_CHANGED, Failure, ModelObservation, RunObservation, TargetObservation
 
 HASH_CHUNK_BYTES = 1 << 20
 DIGITS_SHOWN = 12
-
-
-class ArtifactChanged(Exception):  # noqa: N818 - what happened, not an error of ours
-    """A file is not what was verified any more."""
-
-
-def changed_message(name: str, verified: str, found: str) -> str:
-    """What changed, with both digests, or why there is none now."""
-    now = f"{found[:DIGITS_SHOWN]}..." if len(found) == len(verified) else found
-    return f"{name} was sha256 {verified[:DIGITS_SHOWN]}... when it was loaded, now it is {now}"
 
 
 def digest_file(path: Path) -> str:
@@ -39,10 +30,23 @@ def sealed(run: RunObservation, jobs: tuple[Job, ...], folder: Path) -> RunObser
     Called when every process of the project's code is gone.
     """
     by_name = {job.contract.name: job for job in jobs}
+    roots = {model.model: _roots(model, by_name[model.model], folder) for model in run.models if model.model in by_name}
+    paths = [
+        roots[model.model][target.target] / name
+        for model in run.models
+        if model.model in roots
+        for target in model.targets
+        for name in _files(target)
+    ]
+    with ThreadPoolExecutor() as pool:  # hashing leaves the other threads alone
+        found = dict(zip(paths, pool.map(_digest_or_reason, paths), strict=True))
     return replace(
         run,
         models=tuple(
-            _model(model, by_name[model.model], folder) if model.model in by_name else model for model in run.models
+            replace(model, targets=tuple(_target(t, roots[model.model][t.target], found) for t in model.targets))
+            if model.model in roots
+            else model
+            for model in run.models
         ),
     )
 
@@ -63,18 +67,20 @@ def remove_unfinished(run: RunObservation, jobs: tuple[Job, ...]) -> None:
                 path.rmdir()
 
 
-def _model(model: ModelObservation, job: Job, folder: Path) -> ModelObservation:
+def _roots(model: ModelObservation, job: Job, folder: Path) -> dict[str, Path]:
+    """What each target's files are named relative to."""
     handed_in = {target.name for target in job.contract.targets if getattr(target, "artifact", None) is not None}
-    roots = {t.target: Path(job.base) if t.target in handed_in else folder for t in model.targets}
-    return replace(model, targets=tuple(_target(target, roots[target.target]) for target in model.targets))
+    return {t.target: Path(job.base) if t.target in handed_in else folder for t in model.targets}
 
 
-def _target(target: TargetObservation, root: Path) -> TargetObservation:
-    files: Mapping[str, str] = target.artifact.files if target.artifact else {}
-    for name, verified in files.items():
-        found = _digest_or_reason(root / name)
-        if found != verified and target.failure is None:
-            return replace(target, failure=_changed(changed_message(name, verified, found)))
+def _files(target: TargetObservation) -> Mapping[str, str]:
+    return target.artifact.files if target.artifact else {}
+
+
+def _target(target: TargetObservation, root: Path, found: Mapping[Path, str]) -> TargetObservation:
+    for name, verified in _files(target).items():
+        if found[root / name] != verified and target.failure is None:
+            return replace(target, failure=_changed(name, verified, found[root / name]))
     return target
 
 
@@ -85,5 +91,8 @@ def _digest_or_reason(path: Path) -> str:
         return error.strerror or "unreadable"
 
 
-def _changed(message: str) -> Failure:
-    return Failure(stage="load", kind="exception", type=ArtifactChanged.__name__, message=message)
+def _changed(name: str, verified: str, found: str) -> Failure:
+    """What changed, with both digests, or why there is none now."""
+    now = f"{found[:DIGITS_SHOWN]}..." if len(found) == len(verified) else found
+    message = f"{name} was sha256 {verified[:DIGITS_SHOWN]}... when it was loaded, now it is {now}"
+    return Failure(stage="load", kind="exception", type=ARTIFACT_CHANGED, message=message)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.contract import ModelContract
-from export_gate.observation import Failure, ModelObservation
+from export_gate.observation import ARTIFACT_CHANGED, Failure, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
 from export_gate.rules.wording import first_line
-
-CHANGED = "ArtifactChanged"
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
@@ -21,14 +19,14 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
         is_missing = failure.kind == "missing-package"
         cause = missing_package_cause(failure) if is_missing else f"{failure.type}: {first_line(failure.message)}"
         what = f"the artifact changed while it was verified: {failure.message}"
-        if failure.type != CHANGED:
+        if failure.type != ARTIFACT_CHANGED:
             what = f"the artifact does not load: {cause}"
         message = f"{group[0].place(contract.name)}: {what}"
         yield finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
 
 
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
-    if failure.type == CHANGED:
+    if failure.type == ARTIFACT_CHANGED:
         return (
             "Find what writes there while the gate runs (the model's code, or another job in the folder): what was "
             "verified is not what lies there now, so nothing of it may ship."

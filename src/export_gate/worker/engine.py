@@ -86,7 +86,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
         facts = observe_behaviour(trial.cases, subject, desk)
         eager = observe_eager(trial.cases, subject, desk)
         desk.channel.at("eager")
-        probing = ask_eager(subject, eager.names)
+        probing = ask_eager(subject, trial.cases, eager)
     if not eager.references:
         return  # eager refuses every control input: contract-broken says so
     study = Study(

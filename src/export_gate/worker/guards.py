@@ -5,8 +5,9 @@ Source: docs/targets.md; an exported program does not enforce a lower bound of 2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from export_gate.observation import CaseResult, Comparison, Probe
@@ -14,8 +15,10 @@ from export_gate.worker.compare import compare_case
 from export_gate.worker.failures import describe
 from export_gate.worker.isolated import Isolated
 from export_gate.worker.probes import PlannedProbe
-from export_gate.worker.reference import Runner
+from export_gate.worker.reference import Reference, Runner
 from export_gate.worker.values import Leaf, PackedLeaf, pack, unpack
+
+Verdict = Literal["refused", "accepted-equal", "accepted-differs", "accepted-eager-refuses"]
 
 MESSAGE_LENGTH = 200
 LIMIT_S = 60.0
@@ -32,10 +35,16 @@ class Answer:
     """First line of the exception; None where it accepts."""
 
 
-def eager_answers(probes: Sequence[PlannedProbe], eager: Runner, limit_s: float = LIMIT_S) -> tuple[Answer, ...]:
+def eager_answers(
+    probes: Sequence[PlannedProbe],
+    eager: Runner,
+    limit_s: float = LIMIT_S,
+    references: Mapping[str, Reference] = MappingProxyType({}),
+) -> tuple[Answer, ...]:
     """Eager's answers to the probes that are tried, computed once for all targets.
 
     In a forked copy of this process, as those of the artifacts: eager, too, may crash or hang outside its contract.
+    Those that control inputs answer are taken from `references`.
     """
     tried = [probe for probe in probes if not probe.left_out]
 
@@ -46,10 +55,13 @@ def eager_answers(probes: Sequence[PlannedProbe], eager: Runner, limit_s: float 
     def died(_: PlannedProbe, ending: str) -> Packed:
         return Packed(refusal=f"the process died: {ending}")
 
-    said = Isolated(kind=Packed, call=call, died=died, limit_s=limit_s).each(tried)
+    asked = [probe for probe in tried if probe.case not in references]
+    said = iter(Isolated(kind=Packed, call=call, died=died, limit_s=limit_s).each(asked))
     return tuple(
-        Answer(probe=probe, leaves=tuple(unpack(leaf) for leaf in packed.leaves), refusal=packed.refusal)
-        for probe, packed in zip(tried, said, strict=True)
+        Answer(probe=probe, leaves=references[probe.case].leaves)
+        if probe.case in references
+        else _unpacked(probe, next(said))
+        for probe in tried
     )
 
 
@@ -61,12 +73,18 @@ class Packed:
     refusal: str | None = None
 
 
+def _unpacked(probe: PlannedProbe, packed: Packed) -> Answer:
+    return Answer(probe=probe, leaves=tuple(unpack(leaf) for leaf in packed.leaves), refusal=packed.refusal)
+
+
 def run_probes(
     answers: Sequence[Answer],
     artifact: Runner,
     is_equal: Callable[[CaseResult], bool],
     checks: Literal["default", "runtime-checks"] = "default",
+    *,
     limit_s: float = LIMIT_S,
+    results: Mapping[str, CaseResult] = MappingProxyType({}),
 ) -> tuple[Probe, ...]:
     """Try the probes on an artifact, in a forked copy of this process: input outside the contract can kill it.
 
@@ -77,16 +95,23 @@ def run_probes(
             inexact ones.
         checks: Whether AOTInductor's own checks are on.
         limit_s: Bound on each call, in seconds.
+        results: What the artifact said at control inputs, which answer the probes that have their sizes.
     """
 
     def call(eager: Answer) -> Probe:
-        return _probe(eager, _ask(eager.probe, artifact), is_equal, checks)
+        return _probe(eager, checks, *_verdict(eager, _ask(eager.probe, artifact), is_equal))
 
     def died(eager: Answer, ending: str) -> Probe:
-        refusal = Answer(probe=eager.probe, refusal=f"the process died: {ending}")
-        return _probe(eager, refusal, is_equal, checks)
+        return _probe(eager, checks, "refused", f"the process died: {ending}")
 
-    return Isolated(kind=Probe, call=call, died=died, limit_s=limit_s).each(answers)
+    asked = [eager for eager in answers if eager.probe.case not in results]
+    said = iter(Isolated(kind=Probe, call=call, died=died, limit_s=limit_s).each(asked))
+    return tuple(
+        _probe(eager, checks, *_verdict_of(results[eager.probe.case], is_equal))
+        if eager.probe.case in results
+        else next(said)
+        for eager in answers
+    )
 
 
 def _ask(probe: PlannedProbe, run: Runner) -> Answer:
@@ -97,14 +122,8 @@ def _ask(probe: PlannedProbe, run: Runner) -> Answer:
         return Answer(probe=probe, refusal=first_line(error))
 
 
-def _probe(
-    eager: Answer,
-    artifact: Answer,
-    is_equal: Callable[[CaseResult], bool],
-    checks: Literal["default", "runtime-checks"],
-) -> Probe:
+def _probe(eager: Answer, checks: Literal["default", "runtime-checks"], answer: Verdict, message: str) -> Probe:
     probe = eager.probe
-    answer, message = _verdict(eager, artifact, is_equal)
     return Probe(
         kind=probe.kind,
         axis=probe.axis,
@@ -116,14 +135,17 @@ def _probe(
     )
 
 
-def _verdict(
-    eager: Answer, artifact: Answer, is_equal: Callable[[CaseResult], bool]
-) -> tuple[Literal["refused", "accepted-equal", "accepted-differs", "accepted-eager-refuses"], str]:
+def _verdict(eager: Answer, artifact: Answer, is_equal: Callable[[CaseResult], bool]) -> tuple[Verdict, str]:
     if artifact.refusal is not None:
         return "refused", artifact.refusal
     if eager.refusal is not None:
         return "accepted-eager-refuses", f"eager refuses: {eager.refusal}"
-    result = compare_case(f"{eager.probe.kind} {eager.probe.axis}", eager.leaves, artifact.leaves)
+    return _verdict_of(compare_case(f"{eager.probe.kind} {eager.probe.axis}", eager.leaves, artifact.leaves), is_equal)
+
+
+def _verdict_of(result: CaseResult, is_equal: Callable[[CaseResult], bool]) -> tuple[Verdict, str]:
+    if result.failure is not None:
+        return "refused", _shortened(result.failure.message, result.failure.type)
     return ("accepted-equal", "") if is_equal(result) else ("accepted-differs", difference(result))
 
 
@@ -132,8 +154,12 @@ def first_line(error: BaseException) -> str:
 
     ONNX Runtime and others end it with a colon or the like and name the sizes on the second, which then belongs to it.
     """
-    lines = [line.strip() for line in describe(error).splitlines() if line.strip()]
-    text = lines[0] if lines else type(error).__name__
+    return _shortened(describe(error), type(error).__name__)
+
+
+def _shortened(message: str, kind: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    text = lines[0] if lines else kind
     if len(lines) > 1 and text.endswith((":", "following indices")):
         text = f"{text} {lines[1]}"
     return text if len(text) <= MESSAGE_LENGTH else f"{text[: MESSAGE_LENGTH - 3]}..."

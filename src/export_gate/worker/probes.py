@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 
 from export_gate.contract import DictSpec, Dim, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export import is_static
 from export_gate.worker.values import Call, Values
 
@@ -50,6 +51,10 @@ class PlannedProbe:
     """Makes the arguments anew."""
     left_out: str = ""
     """Why it is not tried; empty where it is."""
+    sizes: Sizes | None = None
+    """Every dim's size; None where something else than a size is varied."""
+    case: str = ""
+    """A control input of these very sizes, whose result is the answer; empty where the call must be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +82,12 @@ def plan_probes(
     probes += [probe for path, spec in _tensors(contract.inputs) for probe in _tensor_probes(path, spec, inputs)]
     largest = max(GROWTH * _elements(contract, inputs.reference), SMALL)
     return _within_limit([_within_size(probe, largest) for probe in probes])
+
+
+def answered_by(probe: PlannedProbe, cases: Sequence[ControlCase]) -> PlannedProbe:
+    """The probe with the generated control input that has its sizes, if there is one."""
+    same = (case.name for case in cases if case.group == "generated" and case.sizes == probe.sizes)
+    return replace(probe, case=next(same, ""))
 
 
 def left_out_notes(probes: Sequence[PlannedProbe]) -> tuple[str, ...]:
@@ -133,6 +144,7 @@ def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
                 tried=str(size),
                 elements=_elements(inputs.contract, sizes),
                 call=_maker(inputs, sizes),
+                sizes=sizes,
             )
 
 

@@ -20,6 +20,7 @@ from export_gate.protocol import Event, parse_request
 from export_gate.worker import children, preload
 from export_gate.worker.channel import Channel, read_numbered
 from export_gate.worker.children import Child
+from export_gate.worker.collection import keep_for_good, uncollected
 
 TICK_S = 0.05
 """Longest wait before deaths and deadlines are looked at, in seconds."""
@@ -57,7 +58,9 @@ def main(arguments: list[str]) -> int:
         return 0
     request = parse_request(line)
     channel = Channel(descriptor=events)
-    problem = preload.preload(request)
+    with uncollected():
+        problem = preload.preload(request)
+    keep_for_good()
     if problem is not None:
         channel.send(Event(op="unusable", value=problem))
         return 0

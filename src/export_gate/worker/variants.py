@@ -12,6 +12,7 @@ from export_gate.protocol import target_key
 from export_gate.worker import hygiene
 from export_gate.worker.affine import is_affine_graph
 from export_gate.worker.axes import found_dims
+from export_gate.worker.collection import uncollected
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase
@@ -141,7 +142,8 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Exported:
         desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
     sizes = {**reference_sizes(study.contract), **variant.separate}
     call = bind(reference_values(study.contract, sizes), study.parameters)
-    exported = guarded(export_program)(module, call, study.contract, study.parameters, variant.separate)
+    with uncollected():
+        exported = guarded(export_program)(module, call, study.contract, study.parameters, variant.separate)
     shorten_traces(exported.program, desk.roots)
     return exported
 

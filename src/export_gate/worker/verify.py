@@ -9,8 +9,8 @@ from pathlib import Path
 
 from export_gate.contract import AotiTarget, ModelContract, OnnxTarget, Pt2Target, Target
 from export_gate.errors import UserError
-from export_gate.observation import Artifact, CaseResult
-from export_gate.seal import ArtifactChanged, changed_message, digest_file
+from export_gate.observation import CaseResult
+from export_gate.worker.collection import uncollected
 from export_gate.worker.compare import compare_case
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.integrity import guarded
@@ -51,27 +51,25 @@ def verify_target(work: Verification, desk: Desk) -> None:
     channel.set("guards", work.target.guards, target=key)
     channel.set("separate", work.separate, target=key)
     try:
-        sealed = _artifact(work, desk)
-        path = sealed.path
-        with desk.stage("load", target=key):
+        path = _artifact(work, desk)
+        with desk.stage("load", target=key), uncollected():
             loaded = guarded(TARGETS[work.target.name].load)(work.context, work.target, path)
         channel.set("facts", loaded.facts, target=key)
         channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
         channel.set("affine", loaded.affine, target=key)
-        run_cases(work, guarded(loaded.run), desk)
+        results = run_cases(work, guarded(loaded.run), desk)
         with desk.stage("guards", target=key):
-            channel.set("probes", work.probing.probe(loaded), target=key)
-        with desk.stage("load", target=key):
-            sealed.require_unchanged()
+            channel.set("probes", work.probing.probe(loaded, results), target=key)
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
     finally:
         channel.set("duration_s", time.perf_counter() - started, target=key)
 
 
-def run_cases(work: Verification, run: Runner, desk: Desk) -> None:
-    """Run and compare every control input in order, on this one instance."""
+def run_cases(work: Verification, run: Runner, desk: Desk) -> dict[str, CaseResult]:
+    """Run and compare every control input in order, on this one instance; the results by case name."""
     gallery = Gallery()
+    results: dict[str, CaseResult] = {}
     for case in work.cases:
         reference = work.references.get(case.name)
         if reference is None:
@@ -79,9 +77,11 @@ def run_cases(work: Verification, run: Runner, desk: Desk) -> None:
         desk.channel.at("run", target=work.key, case=case.name)
         result, actual = _run_case(case, reference, run, work, desk)
         desk.channel.add("cases", result, target=work.key)
+        results[case.name] = result
         gallery.look(result, reference.leaves, actual)
         del actual  # the next case needs the memory
     desk.channel.set("pictures", gallery.pictures(), target=work.key)
+    return results
 
 
 def _run_case(
@@ -96,42 +96,21 @@ def _run_case(
     return compare_case(case.name, reference.leaves, actual, axis), actual
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sealed:
-    """An artifact as it was before it was loaded."""
-
-    path: Path | None = None
-    """None where the target has none."""
-    root: Path = Path()
-    artifact: Artifact | None = None
-
-    def require_unchanged(self) -> None:
-        """What was loaded and run must be what lies there now.
-
-        Raises:
-            ArtifactChanged: a file is another one, or gone.
-        """
-        for name, digest in self.artifact.files.items() if self.artifact else ():
-            found = digest_file(self.root / name) if (self.root / name).is_file() else "no file"
-            if found != digest:
-                raise ArtifactChanged(changed_message(name, digest, found))
-
-
-def _artifact(work: Verification, desk: Desk) -> Sealed:
+def _artifact(work: Verification, desk: Desk) -> Path | None:
     """The artifact to load, handed in or converted now."""
     module = TARGETS[work.target.name]
     path = existing_artifact(work.target, work.base)
     root = work.report if path is None else work.base
     if path is None:
-        with desk.stage("convert", target=work.key):
+        with desk.stage("convert", target=work.key), uncollected():
             work.context.folder.mkdir(parents=True, exist_ok=True)
             path = guarded(module.convert)(work.context, work.target)
     if path is None:
-        return Sealed()
+        return None
     with desk.stage("load", target=work.key):  # a damaged file shows itself here first
         artifact = describe_artifact(module.files(path), root)
     desk.channel.set("artifact", artifact, target=work.key)
-    return Sealed(path=path, root=root, artifact=artifact)
+    return path
 
 
 def require_artifacts(contract: ModelContract, base: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,11 @@ from torch import nn
 from worker_samples import contract, subject, tensor
 
 from export_gate.contract import Dim
-from export_gate.observation import CaseResult, Comparison, Probe, Structure
+from export_gate.observation import CaseResult, Comparison, Failure, Probe, Structure
+from export_gate.worker.controls.record import ControlCase, Group
+from export_gate.worker.eager import Eager
 from export_gate.worker.probing import Probing, ask_eager, is_equal
-from export_gate.worker.reference import Runner, module_runner
+from export_gate.worker.reference import Reference, Runner, module_runner
 from export_gate.worker.targets.base import Loaded
 
 BATCH = Dim(name="batch", min=2, max=4)
@@ -29,9 +32,23 @@ class Checked(nn.Module):
         return x.sum(1)
 
 
-def probing() -> Probing:
-    """Eager's answers for Checked."""
-    return ask_eager(subject(Checked(), contract({"x": tensor("batch", 3, range=(0.0, 1.0))}, BATCH)), {"output": "y"})
+def probing(*cases: ControlCase) -> Probing:
+    """Eager's answers for Checked, which has run on these control inputs."""
+    checked = subject(Checked(), contract({"x": tensor("batch", 3, range=(0.0, 1.0))}, BATCH))
+    run = module_runner(Checked(), {"output": "y"})
+    references = {case.name: Reference(case=case.name, leaves=run(checked.call(case))) for case in cases}
+    return ask_eager(checked, cases, Eager(references=references, outputs=(), names={"output": "y"}))
+
+
+def case(rows: int, group: Group = "generated") -> ControlCase:
+    """A control input of so many rows."""
+    return ControlCase(
+        name=f"{group}@batch={rows}",
+        family="normal",
+        group=group,
+        sizes={"batch": rows},
+        make=lambda: {"x": torch.full((rows, 3), 0.5)},
+    )
 
 
 def runner(function: Callable[[torch.Tensor], Any]) -> Runner:
@@ -46,7 +63,7 @@ def answers(probes: tuple[Probe, ...]) -> dict[tuple[str, str, str], str]:
 
 def test_an_artifact_that_checks_nothing():
     """Beyond the range: the same where eager takes it, and told where eager refuses it."""
-    found = answers(probing().probe(Loaded(run=runner(lambda x: x.sum(1)))))
+    found = answers(probing().probe(Loaded(run=runner(lambda x: x.sum(1))), {}))
     assert found[("at-min", "2", "default")] == "accepted-equal"
     assert found[("at-max", "4", "default")] == "accepted-equal"
     assert found[("below-min", "1", "default")] == "accepted-equal"
@@ -55,7 +72,7 @@ def test_an_artifact_that_checks_nothing():
 
 def test_an_artifact_that_computes_something_else_outside():
     """Beyond the range an answer other than eager's is told with how much it differs."""
-    found = probing().probe(Loaded(run=runner(lambda x: x.sum(1) + (len(x) == 1))))
+    found = probing().probe(Loaded(run=runner(lambda x: x.sum(1) + (len(x) == 1))), {})
     (probe,) = [probe for probe in found if probe.kind == "below-min"]
     assert probe.answer == "accepted-differs"
     assert probe.message.startswith("output 'y': max |P-M| 1.0e+00 where max |M| is ")
@@ -69,15 +86,52 @@ def test_an_artifact_with_a_switch_is_asked_twice():
             raise RuntimeError("dim value is too large")
         return x.sum(1)
 
-    found = answers(probing().probe(Loaded(run=runner(lambda x: x.sum(1)), run_checked=runner(strict))))
+    found = answers(probing().probe(Loaded(run=runner(lambda x: x.sum(1)), run_checked=runner(strict)), {}))
     assert found[("at-max", "4", "default")] == "accepted-equal"
     assert found[("at-max", "4", "runtime-checks")] == "refused"
     assert found[("at-min", "2", "runtime-checks")] == "accepted-equal"
 
 
+def test_a_control_input_of_the_same_sizes_answers_for_the_call(tmp_path: Path):
+    """No call is made where a generated control input has the bound's size; data of the user's own proves less."""
+
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        (tmp_path / str(len(x))).touch()  # in a forked copy
+        return x.sum(1)
+
+    said = {
+        "generated@batch=2": CaseResult(case="generated@batch=2", outputs=(comparison(max_abs_diff=1.0),)),
+        "generated@batch=4": CaseResult(
+            case="generated@batch=4",
+            failure=Failure(stage="run", kind="exception", type="RuntimeError", message="\ntoo large\nfor me"),
+        ),
+    }
+    found = probing(case(2), case(4)).probe(Loaded(run=runner(counted)), said)
+    assert {(probe.kind, probe.tried): (probe.answer, probe.message) for probe in found if probe.axis == "batch"} == {
+        ("below-min", "1"): ("accepted-equal", ""),
+        ("at-min", "2"): ("accepted-differs", "output 'y': max |P-M| 1.0e+00 where max |M| is 1.0e+00"),
+        ("at-max", "4"): ("refused", "too large"),
+        ("above-max", "5"): ("accepted-eager-refuses", "eager refuses: at most 4 rows"),
+    }
+    assert {path.name for path in tmp_path.iterdir()} == {"1", "2", "5"}  # 2 with another dtype, and not 4
+    assert all(answer.probe.case == "" for answer in probing(case(2, "data")).answers)
+
+
+def test_run_time_checks_are_asked_themselves():
+    """What an artifact says as it ships does not tell what it says with its checks on."""
+
+    def strict(x: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("never")
+
+    said = {"generated@batch=4": CaseResult(case="generated@batch=4", outputs=(comparison(),))}
+    found = answers(probing(case(4)).probe(Loaded(run=runner(lambda x: x.sum(1)), run_checked=runner(strict)), said))
+    assert found[("at-max", "4", "default")] == "accepted-equal"
+    assert found[("at-max", "4", "runtime-checks")] == "refused"
+
+
 def test_a_separate_export_is_not_probed():
     """An export for one size has no edge to probe."""
-    assert Probing().probe(Loaded(run=runner(lambda x: x))) == ()
+    assert Probing().probe(Loaded(run=runner(lambda x: x)), {}) == ()
 
 
 def comparison(**fields: Any) -> Comparison:
