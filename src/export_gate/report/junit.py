@@ -18,7 +18,7 @@ from export_gate.report.findings import reproduce
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
-from export_gate.rules.cases import planned_targets, target_faults
+from export_gate.rules.cases import differing_outputs, planned_targets
 from export_gate.rules.equivalence import FaultKind
 from export_gate.rules.numbers import describe_fault
 from export_gate.rules.wording import place
@@ -160,9 +160,9 @@ def _wrong(
                 words = f"expected outputs {', '.join(expected)}, got {', '.join(actual)}"
                 yield target.target, case.case, None, RULES_OF_STRUCTURE, words
     for kind, rule in RULE_OF_FAULT.items():
-        for name, output, faults in target_faults(contract, observation, kind):
-            for fault in faults:
-                yield name, fault.case, output, (rule,), describe_fault(fault)
+        for differing in differing_outputs(contract, observation, kind):
+            for fault in differing.faults:
+                yield differing.target, fault.case, differing.output, (rule,), describe_fault(fault)
 
 
 def _said_by(

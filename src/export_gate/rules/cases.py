@@ -10,8 +10,10 @@ from pathlib import PurePosixPath
 
 from export_gate.contract import GoldenSource, ModelContract, TargetName, Tolerance
 from export_gate.observation import CaseResult, Comparison, ModelObservation, TargetObservation
+from export_gate.rules.base import Finding
 from export_gate.rules.equivalence import FaultKind, NonfinitePolicy, first_fault, lacks_axis_norms, worst_norm
 from export_gate.rules.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
+from export_gate.rules.wording import place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +38,37 @@ class Fault:
         return worst_norm(self.comparison, self.tolerance).ratio if self.kind == "value" else math.inf
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differing:
+    """One output of one target that is not eager's in one way."""
+
+    model: str
+    target: TargetName
+    output: str
+    faults: tuple[Fault, ...]
+    """The worst first."""
+
+    @property
+    def worst(self) -> Fault:
+        """The fault that the finding tells of."""
+        return self.faults[0]
+
+    def finding(self, rule: str, difference: str, hint: str) -> Finding:
+        """The violation; `difference` says what differs at the worst fault."""
+        return Finding(
+            rule=rule,
+            severity="violation",
+            model=self.model,
+            target=self.target,
+            output=self.output,
+            case=self.worst.case,
+            message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}",
+            hint=hint,
+            occurrences=len(self.faults),
+            details=other_cases([fault.case for fault in self.faults]),
+        )
+
+
 def planned_targets(contract: ModelContract, observation: ModelObservation) -> Iterator[TargetObservation]:
     """Observations of the contract's targets, in the contract's order; separate exports follow their main one."""
     for planned in contract.targets:
@@ -43,10 +76,8 @@ def planned_targets(contract: ModelContract, observation: ModelObservation) -> I
         yield from sorted(seen, key=lambda target: len(target.separate))
 
 
-def target_faults(
-    contract: ModelContract, observation: ModelObservation, kind: FaultKind
-) -> Iterator[tuple[TargetName, str, tuple[Fault, ...]]]:
-    """(target, output, faults of that kind), the worst fault first."""
+def differing_outputs(contract: ModelContract, observation: ModelObservation, kind: FaultKind) -> Iterator[Differing]:
+    """Every target's outputs that have faults of that kind."""
     for planned in contract.targets:
         cases = [c for t in observation.targets if t.target == planned.name for c in t.cases]
 
@@ -57,7 +88,7 @@ def target_faults(
         for output, faults in faults_by_output(contract, observation, cases, tolerance):
             same_kind = tuple(fault for fault in faults if fault.kind == kind)
             if same_kind:
-                yield planned.name, output, same_kind
+                yield Differing(model=contract.name, target=planned.name, output=output, faults=same_kind)
 
 
 def golden_faults(contract: ModelContract, observation: ModelObservation) -> Iterator[tuple[str, tuple[Fault, ...]]]:

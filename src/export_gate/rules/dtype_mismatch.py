@@ -7,27 +7,15 @@ from collections.abc import Iterator
 from export_gate.contract import ModelContract
 from export_gate.observation import ModelObservation
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import other_cases, target_faults
-from export_gate.rules.wording import place
+from export_gate.rules.cases import differing_outputs
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
     """One finding for each output of each target."""
-    for target, output, faults in target_faults(contract, observation, "dtype"):
-        worst = faults[0].comparison
-        where = place(contract.name, target, output, faults[0].case)
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
-            target=target,
-            output=output,
-            case=faults[0].case,
-            message=f"{where}: expected dtype {worst.expected_dtype}, got {worst.actual_dtype}",
-            hint=_hint(worst.expected_dtype),
-            occurrences=len(faults),
-            details=other_cases([fault.case for fault in faults]),
-        )
+    for differing in differing_outputs(contract, observation, "dtype"):
+        worst = differing.worst.comparison
+        difference = f"expected dtype {worst.expected_dtype}, got {worst.actual_dtype}"
+        yield differing.finding(RULE.name, difference, _hint(worst.expected_dtype))
 
 
 def _hint(expected: str) -> str:

@@ -7,27 +7,15 @@ from collections.abc import Iterator
 from export_gate.contract import ModelContract
 from export_gate.observation import ModelObservation
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import Fault, other_cases, target_faults
+from export_gate.rules.cases import Fault, differing_outputs
 from export_gate.rules.numbers import describe_nonfinite
-from export_gate.rules.wording import place
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
     """One finding for each output of each target, at the case with the most positions."""
-    for target, output, faults in target_faults(contract, observation, "nonfinite"):
-        worst = faults[0]
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
-            target=target,
-            output=output,
-            case=worst.case,
-            message=f"{place(contract.name, target, output, worst.case)}: {describe_nonfinite(worst)}",
-            hint=_hint(contract.name, worst),
-            occurrences=len(faults),
-            details=other_cases([fault.case for fault in faults]),
-        )
+    for differing in differing_outputs(contract, observation, "nonfinite"):
+        hint = _hint(contract.name, differing.worst)
+        yield differing.finding(RULE.name, describe_nonfinite(differing.worst), hint)
 
 
 def _hint(model: str, worst: Fault) -> str:

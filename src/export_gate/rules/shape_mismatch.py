@@ -7,27 +7,16 @@ from collections.abc import Iterator
 from export_gate.contract import ModelContract
 from export_gate.observation import Comparison, ModelObservation
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import other_cases, target_faults
-from export_gate.rules.wording import place, shape
+from export_gate.rules.cases import differing_outputs
+from export_gate.rules.wording import shape
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
     """One finding for each output of each target."""
-    for target, output, faults in target_faults(contract, observation, "shape"):
-        worst = faults[0].comparison
-        where = place(contract.name, target, output, faults[0].case)
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
-            target=target,
-            output=output,
-            case=faults[0].case,
-            message=f"{where}: expected shape {shape(worst.expected_shape)}, got {shape(worst.actual_shape)}",
-            hint=_hint(worst),
-            occurrences=len(faults),
-            details=other_cases([fault.case for fault in faults]),
-        )
+    for differing in differing_outputs(contract, observation, "shape"):
+        worst = differing.worst.comparison
+        difference = f"expected shape {shape(worst.expected_shape)}, got {shape(worst.actual_shape)}"
+        yield differing.finding(RULE.name, difference, _hint(worst))
 
 
 def _hint(worst: Comparison) -> str:

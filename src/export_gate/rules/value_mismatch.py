@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from export_gate.contract import ModelContract, TargetName
 from export_gate.observation import ModelObservation
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import Fault, other_cases, target_faults
+from export_gate.rules.cases import Fault, differing_outputs
 from export_gate.rules.equivalence import lacks_axis_norms
 from export_gate.rules.numbers import describe_value, measured_and_allowed, needed_atol, spread
 from export_gate.rules.tolerance import is_inexact
-from export_gate.rules.wording import exact, index, place, scientific
+from export_gate.rules.wording import exact, index, scientific
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
     """One finding for each output of each target, at the case with the largest measured / allowed."""
-    for target, output, faults in target_faults(contract, observation, "value"):
-        worst = faults[0]
+    for differing in differing_outputs(contract, observation, "value"):
+        worst, target = differing.worst, differing.target
+        finding = differing.finding(RULE.name, describe_value(worst), _hint(contract.name, target, differing.faults))
         measured, allowed = measured_and_allowed(worst)
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
-            target=target,
-            output=output,
-            case=worst.case,
-            message=f"{place(contract.name, target, output, worst.case)}: {describe_value(worst)}",
-            hint=_hint(contract.name, target, faults),
-            measured=measured,
-            allowed=allowed,
-            occurrences=len(faults),
-            details=spread(worst.comparison, "eager", target) + other_cases([fault.case for fault in faults]),
-        )
+        details = spread(worst.comparison, "eager", target) + finding.details
+        yield replace(finding, measured=measured, allowed=allowed, details=details)
 
 
 def _hint(model: str, target: TargetName, faults: Sequence[Fault]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from export_gate.codec import encode
 from export_gate.contract import ConstantSpec, Dim, Job, Spec
 from export_gate.description import Description, Guess, LeftOut
 from export_gate.errors import UserError
-from export_gate.observation import Problem
 from export_gate.protocol import Event
 from export_gate.worker.channel import Channel
 from export_gate.worker.guess.exporting import try_export
@@ -23,7 +21,7 @@ from export_gate.worker.guess.options import combinations, options_for, told
 from export_gate.worker.guess.tryout import Trial, dims_of, in_order, make_bench, try_out
 from export_gate.worker.hygiene import training_modules
 from export_gate.worker.model import forward_parameters, is_scripted, load_attribute, load_factory
-from export_gate.worker.stages import Desk, StageFailed
+from export_gate.worker.stages import at_desk
 
 Signature = tuple[inspect.Parameter, ...]
 PLAIN = (bool, int, float, str, type(None))
@@ -34,16 +32,9 @@ OPTIONAL_GUESSES = 2
 
 def describe_forward(job: Job, channel: Channel) -> None:
     """Send the description of the job's model; only the factory of its contract counts."""
-    sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
-    desk = Desk(channel=channel, roots=(Path(job.base), *(Path(folder) for folder in job.pythonpath)))
-    try:
-        with desk.stage("model"):
-            description = _describe(load_module(job))
-            channel.send(Event(op="answer", model=job.contract.name, value=encode(description)))
-    except UserError as error:
-        channel.set("problem", Problem(message=str(error), hint=error.hint))
-    except StageFailed as ended:
-        channel.fail(ended.failure)
+    with at_desk(job, channel) as desk, desk.stage("model"):
+        description = _describe(load_module(job))
+        channel.send(Event(op="answer", model=job.contract.name, value=encode(description)))
 
 
 def load_module(job: Job) -> torch.nn.Module:

@@ -14,7 +14,6 @@ from pathlib import Path
 import torch
 
 from export_gate.contract import Job, ModelContract
-from export_gate.errors import UserError
 from export_gate.observation import HygieneObservation, Problem
 from export_gate.worker import hygiene
 from export_gate.worker.channel import Channel
@@ -22,7 +21,7 @@ from export_gate.worker.eager import observe_behaviour, observe_eager
 from export_gate.worker.integrity import watched
 from export_gate.worker.model import check_inputs, forward_parameters, is_scripted, load_factory
 from export_gate.worker.probing import ask_eager
-from export_gate.worker.stages import Desk, StageFailed, open_desk
+from export_gate.worker.stages import Desk, at_desk
 from export_gate.worker.subject import Subject
 from export_gate.worker.trial import choose_trial
 from export_gate.worker.variants import Study, observe_variants
@@ -35,14 +34,9 @@ Sequel = Callable[[Study, Desk], None]
 def observe_model(job: Job, channel: Channel, then: Sequel | None = None) -> None:
     """Observe the job's model and send every fact as it is known; `then` follows once its targets are done."""
     started = time.perf_counter()
-    desk = open_desk(job, channel)
     with watched() as replaced:
-        try:
+        with at_desk(job, channel) as desk:
             _observe(job, desk, then)
-        except UserError as error:
-            channel.set("problem", Problem(message=str(error), hint=error.hint))
-        except StageFailed as ended:
-            channel.fail(ended.failure)
         names = replaced()
         if names:
             channel.set("problem", _tampered(job.contract, names))

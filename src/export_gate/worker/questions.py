@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,12 @@ import numpy as np
 import torch
 
 from export_gate.contract import Job, Request
-from export_gate.errors import UserError
-from export_gate.observation import Problem
 from export_gate.protocol import Event
 from export_gate.worker.channel import Channel
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.describe import describe_forward
 from export_gate.worker.engine import load_subject
-from export_gate.worker.stages import Desk, StageFailed
+from export_gate.worker.stages import at_desk
 from export_gate.worker.trial import Trial, choose_trial, matching
 from export_gate.worker.values import to_numpy
 
@@ -28,8 +25,7 @@ ELEMENTS_SHOWN = 64
 
 def list_controls(job: Job, request: Request, channel: Channel) -> None:
     """Send the control set; with `request.show`, one input's values too, written to `request.save` where given."""
-    desk = _desk(job, channel)
-    try:
+    with at_desk(job, channel) as desk:
         subject = load_subject(job.contract, Path(job.base), desk)
         if subject is None:
             return
@@ -38,15 +34,6 @@ def list_controls(job: Job, request: Request, channel: Channel) -> None:
             channel.set("controls", trial.observation)
             if request.show is not None:
                 _show(trial, request, channel)
-    except UserError as error:
-        channel.set("problem", Problem(message=str(error), hint=error.hint))
-    except StageFailed as ended:
-        channel.fail(ended.failure)
-
-
-def _desk(job: Job, channel: Channel) -> Desk:
-    sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
-    return Desk(channel=channel, roots=(Path(job.base),))
 
 
 def _show(trial: Trial, request: Request, channel: Channel) -> None:

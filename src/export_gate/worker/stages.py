@@ -10,7 +10,7 @@ from pathlib import Path
 
 from export_gate.contract import Job
 from export_gate.errors import UserError
-from export_gate.observation import Failure, Stage
+from export_gate.observation import Failure, Problem, Stage
 from export_gate.worker.channel import Channel
 from export_gate.worker.failures import failure_of
 
@@ -23,10 +23,19 @@ class StageFailed(Exception):  # noqa: N818 - an outcome, not an error of ours
         self.failure = failure
 
 
-def open_desk(job: Job, channel: Channel) -> Desk:
-    """The job's desk; the project's folders are put before all others on `sys.path`."""
+@contextmanager
+def at_desk(job: Job, channel: Channel) -> Iterator[Desk]:
+    """The job's desk, where work on it ends at the user's mistake or a failed stage, which are told.
+
+    The project's folders are put before all others on `sys.path`.
+    """
     sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
-    return Desk(channel=channel, roots=(Path(job.base), *(Path(folder) for folder in job.pythonpath)))
+    try:
+        yield Desk(channel=channel, roots=(Path(job.base), *(Path(folder) for folder in job.pythonpath)))
+    except UserError as error:
+        channel.set("problem", Problem(message=str(error), hint=error.hint))
+    except StageFailed as ended:
+        channel.fail(ended.failure)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

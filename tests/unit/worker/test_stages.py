@@ -11,7 +11,7 @@ from worker_samples import Doubled, Recorder, contract, job, tensor
 
 from export_gate.errors import UserError
 from export_gate.worker.channel import Channel
-from export_gate.worker.stages import StageFailed, open_desk
+from export_gate.worker.stages import StageFailed, at_desk
 
 
 @pytest.fixture
@@ -81,6 +81,6 @@ def test_the_projects_folders_come_first_on_the_path(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sys, "path", ["/elsewhere", str(tmp_path / "known")])
     work = job(contract({"x": tensor(2)}), tmp_path)
     folders = (str(tmp_path / "src"), str(tmp_path / "known"))
-    desk = open_desk(replace(work, pythonpath=folders), Channel(descriptor=-1))
-    assert sys.path == [folders[0], "/elsewhere", folders[1]]
+    with at_desk(replace(work, pythonpath=folders), Channel(descriptor=-1)) as desk:
+        assert sys.path == [folders[0], "/elsewhere", folders[1]]
     assert desk.roots == (tmp_path, Path(folders[0]), Path(folders[1]))
