@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.utils
 import time
-from collections.abc import Iterator
 
 import pytest
 from github_server import DENIED, TOKEN, Fault, GitHubServer
@@ -14,25 +13,6 @@ from export_gate.github import api as module
 from export_gate.github.api import Api, ApiError
 
 THREAD = "/repos/acme/shop/issues/7/comments"
-
-
-@pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    """A repository."""
-    with GitHubServer() as server:
-        yield server
-
-
-@pytest.fixture
-def waits() -> list[float]:
-    """The seconds that were slept, instead of sleeping."""
-    return []
-
-
-@pytest.fixture
-def api(github: GitHubServer, waits: list[float]) -> Api:
-    """A session with it."""
-    return Api(github.url, TOKEN, sleep=waits.append)
 
 
 def _error(api: Api, path: str = THREAD) -> ApiError:

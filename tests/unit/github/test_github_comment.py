@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,25 +18,6 @@ THREAD = "/repos/acme/shop/issues/7/comments"
 STRANGER = {"login": "mallory", "type": "User"}
 RED = Marker(comment="export-gate", run=Run(id=10, attempt=1), verdict="violations", digest="1" * 16)
 GREEN = replace(RED, verdict="verified", digest="0" * 16)
-
-
-@pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    """A repository with a pull request, #7."""
-    with GitHubServer() as server:
-        yield server
-
-
-@pytest.fixture
-def waits() -> list[float]:
-    """The seconds that were slept."""
-    return []
-
-
-@pytest.fixture
-def api(github: GitHubServer, waits: list[float]) -> Api:
-    """A session."""
-    return Api(github.url, TOKEN, sleep=waits.append)
 
 
 def text(marker: Marker, words: str = "") -> Text:
