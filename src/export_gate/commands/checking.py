@@ -77,7 +77,7 @@ def run(
         outcome = pipeline.run(order, announce)
     if fail_on == "warning":
         outcome = judging.fail_on_warnings(outcome)
-    show(outcome)
+    show(outcome, order.folder)
     for line in outcome.notes:
         click.echo(f"note: {line}", err=True)
     for line in differences(order.environment, path.resolve().parent):

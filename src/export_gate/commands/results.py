@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from export_gate.commands.options import config_option, fail_on_option, find_config, save_text
-from export_gate.commands.terminal import color, render_as, show
+from export_gate.commands.terminal import color, show
 from export_gate.errors import UserError
 
 
@@ -29,9 +29,10 @@ from export_gate.errors import UserError
 def report(results: Path, format_: str, output: Path | None) -> None:
     """Render RESULTS (a results.json) again; exits by its verdict."""
     from export_gate import judging
+    from export_gate.report.formats import formatted
 
     outcome = judging.rejudge(results, lambda contract: contract)
-    text = render_as(outcome, format_, is_terminal=output is None)
+    text = formatted(outcome.results, outcome.report, format_, color=output is None and color())
     if output is None:
         click.echo(text, nl=False, color=True if color() else None)
     else:

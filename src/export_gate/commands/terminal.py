@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -24,16 +25,13 @@ def color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
-def render_as(outcome: Outcome, format_: str, *, is_terminal: bool) -> str:
-    """The outcome in the format."""
-    from export_gate.report.formats import formatted
+def show(outcome: Outcome, folder: Path | None = None) -> None:
+    """Print the terminal report; `folder` is where the run's report.md was written, if it was."""
+    from export_gate.report.render import render
 
-    return formatted(outcome.results, outcome.report, format_, color=is_terminal and color())
-
-
-def show(outcome: Outcome) -> None:
-    """Print the terminal report."""
-    click.echo(render_as(outcome, "terminal", is_terminal=True), nl=False, color=True if color() else None)
+    place = "the Markdown report" if folder is None else str(folder / "report.md")
+    text = render(outcome.report, "terminal", color=color(), report_file=place)
+    click.echo(text, nl=False, color=True if color() else None)
 
 
 @contextmanager

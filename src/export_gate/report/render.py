@@ -65,6 +65,7 @@ def render(
     color: bool = False,
     budget: int | None = None,
     source: str | None = None,
+    report_file: str = "the Markdown report",
 ) -> str:
     """The report as text.
 
@@ -74,6 +75,7 @@ def render(
         color: ANSI styles, in the terminal format only.
         budget: characters (comment) or bytes (summary) to stay within; None is the format's own limit.
         source: a template's text to use instead of ours, with the same names and filters; it may raise what it likes.
+        report_file: where all of the report is, in the terminal format's words.
 
     Raises:
         ValueError: the budget is too small for the verdict.
@@ -84,7 +86,7 @@ def render(
 
     def draw(shown: Shown) -> str:
         # Last, since wrapping may put at a line's start what stood inside one.
-        return inert_commands(template.render(report=report, shown=shown)).strip("\n") + "\n"
+        return inert_commands(template.render(report=report, shown=shown, report_file=report_file)).strip("\n") + "\n"
 
     return fit(report, draw, allowance)
 

@@ -37,7 +37,7 @@ def test_500_violations_fit_a_comment():
     rows = len(re.findall(r"(?m)^\| `(?:fine|model)-", text))
     assert left_out == (
         f"> Left out to fit here: {1000 - rows} models of the table; {500 - listed} findings; the details of "
-        f"{listed - full} findings; stages, control inputs and artifacts. All of it is in `.export-gate/report.md`."
+        f"{listed - full} findings; stages, control inputs and artifacts. All of it is in `report.md`."
     )
     assert listed > 50
     assert rows > 500
@@ -76,7 +76,7 @@ def test_a_terminal_shows_the_first_twenty_in_full():
     text = _crowd("terminal")
     assert len(re.findall(r"(?m)^  run:  export-gate run", text)) == 20
     flat = " ".join(text.split())
-    assert "Left out: the details of 480 findings. All of it is in .export-gate/report.md." in flat
+    assert "Left out: the details of 480 findings. All of it is in the Markdown report." in flat
 
 
 def test_nothing_is_left_out_without_need():

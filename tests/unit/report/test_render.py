@@ -78,7 +78,8 @@ def test_notes_do_not_lengthen_a_terminal():
     seen = samples.model("m", samples.all_fine(), controls=controls)
     run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
     report = build_report(samples.results((samples.contract("m"),), run))
-    assert "\n\n1 note in .export-gate/report.md\n\n" in render(report, "terminal")
+    assert "\n\n1 note in out/report.md\n\n" in render(report, "terminal", report_file="out/report.md")
+    assert "\n\n1 note in the Markdown report\n\n" in render(report, "terminal")
     assert "range-undeclared" not in render(report, "terminal")
     assert "#### 📝 `m`: range-undeclared" in render(report, "markdown")
 
