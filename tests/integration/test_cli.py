@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -369,7 +370,16 @@ def test_shell_completion(tmp_path: Path, shell: str):
     assert "validate" in gate(tmp_path, _EXPORT_GATE_COMPLETE=f"{shell}_complete", **words).stdout
 
 
+@pytest.fixture
+def heeds_interrupts() -> Iterator[None]:
+    """Processes that are started here heed Ctrl-C, also where a shell runs this suite in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_leaves_nothing_behind(tmp_path: Path, number: signal.Signals):
     """Ctrl-C and SIGTERM: exit 130 within seconds, one clear line, no process and no results.json left."""
