@@ -63,12 +63,17 @@ def preload(request: Request) -> str | None:
     torch.set_num_threads(1)
     with contextlib.suppress(RuntimeError):  # already set by the project's sitecustomize
         torch.set_num_interop_threads(1)
-    for name in EXPORT_MODULES:
+    for name in _needed(request):
         _import(name)
-    if any(target.name == "onnx" for job in request.jobs for target in job.contract.targets):
-        for name in ONNX_MODULES:
-            _import(name)
     return None
+
+
+def _needed(request: Request) -> tuple[str, ...]:
+    """What the request's work imports: control inputs are listed without an export, and not every model has an ONNX."""
+    if request.action == "controls":
+        return ()
+    has_onnx = any(target.name == "onnx" for job in request.jobs for target in job.contract.targets)
+    return EXPORT_MODULES + (ONNX_MODULES if has_onnx and request.action != "describe" else ())
 
 
 def missing_packages(names: list[str]) -> str:
