@@ -26,6 +26,10 @@ RED = ("value-mismatch",)
 REPLACED = "replaced"
 """The gate's own code was changed: the model has a problem, and no verdict of its own."""
 GREEN = ()
+SOMEHOW_RED = "red"
+"""Whether facts are stolen, or seen in time to be false, is a race: there is a violation either way."""
+HONEST = "honest"
+"""No lie is told; when torch's own state is left as it was found, and with it what converts, is the collector's."""
 
 ATTEMPTS: dict[str, tuple[str, tuple[str, ...] | str]] = {
     "late": ("forging.py:make_late", ("load-failed",)),  # first, so that others are at work when its daemon acts
@@ -49,7 +53,7 @@ ATTEMPTS: dict[str, tuple[str, tuple[str, ...] | str]] = {
     "modes": ("unsettling.py:make_modes, {lies: false}", GREEN),
     "modes-lying": ("unsettling.py:make_modes, {lies: true}", RED),
     "modes-in-forward": ("unsettling.py:make_modes_in_forward", ("nondeterministic-model",)),
-    "inference-mode": ("unsettling.py:make_inference_mode, {lies: false}", ("conversion-failed",)),
+    "inference-mode": ("unsettling.py:make_inference_mode, {lies: false}", HONEST),
     "inference-mode-lying": ("unsettling.py:make_inference_mode, {lies: true}", RED),
     "seeds": ("unsettling.py:make_seeds, {lies: false}", GREEN),
     "seeds-lying": ("unsettling.py:make_seeds, {lies: true}", RED),
@@ -60,7 +64,7 @@ ATTEMPTS: dict[str, tuple[str, tuple[str, ...] | str]] = {
     "config": ("forging.py:make_config", RED),
     "lines": ("forging.py:make_lines", RED),
     "replay": ("forging.py:make_replay", REPLACED),
-    "steal": ("forging.py:make_steal", ("worker-died",)),
+    "steal": ("forging.py:make_steal", SOMEHOW_RED),
     "swap": ("forging.py:make_swap", ("load-failed",)),
     "delete": ("forging.py:make_delete", ("load-failed",)),
     "missing": ("forging.py:make_missing", ("load-failed",)),
@@ -156,6 +160,10 @@ def test_no_attempt_is_green(run: Run, name: str):
     if expected == REPLACED:
         assert problem.startswith(f"models.{name}: the project's code replaced export_gate.")
         assert problem.endswith("which is part of export-gate")
+    elif expected == SOMEHOW_RED:
+        assert (problem, bool(rules)) == ("", True)
+    elif expected == HONEST:
+        assert (problem, rules <= {"conversion-failed"}) == ("", True)
     else:
         assert (problem, set(expected) <= rules, bool(rules)) == ("", True, bool(expected)), run.violations(name)
 

@@ -20,7 +20,7 @@ from export_gate.worker.channel import Channel
 from export_gate.worker.eager import observe_behaviour, observe_eager
 from export_gate.worker.integrity import watched
 from export_gate.worker.model import check_inputs, forward_parameters, is_scripted, load_factory
-from export_gate.worker.probing import ask_eager
+from export_gate.worker.probing import eager_begun
 from export_gate.worker.stages import Desk, at_desk
 from export_gate.worker.subject import Subject
 from export_gate.worker.trial import choose_trial
@@ -78,9 +78,10 @@ def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
         desk.channel.set("controls", trial.observation)
     with desk.stage("eager"):
         facts = observe_behaviour(trial.cases, subject, desk)
-        eager = observe_eager(trial.cases, subject, desk)
-        desk.channel.at("eager")
-        probing = ask_eager(subject, trial.cases, eager)
+        with eager_begun(subject, trial.cases) as asked:
+            eager = observe_eager(trial.cases, subject, desk)
+            desk.channel.at("eager")
+            probing = asked(eager)
     if not eager.references:
         return  # eager refuses every control input: contract-broken says so
     study = Study(

@@ -5,7 +5,8 @@ Source: docs/targets.md; an exported program does not enforce a lower bound of 2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -41,10 +42,19 @@ def eager_answers(
     limit_s: float = LIMIT_S,
     references: Mapping[str, Reference] = MappingProxyType({}),
 ) -> tuple[Answer, ...]:
-    """Eager's answers to the probes that are tried, computed once for all targets.
+    """Eager's answers to the probes that are tried; see `eager_asked`."""
+    with eager_asked(probes, eager, limit_s) as answers:
+        return answers(references)
 
-    In a forked copy of this process, as those of the artifacts: eager, too, may crash or hang outside its contract.
-    Those that control inputs answer are taken from `references`.
+
+@contextmanager
+def eager_asked(
+    probes: Sequence[PlannedProbe], eager: Runner, limit_s: float = LIMIT_S
+) -> Iterator[Callable[[Mapping[str, Reference]], tuple[Answer, ...]]]:
+    """Begin to ask eager, once for all targets; yields what waits for the answers.
+
+    In a forked copy of this process as it is now, as the artifacts are asked: eager, too, may crash or hang outside
+    its contract. What control inputs answer is taken from their references, and asked where there is none.
     """
     tried = [probe for probe in probes if not probe.left_out]
 
@@ -55,14 +65,20 @@ def eager_answers(
     def died(_: PlannedProbe, ending: str) -> Packed:
         return Packed(refusal=f"the process died: {ending}")
 
-    asked = [probe for probe in tried if probe.case not in references]
-    said = iter(Isolated(kind=Packed, call=call, died=died, limit_s=limit_s).each(asked))
-    return tuple(
-        Answer(probe=probe, leaves=references[probe.case].leaves)
-        if probe.case in references
-        else _unpacked(probe, next(said))
-        for probe in tried
-    )
+    isolated = Isolated(kind=Packed, call=call, died=died, limit_s=limit_s)
+    with isolated.begun([probe for probe in tried if not probe.case]) as records:
+
+        def answers(references: Mapping[str, Reference]) -> tuple[Answer, ...]:
+            said = iter(records())
+            further = iter(isolated.each([p for p in tried if p.case and p.case not in references]))
+            return tuple(
+                Answer(probe=probe, leaves=references[probe.case].leaves)
+                if probe.case in references
+                else _unpacked(probe, next(further if probe.case else said))
+                for probe in tried
+            )
+
+        yield answers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,18 +100,34 @@ def run_probes(
     checks: Literal["default", "runtime-checks"] = "default",
     *,
     limit_s: float = LIMIT_S,
-    results: Mapping[str, CaseResult] = MappingProxyType({}),
 ) -> tuple[Probe, ...]:
-    """Try the probes on an artifact, in a forked copy of this process: input outside the contract can kill it.
+    """Try all the probes on an artifact; see `probes_begun`."""
+    with probes_begun(answers, artifact, is_equal, checks, limit_s=limit_s) as probes:
+        return probes({})
+
+
+@contextmanager
+def probes_begun(
+    answers: Sequence[Answer],
+    artifact: Runner,
+    is_equal: Callable[[CaseResult], bool],
+    checks: Literal["default", "runtime-checks"] = "default",
+    *,
+    limit_s: float = LIMIT_S,
+    known: Collection[str] = (),
+) -> Iterator[Callable[[Mapping[str, CaseResult]], tuple[Probe, ...]]]:
+    """Begin to try the probes on an artifact; yields what takes the results of control inputs and waits for the probes.
+
+    In a forked copy of this process as it is now: input outside the contract can kill it.
 
     Args:
-        answers: Eager's, from `eager_answers`.
+        answers: Eager's, from `eager_asked`.
         artifact: Runs the artifact; any exception is a refusal.
         is_equal: Whether a comparison with eager's outputs passes; loose, as wrong guards give wrong results, not
             inexact ones.
         checks: Whether AOTInductor's own checks are on.
         limit_s: Bound on each call, in seconds.
-        results: What the artifact said at control inputs, which answer the probes that have their sizes.
+        known: Control inputs whose results there will be, which answer the probes that have their sizes.
     """
 
     def call(eager: Answer) -> Probe:
@@ -104,14 +136,19 @@ def run_probes(
     def died(eager: Answer, ending: str) -> Probe:
         return _probe(eager, checks, "refused", f"the process died: {ending}")
 
-    asked = [eager for eager in answers if eager.probe.case not in results]
-    said = iter(Isolated(kind=Probe, call=call, died=died, limit_s=limit_s).each(asked))
-    return tuple(
-        _probe(eager, checks, *_verdict_of(results[eager.probe.case], is_equal))
-        if eager.probe.case in results
-        else next(said)
-        for eager in answers
-    )
+    asked = [eager for eager in answers if eager.probe.case not in known]
+    with Isolated(kind=Probe, call=call, died=died, limit_s=limit_s).begun(asked) as records:
+
+        def probes(results: Mapping[str, CaseResult]) -> tuple[Probe, ...]:
+            said = iter(records())
+            return tuple(
+                _probe(eager, checks, *_verdict_of(results[eager.probe.case], is_equal))
+                if eager.probe.case in known
+                else next(said)
+                for eager in answers
+            )
+
+        yield probes
 
 
 def _ask(probe: PlannedProbe, run: Runner) -> Answer:

@@ -10,6 +10,7 @@ import select
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,6 +19,23 @@ from export_gate.worker.children import CAN_FORK, READ_BYTES, signal_name
 
 Record = TypeVar("Record")
 Input = TypeVar("Input")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A forked copy of this process and where its records come from."""
+
+    pid: int
+    reader: int
+    token: bytes
+    """Stands before each record."""
+
+    def end(self) -> None:
+        """Kill it, whatever it does, and wait for it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self.reader)
+        _ending(self.pid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,22 +50,41 @@ class Isolated(Generic[Input, Record]):
     """Bound on each input, in seconds."""
 
     def each(self, inputs: Sequence[Input]) -> tuple[Record, ...]:
-        """The record of every input, in order.
+        """The record of every input, in order."""
+        with self.begun(inputs) as records:
+            return records()
 
-        One forked copy works through the inputs; where it dies, another one goes on after the input it died of. Where
-        there is no fork the calls are made right here.
+    @contextmanager
+    def begun(self, inputs: Sequence[Input]) -> Iterator[Callable[[], tuple[Record, ...]]]:
+        """Have a forked copy of this process, as it is now, begin on the inputs; yields what waits for the records.
+
+        The copy works through the inputs; where it dies, another one goes on after the input it died of. Where there
+        is no fork the calls are made right here, once the records are asked for.
         """
-        if not CAN_FORK:
-            return tuple(self.call(given) for given in inputs)
-        records: list[Record] = []
-        while len(records) < len(inputs):
-            found, ending = self._in_copy(inputs[len(records) :])
-            records += found
-            if len(records) < len(inputs):
-                records.append(self.died(inputs[len(records)], ending))
-        return tuple(records)
+        copies: list[Copy] = []
+        if inputs and CAN_FORK:
+            with contextlib.suppress(OSError):  # no process to be had now: once more when the records are asked for
+                copies.append(self._copy(inputs))
 
-    def _in_copy(self, inputs: Sequence[Input]) -> tuple[list[Record], str]:
+        def records() -> tuple[Record, ...]:
+            if not CAN_FORK:
+                return tuple(self.call(given) for given in inputs)
+            found: list[Record] = []
+            while len(found) < len(inputs):
+                rest = inputs[len(found) :]
+                more, ending = self._read(copies.pop() if copies else self._copy(rest))
+                found += more
+                if len(found) < len(inputs):
+                    found.append(self.died(inputs[len(found)], ending))
+            return tuple(found)
+
+        try:
+            yield records
+        finally:
+            for copy in copies:
+                copy.end()
+
+    def _copy(self, inputs: Sequence[Input]) -> Copy:
         reader, writer = os.pipe()
         token = secrets.token_hex(8).encode()  # what the call itself writes to the descriptor stands before it
         pid = os.fork()
@@ -60,19 +97,20 @@ class Isolated(Generic[Input, Record]):
             finally:
                 os._exit(status)
         os.close(writer)
+        return Copy(pid=pid, reader=reader, token=token)
+
+    def _read(self, copy: Copy) -> tuple[list[Record], str]:
+        """What the copy says, and what ended it."""
         records: list[Record] = []
-        overran = False
         try:
-            for line in _lines_within(reader, self.limit_s):
-                record = self._record(line.partition(token)[2], len(records))
+            for line in _lines_within(copy.reader, self.limit_s):
+                record = self._record(line.partition(copy.token)[2], len(records))
                 records += [] if record is None else [record]
         except TimeoutError:
-            overran = True
-            os.kill(pid, signal.SIGKILL)
-        finally:
-            os.close(reader)
-        ending = _ending(pid)
-        return records, f"still running after {self.limit_s:g} s" if overran else ending
+            copy.end()
+            return records, f"still running after {self.limit_s:g} s"
+        os.close(copy.reader)
+        return records, _ending(copy.pid)
 
     def _work(self, inputs: Sequence[Input], writer: int, token: bytes) -> None:
         with os.fdopen(writer, "wb", buffering=0) as stream:

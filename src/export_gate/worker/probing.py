@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 
 from export_gate.observation import CaseResult, Comparison, Probe
@@ -11,10 +12,10 @@ from export_gate.worker.controls.build import reference_sizes, values_at
 from export_gate.worker.controls.generate import main_family
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.eager import Eager
-from export_gate.worker.guards import LIMIT_S, Answer, eager_answers, run_probes
+from export_gate.worker.guards import LIMIT_S, Answer, eager_asked, probes_begun, run_probes
 from export_gate.worker.model import bind
 from export_gate.worker.probes import answered_by, left_out_notes, plan_probes
-from export_gate.worker.reference import module_runner
+from export_gate.worker.reference import module_runner, rename
 from export_gate.worker.subject import Subject
 from export_gate.worker.targets.base import Loaded
 
@@ -34,21 +35,33 @@ class Probing:
     limit_s: float = LIMIT_S
     """Bound on each call, in seconds."""
 
-    def probe(self, loaded: Loaded, results: Mapping[str, CaseResult]) -> tuple[Probe, ...]:
-        """The artifact's answers, also with its own run-time checks switched on where it has such a switch.
+    @contextmanager
+    def begun(
+        self, loaded: Loaded, known: Collection[str]
+    ) -> Iterator[Callable[[Mapping[str, CaseResult]], tuple[Probe, ...]]]:
+        """Begin to probe the artifact beside its control inputs; yields what takes their results and has the answers.
+
+        An artifact that has run-time checks of its own is then asked again, with those switched on.
 
         Args:
-            loaded: The artifact.
-            results: What it said at the control inputs, by case name.
+            loaded: The artifact, which has not run yet.
+            known: Names of the control inputs that it will run on.
         """
-        probes = run_probes(self.answers, loaded.run, is_equal, limit_s=self.limit_s, results=results)
-        if loaded.run_checked is not None:
-            probes += run_probes(self.answers, loaded.run_checked, is_equal, "runtime-checks", limit_s=self.limit_s)
-        return probes
+        limit_s = self.limit_s
+        with probes_begun(self.answers, loaded.run, is_equal, limit_s=limit_s, known=known) as answered:
+
+            def probes(results: Mapping[str, CaseResult]) -> tuple[Probe, ...]:
+                found = answered(results)
+                if loaded.run_checked is not None:
+                    found += run_probes(self.answers, loaded.run_checked, is_equal, "runtime-checks", limit_s=limit_s)
+                return found
+
+            yield probes
 
 
-def ask_eager(subject: Subject, cases: Sequence[ControlCase], eager: Eager) -> Probing:
-    """Plan the probes and record eager's answers; those that `cases` have the sizes of are known."""
+@contextmanager
+def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Callable[[Eager], Probing]]:
+    """Plan the probes and begin to ask eager; yields what waits for the answers, given what eager said at `cases`."""
     contract = subject.contract
     family = main_family(contract)
     planned = plan_probes(
@@ -57,11 +70,15 @@ def ask_eager(subject: Subject, cases: Sequence[ControlCase], eager: Eager) -> P
         lambda sizes: values_at(contract, sizes, family, 1),
         partial(bind, parameters=subject.parameters),
     )
-    answerable = [case for case in cases if case.name in eager.references]
-    planned = tuple(answered_by(probe, answerable) for probe in planned)
+    planned = tuple(answered_by(probe, cases) for probe in planned)
     limit_s = min(LIMIT_S, contract.timeout_s / SHARE)
-    answers = eager_answers(planned, module_runner(subject.module, eager.names), limit_s, eager.references)
-    return Probing(answers=answers, notes=left_out_notes(planned), limit_s=limit_s)
+    with eager_asked(planned, module_runner(subject.module, {}), limit_s) as asked:
+
+        def probing(eager: Eager) -> Probing:
+            answers = (replace(a, leaves=rename(a.leaves, eager.names)) for a in asked(eager.references))
+            return Probing(answers=tuple(answers), notes=left_out_notes(planned), limit_s=limit_s)
+
+        yield probing
 
 
 def is_equal(result: CaseResult) -> bool:

@@ -57,9 +57,11 @@ def verify_target(work: Verification, desk: Desk) -> None:
         channel.set("facts", loaded.facts, target=key)
         channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
         channel.set("affine", loaded.affine, target=key)
-        results = run_cases(work, guarded(loaded.run), desk)
-        with desk.stage("guards", target=key):
-            channel.set("probes", work.probing.probe(loaded, results), target=key)
+        known = {case.name for case in work.cases if case.name in work.references}
+        with work.probing.begun(loaded, known) as probes:
+            results = run_cases(work, guarded(loaded.run), desk)
+            with desk.stage("guards", target=key):
+                channel.set("probes", probes(results), target=key)
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import signal
 import sys
 import time
@@ -157,6 +158,23 @@ def test_no_zombie_is_left(monkeypatch: pytest.MonkeyPatch):
     for pid in copies:
         with pytest.raises(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
+
+
+def test_a_copy_begins_at_once_and_is_ended_with_its_use():
+    """It works while its process goes on; where nobody asks for the records any more it is killed and waited for."""
+    began = os.pipe()
+
+    def call(_: int) -> Said:
+        os.write(began[1], str(os.getpid()).encode())
+        time.sleep(60)
+        return Said(text="too late", pid=0)
+
+    runner = Isolated(kind=Said, call=call, died=lambda *_: Said(text="died"))
+    with runner.begun((1,)):
+        assert select.select([began[0]], [], [], 30)[0]
+        pid = int(os.read(began[0], 100))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_without_fork_the_calls_are_made_here(monkeypatch: pytest.MonkeyPatch):

@@ -15,7 +15,7 @@ from export_gate.contract import Dim
 from export_gate.observation import CaseResult, Comparison, Failure, Probe, Structure
 from export_gate.worker.controls.record import ControlCase, Group
 from export_gate.worker.eager import Eager
-from export_gate.worker.probing import Probing, ask_eager, is_equal
+from export_gate.worker.probing import Probing, eager_begun, is_equal
 from export_gate.worker.reference import Reference, Runner, module_runner
 from export_gate.worker.targets.base import Loaded
 
@@ -37,7 +37,14 @@ def probing(*cases: ControlCase) -> Probing:
     checked = subject(Checked(), contract({"x": tensor("batch", 3, range=(0.0, 1.0))}, BATCH))
     run = module_runner(Checked(), {"output": "y"})
     references = {case.name: Reference(case=case.name, leaves=run(checked.call(case))) for case in cases}
-    return ask_eager(checked, cases, Eager(references=references, outputs=(), names={"output": "y"}))
+    with eager_begun(checked, cases) as asked:
+        return asked(Eager(references=references, outputs=(), names={"output": "y"}))
+
+
+def probed(probing: Probing, loaded: Loaded, said: dict[str, CaseResult] | None = None) -> tuple[Probe, ...]:
+    """An artifact's answers, which said that at control inputs."""
+    with probing.begun(loaded, said or {}) as probes:
+        return probes(said or {})
 
 
 def case(rows: int, group: Group = "generated") -> ControlCase:
@@ -63,7 +70,7 @@ def answers(probes: tuple[Probe, ...]) -> dict[tuple[str, str, str], str]:
 
 def test_an_artifact_that_checks_nothing():
     """Beyond the range: the same where eager takes it, and told where eager refuses it."""
-    found = answers(probing().probe(Loaded(run=runner(lambda x: x.sum(1))), {}))
+    found = answers(probed(probing(), Loaded(run=runner(lambda x: x.sum(1)))))
     assert found[("at-min", "2", "default")] == "accepted-equal"
     assert found[("at-max", "4", "default")] == "accepted-equal"
     assert found[("below-min", "1", "default")] == "accepted-equal"
@@ -72,7 +79,7 @@ def test_an_artifact_that_checks_nothing():
 
 def test_an_artifact_that_computes_something_else_outside():
     """Beyond the range an answer other than eager's is told with how much it differs."""
-    found = probing().probe(Loaded(run=runner(lambda x: x.sum(1) + (len(x) == 1))), {})
+    found = probed(probing(), Loaded(run=runner(lambda x: x.sum(1) + (len(x) == 1))))
     (probe,) = [probe for probe in found if probe.kind == "below-min"]
     assert probe.answer == "accepted-differs"
     assert probe.message.startswith("output 'y': max |P-M| 1.0e+00 where max |M| is ")
@@ -86,7 +93,7 @@ def test_an_artifact_with_a_switch_is_asked_twice():
             raise RuntimeError("dim value is too large")
         return x.sum(1)
 
-    found = answers(probing().probe(Loaded(run=runner(lambda x: x.sum(1)), run_checked=runner(strict)), {}))
+    found = answers(probed(probing(), Loaded(run=runner(lambda x: x.sum(1)), run_checked=runner(strict))))
     assert found[("at-max", "4", "default")] == "accepted-equal"
     assert found[("at-max", "4", "runtime-checks")] == "refused"
     assert found[("at-min", "2", "runtime-checks")] == "accepted-equal"
@@ -106,7 +113,7 @@ def test_a_control_input_of_the_same_sizes_answers_for_the_call(tmp_path: Path):
             failure=Failure(stage="run", kind="exception", type="RuntimeError", message="\ntoo large\nfor me"),
         ),
     }
-    found = probing(case(2), case(4)).probe(Loaded(run=runner(counted)), said)
+    found = probed(probing(case(2), case(4)), Loaded(run=runner(counted)), said)
     assert {(probe.kind, probe.tried): (probe.answer, probe.message) for probe in found if probe.axis == "batch"} == {
         ("below-min", "1"): ("accepted-equal", ""),
         ("at-min", "2"): ("accepted-differs", "output 'y': max |P-M| 1.0e+00 where max |M| is 1.0e+00"),
@@ -124,14 +131,14 @@ def test_run_time_checks_are_asked_themselves():
         raise RuntimeError("never")
 
     said = {"generated@batch=4": CaseResult(case="generated@batch=4", outputs=(comparison(),))}
-    found = answers(probing(case(4)).probe(Loaded(run=runner(lambda x: x.sum(1)), run_checked=runner(strict)), said))
+    found = answers(probed(probing(case(4)), Loaded(run=runner(lambda x: x.sum(1)), run_checked=runner(strict)), said))
     assert found[("at-max", "4", "default")] == "accepted-equal"
     assert found[("at-max", "4", "runtime-checks")] == "refused"
 
 
 def test_a_separate_export_is_not_probed():
     """An export for one size has no edge to probe."""
-    assert Probing().probe(Loaded(run=runner(lambda x: x)), {}) == ()
+    assert probed(Probing(), Loaded(run=runner(lambda x: x))) == ()
 
 
 def comparison(**fields: Any) -> Comparison:
