@@ -49,6 +49,11 @@ def head_revision(folder: Path) -> str | None:
     return _git(folder, "rev-parse", "HEAD")
 
 
+def described_revision(folder: Path) -> str | None:
+    """The commit that is checked out, with `-dirty` after it where tracked files are not as they are in it."""
+    return _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+
+
 def _top_level(folder: Path) -> Path | None:
     top = _git(folder, "rev-parse", "--show-toplevel")
     return Path(top).resolve() if top else None

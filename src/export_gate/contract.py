@@ -277,6 +277,8 @@ class ModelContract:
     controls: Controls = Controls()
     tolerance: Tolerance = Tolerance()
     targets: tuple[Target, ...]
+    targets_listed: Literal["model", "defaults", "nowhere"] = "model"
+    """Where the config lists them: a model that lists its own has only those."""
     strict: bool = False
     """Export in strict mode; the exported-program target says so for all targets, also where it is not selected."""
     timeout_s: float = 600.0

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_gate.checkout import Checkout, find_checkout, head_revision
+from export_gate.checkout import Checkout, described_revision, find_checkout, head_revision
 from export_gate.config import load_config
 
 CONFIG = """\
@@ -44,7 +44,11 @@ def test_the_config_is_found_in_its_repository(tmp_path: Path):
     assert head_revision(folder) is None
     _git(tmp_path, "add", ".")
     _git(tmp_path, "commit", "-m", "start")
-    assert len(head_revision(folder) or "") == 40
+    head = head_revision(folder) or ""
+    assert len(head) == 40
+    assert described_revision(folder) == head
+    (folder / "export-gate.yml").write_text(CONFIG + "\n")
+    assert described_revision(folder) == f"{head}-dirty"
 
 
 def test_outside_of_git_nothing_is_known(tmp_path: Path):

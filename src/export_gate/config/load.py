@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os.path
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from export_gate.config.defaults import merge_defaults
 from export_gate.config.document import read_document
@@ -32,13 +33,15 @@ def load_config(path: Path) -> Config:
     scope = Scope(folder=folder, root=repository_root(folder))
     allowance = Allowance()
     try:
-        root = merge_defaults(read_document(text, scope.problems, allowance), allowance)
+        written = read_document(text, scope.problems, allowance)
+        root = merge_defaults(written, allowance)
         values = CONFIG.check(root, scope)
     except Unreadable as error:
         scope.problems.add(error.at, error.path, error.message)
     if scope.problems:
         raise UserError(scope.problems.text(str(path)))
-    return _record(path, content, folder, root, values)
+    models = tuple(replace(model, targets_listed=_listed_in(written, name)) for name, model in values["models"].items())
+    return _record(path, content, folder, root, {**values, "models": models})
 
 
 def _record(path: Path, content: bytes, folder: Path, root: Node, values: dict[str, Any]) -> Config:
@@ -50,9 +53,18 @@ def _record(path: Path, content: bytes, folder: Path, root: Node, values: dict[s
         pythonpath=default_pythonpath(folder)
         if listed is None
         else tuple(os.path.normpath(folder / entry) for entry in listed),
-        models=tuple(values["models"].values()),
+        models=values["models"],
         positions=_positions(root),
     )
+
+
+def _listed_in(written: Node, model: str) -> Literal["model", "defaults", "nowhere"]:
+    """Where the file lists the model's targets."""
+    models, defaults = written.child("models"), written.child("defaults")
+    own = models.child(model) if models else None
+    if own and own.child("targets"):
+        return "model"
+    return "defaults" if defaults and defaults.child("targets") else "nowhere"
 
 
 def _positions(root: Node) -> dict[str, Position]:

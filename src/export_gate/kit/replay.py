@@ -100,7 +100,8 @@ def report(replayed: Replay) -> list[str]:
 
 def _origin(replayed: Replay) -> str:
     kit = replayed.kit
-    revision = f" at {kit.revision[:10]}" if kit.revision else ""
+    commit, _, changed = (kit.revision or "").partition("-")
+    revision = f" at {commit[:10]}{' with uncommitted changes' * bool(changed)}" if commit else ""
     return (
         f"kit of export-gate {kit.tool_version}{revision}, torch {kit.versions.get('torch', 'unknown')}: config "
         f"{kit.config_sha256[:12]}, control set {kit.controls_sha256[:12]}, kit.json {replayed.sha256[:12]}"

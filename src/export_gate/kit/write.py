@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate import pipeline
+from export_gate.checkout import described_revision
 from export_gate.codec import decode
 from export_gate.config import load_config
 from export_gate.conformance import MANIFEST, Kit, KitData
@@ -71,7 +72,8 @@ def make_kit(
             return Made(outcome=outcome, kit=None, why_not=why_not or "there is no ONNX file")
         if why_not and not force:
             return Made(outcome=outcome, kit=None, why_not=why_not)
-        kit = describe_kit(outcome.results, written, stage / "kit", verified=not why_not)
+        results = replace(outcome.results, head=described_revision(order.config.resolve().parent))
+        kit = describe_kit(results, written, stage / "kit", verified=not why_not)
         write_manifest(kit, stage / "kit")
         sha256 = digest_file(stage / "kit" / MANIFEST)
         _put(stage, place)

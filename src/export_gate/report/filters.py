@@ -127,11 +127,12 @@ def wrap(text: str, indent: int = 0) -> str:
 
 
 def indent(text: str, by: int) -> str:
-    """Lines for a terminal, each indented; one that is too long goes on below itself."""
-    lines = escape.visible(text).split("\n")
-    width = TERMINAL_COLUMNS - by
-    parts = [line[at : at + width].rstrip() for line in lines for at in range(0, max(len(line), 1), width)]
-    return "\n".join(" " * by + part for part in parts)
+    """Lines for a terminal, each indented; one that is too long goes on below itself, at a word where it can."""
+    folder = textwrap.TextWrapper(
+        TERMINAL_COLUMNS - by, break_on_hyphens=False, expand_tabs=False, replace_whitespace=False
+    )
+    parts = [part for line in escape.visible(text).split("\n") for part in folder.wrap(line) or [""]]
+    return "\n".join(" " * by + part.rstrip() for part in parts)
 
 
 def align(text: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
 from export_gate.contract import TargetName
@@ -24,7 +24,7 @@ def views(results: Results) -> tuple[FindingView, ...]:
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in sorted(results.findings, key=lambda finding: SEVERITIES.index(finding.severity)):
         groups.setdefault(_sameness(finding), []).append(finding)
-    known = {contract.name for contract in results.contracts}
+    known = {contract.name: {target.name for target in contract.targets} for contract in results.contracts}
     return tuple(_view(group, results.config_path, known) for group in groups.values())
 
 
@@ -36,15 +36,17 @@ def _sameness(finding: Finding) -> tuple[str, ...]:
     return (finding.severity, waiver, finding.model, finding.rule, about, own)
 
 
-def _view(group: Sequence[Finding], config_path: str, known: Collection[str]) -> FindingView:
+def _view(group: Sequence[Finding], config_path: str, known: Mapping[str, Collection[str]]) -> FindingView:
     worst, *others = group
     over = ratio(worst.measured, worst.allowed)
     source = worst.source
+    model = worst.model if worst.model in known else None
+    target = worst.target if worst.target in known.get(worst.model, ()) else None
     return FindingView(
         finding=worst,
         statement=worst.message.removeprefix(f"{place(worst.model, worst.target, worst.output, worst.case)}: "),
         times_over=over if 1 < over < math.inf else None,
-        command=reproduce(config_path, worst.model if worst.model in known else None, worst.target, worst.case),
+        command=reproduce(config_path, model, target, worst.case),
         source=None if source and f"{source.path}:{source.line}" in worst.message else source,
         also=tuple(others),
     )

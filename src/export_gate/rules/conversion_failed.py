@@ -10,7 +10,7 @@ from export_gate.observation import Failure, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.wording import first_line, plain, source_place
+from export_gate.rules.wording import first_line, plain, source_place, targets_key
 
 NO_TRANSLATION = re.compile(
     r"No ONNX function found for <OpOverload\(op='(?P<op>[\w.:]+)', overload='(?P<overload>\w+)'\)>"
@@ -49,18 +49,18 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     if missing and missing["input"] == "complex":
         return (
             f"Compute {_operator(missing)} on real and imaginary parts (`torch.view_as_real`), or take `{target}` out "
-            f"of `models.{contract.name}.targets`."
+            f"of {targets_key(contract)}."
         )
     if missing:
         return (
             f"Write what {_operator(missing)} does with operators that have a translation, raise "
-            f"`models.{contract.name}.targets.{target}.opset` if a newer opset has it, or take `{target}` out of "
-            f"`models.{contract.name}.targets`."
+            f"{targets_key(contract, target, 'opset')} if a newer opset has it, or take `{target}` out of "
+            f"{targets_key(contract)}."
         )
     return (
         "Look in the details for the operator that the converter stopped at and rewrite it with simpler ones; a "
         f"newer torch or onnxscript may convert it. Without need of this format take `{target}` out of "
-        f"`models.{contract.name}.targets`."
+        f"{targets_key(contract)}."
     )
 
 

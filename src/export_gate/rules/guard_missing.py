@@ -8,7 +8,7 @@ from export_gate.contract import ModelContract, TargetName
 from export_gate.observation import ModelObservation, Probe
 from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.cases import planned_targets
-from export_gate.rules.wording import count, listing, place
+from export_gate.rules.wording import count, listing, place, targets_key
 
 OUTSIDE = ("below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
 """Kinds of probe that an artifact should refuse."""
@@ -86,7 +86,7 @@ def _hint(contract: ModelContract, target: TargetName, severity: Severity, probe
     if severity == "warning":
         return (
             f"Check sizes and dtypes before calling the artifact: {target} enforces no ranges. Widen `{key}.dims` "
-            f"over sizes that are meant to work, or set `{key}.targets.{target}.guards` to `ignore`."
+            f"over sizes that are meant to work, or set {targets_key(contract, target, 'guards')} to `ignore`."
         )
     kinds = {probe.kind for probe in probes}
     low = (
@@ -97,7 +97,7 @@ def _hint(contract: ModelContract, target: TargetName, severity: Severity, probe
     )
     return (
         f"Check {listing(_subjects(kinds))} before calling the artifact, or change the model so that it gives eager's "
-        f"results there.{low} To accept it, set `{key}.targets.{target}.guards` to `warn`."
+        f"results there.{low} To accept it, set {targets_key(contract, target, 'guards')} to `warn`."
     )
 
 

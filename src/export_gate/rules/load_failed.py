@@ -9,7 +9,7 @@ from export_gate.observation import ARTIFACT_CHANGED, Failure, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.wording import first_line
+from export_gate.rules.wording import first_line, targets_key
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
@@ -37,7 +37,7 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
         return (
             "ONNX Runtime has no kernel for this operator and dtype on the chosen provider (bfloat16 is mostly "
             "missing on the CPU): cast around it in the model, export it in float32, or choose another provider "
-            f"under `models.{contract.name}.targets.{target}.providers`."
+            f"under {targets_key(contract, target, 'providers')}."
         )
     return (
         "Check that the versions that wrote and load the artifact are the same, that no file beside it (external "

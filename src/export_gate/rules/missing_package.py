@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from export_gate.contract import ModelContract
 from export_gate.observation import Failure
-from export_gate.rules.wording import plain
+from export_gate.rules.wording import plain, targets_key
 
 
 def missing_package_cause(failure: Failure) -> str:
@@ -16,5 +16,5 @@ def missing_package_hint(contract: ModelContract, target: str) -> str:
     """The target's packages belong into the project's environment, not into the gate's."""
     return (
         f"Install the package into the environment of the project's interpreter (`python:` in the config or `--python` "
-        f"choose it), or take `{target}` out of `models.{contract.name}.targets`."
+        f"choose it), or take `{target}` out of {targets_key(contract)}."
     )

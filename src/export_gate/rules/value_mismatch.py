@@ -12,26 +12,26 @@ from export_gate.rules.cases import Fault, differing_outputs
 from export_gate.rules.equivalence import lacks_axis_norms
 from export_gate.rules.numbers import describe_value, measured_and_allowed, needed_atol, spread
 from export_gate.rules.tolerance import is_inexact
-from export_gate.rules.wording import exact, index, scientific
+from export_gate.rules.wording import exact, index, scientific, targets_key
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
     """One finding for each output of each target, at the case with the largest measured / allowed."""
     for differing in differing_outputs(contract, observation, "value"):
         worst, target = differing.worst, differing.target
-        finding = differing.finding(RULE.name, describe_value(worst), _hint(contract.name, target, differing.faults))
+        finding = differing.finding(RULE.name, describe_value(worst), _hint(contract, target, differing.faults))
         measured, allowed = measured_and_allowed(worst)
         details = spread(worst.comparison, "eager", target) + finding.details
         yield replace(finding, measured=measured, allowed=allowed, details=details)
 
 
-def _hint(model: str, target: TargetName, faults: Sequence[Fault]) -> str:
+def _hint(contract: ModelContract, target: TargetName, faults: Sequence[Fault]) -> str:
     worst = faults[0].comparison
     if lacks_axis_norms(worst, faults[0].tolerance):
         return "Verify again with this tolerance: norms for each index are taken while comparing, not afterwards."
     values = f"eager {exact(worst.expected_at)}, {target} {exact(worst.actual_at)}"
     where = f"The largest difference is at {index(worst.where)}: {values}."
-    return f"{where} {_usual_cause(faults[0])} {_accept(model, target, faults)}"
+    return f"{where} {_usual_cause(faults[0])} {_accept(contract, target, faults)}"
 
 
 def _usual_cause(fault: Fault) -> str:
@@ -52,7 +52,7 @@ def _usual_cause(fault: Fault) -> str:
     )
 
 
-def _accept(model: str, target: TargetName, faults: Sequence[Fault]) -> str:
+def _accept(contract: ModelContract, target: TargetName, faults: Sequence[Fault]) -> str:
     if not is_inexact(faults[0].comparison.expected_dtype):
         return (
             "Integers and bools have no tolerance to widen: return the scores they come from, or make the choice "
@@ -61,7 +61,7 @@ def _accept(model: str, target: TargetName, faults: Sequence[Fault]) -> str:
     atol = needed_atol(faults)
     if atol is None:
         return "No tolerance accepts this."
-    return f"To accept it knowingly, set `models.{model}.targets.{target}.tolerance.atol` to {scientific(atol)}."
+    return f"To accept it knowingly, set {targets_key(contract, target, 'tolerance', 'atol')} to {scientific(atol)}."
 
 
 RULE = Rule(

@@ -14,7 +14,7 @@ from export_gate.contract import ModelContract, Waiver
 from export_gate.observation import CaseResult, Comparison, ModelObservation, NonfiniteCount
 from export_gate.rules import nothing_compared
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.wording import place
+from export_gate.rules.wording import place, targets_key
 from export_gate.waivable import WAIVABLE
 
 Wanted = Callable[[str | None, str | None, str | None], bool]
@@ -113,7 +113,7 @@ def left_unmeasured(
                     ),
                     hint=(
                         f"Narrow the waiver's `case` in `models.{contract.name}.waivers`, or take `{planned.name}` out "
-                        f"of `models.{contract.name}.targets`: a waiver accepts what was measured."
+                        f"of {targets_key(contract)}: a waiver accepts what was measured."
                     ),
                 )
                 break

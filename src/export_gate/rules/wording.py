@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
+from export_gate.contract import ModelContract
 from export_gate.observation import SourceLine
 
 ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -19,6 +20,18 @@ def place(
     """`glyph-head, onnx, output 'logits', case normal-1@batch=16`; `at` is any further word on where."""
     parts = [model, target, at, output and f"output '{output}'", case and f"case {case}"]
     return ", ".join(part for part in parts if part)
+
+
+def targets_key(contract: ModelContract, *rest: str) -> str:
+    """`` `models.glyph-head.targets.onnx.guards` ``, where the config lists the model's targets.
+
+    A model that lists its own targets has only those: what is to stand there first must say so.
+    """
+    listed = "defaults" if contract.targets_listed == "defaults" else f"models.{contract.name}"
+    key = f"`{'.'.join((listed, 'targets', *rest))}`"
+    if contract.targets_listed != "nowhere":
+        return key
+    return f"{key} (where all targets must be listed then: {', '.join(target.name for target in contract.targets)})"
 
 
 def scientific(value: float, digits: int = 1) -> str:

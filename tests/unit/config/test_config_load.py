@@ -167,6 +167,24 @@ models:
     assert none.kwargs == {"a": 1}
 
 
+@pytest.mark.parametrize(
+    ("own", "defaults", "listed"),
+    [
+        ("targets: {pt2: {}}", "targets: {onnx: {}}", "model"),
+        ("targets: {pt2: {}}", "timeout: 1m", "model"),
+        ("timeout: 1m", "targets: {onnx: {}}", "defaults"),
+        ("timeout: 1m", "timeout: 2m", "nowhere"),
+    ],
+)
+def test_it_is_known_where_targets_are_listed(project: Project, own: str, defaults: str, listed: str):
+    """Advice must not make a model list one target of several: it would have no others then."""
+    text = (
+        f"version: 1\ndefaults: {{{defaults}}}\nmodels:\n"
+        f"  m: {{factory: 'models:make', inputs: {{x: {{dtype: float32, shape: [2]}}}}, {own}}}\n"
+    )
+    assert project.load(text).models[0].targets_listed == listed
+
+
 def test_positions_hold_every_key(project: Project):
     """An annotation can point at any key of a model, also at one that came from defaults."""
     loaded = project.load("""\

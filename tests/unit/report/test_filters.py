@@ -164,3 +164,13 @@ def test_every_state_has_a_sign_and_a_word():
         assert name in WORDS
     assert [name for name in EMOJI if EMOJI[name] == "✅"] == ["verified", "ok"]
     assert [name for name in WORDS if WORDS[name] == "ok"] == ["verified", "ok"]
+
+
+def test_long_lines_go_on_at_a_word():
+    """Names stay whole, to be copied and searched for; a traceback keeps its shape; nothing is wider than a screen."""
+    name = "normal-1@batch=12,length=12"
+    text = f'also at: {", ".join([name] * 6)}\n  File "src/model.py", line 3\n{"x" * 150}'
+    lines = indent(text, 4).split("\n")
+    assert sum(line.count(name) for line in lines) == 6
+    assert '      File "src/model.py", line 3' in lines
+    assert max(map(len, lines)) <= 100

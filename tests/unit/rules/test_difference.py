@@ -120,7 +120,7 @@ BREAKING = {
     ),
     "target gone": (
         changed(targets={"pt2": LockedTarget()}),
-        ["target onnx is gone", "who loads its artifact"],
+        ["the target is gone", "who loads its artifact"],
     ),
     "opset raised": (
         changed(targets={**MODEL.targets, "onnx": LockedTarget(opsets={"ai.onnx": 21})}),
@@ -160,7 +160,7 @@ ADDITIVE = {
         ),
         "dim 'batch' is now called 'n'",
     ),
-    "target new": (changed(targets={**MODEL.targets, "aoti": LockedTarget()}), "target aoti is new"),
+    "target new": (changed(targets={**MODEL.targets, "aoti": LockedTarget()}), "the target is new"),
     "opset lowered": (
         changed(targets={**MODEL.targets, "onnx": LockedTarget(opsets={"ai.onnx": 18})}),
         "opset ai.onnx 20 before, 18 now",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from export_gate.contract import AotiTarget, Budget, ModelContract, OnnxTarget, Pt2Target, TargetName
 from export_gate.rules.base import Finding
 from export_gate.rules.lock.base import Change, LockRule
-from export_gate.rules.wording import place
+from export_gate.rules.wording import place, targets_key
 
 
 def check(change: Change) -> Iterator[Finding]:
@@ -42,7 +42,7 @@ def _finding(contract: ModelContract, target: TargetName, budget: Budget, export
         message=f"{place(contract.name, target, at=at)}: {words}",
         hint=(
             "Look for weights that are stored twice, in a wider dtype or as constants of the graph. If the size is "
-            f"meant, raise `models.{contract.name}.targets.{target}.budget`, or write it down with `export-gate lock`."
+            f"meant, raise {targets_key(contract, target, 'budget')}, or write it down with `export-gate lock`."
         ),
     )
 

@@ -219,9 +219,9 @@ def _is_same(was: str, now: str, dims: Dims) -> bool:
 def _targets(before: Mapping[str, LockedTarget], after: Mapping[str, LockedTarget]) -> Iterator[Difference]:
     for name in TARGET_NAMES:
         if name in before and name not in after:
-            yield Difference(what=f"target {name} is gone", breaks="who loads its artifact", target=name)
+            yield Difference(what="the target is gone", breaks="who loads its artifact", target=name)
         elif name in after and name not in before:
-            yield Difference(what=f"target {name} is new", target=name)
+            yield Difference(what="the target is new", target=name)
         elif name in after and after[name].opsets and before[name].opsets:
             yield from _opsets(name, before[name].opsets, after[name].opsets)
 

@@ -1,0 +1,26 @@
+"""Words that messages share."""
+
+from __future__ import annotations
+
+import pytest
+from rule_samples import contract
+
+from export_gate.contract import ExportedProgramTarget, OnnxTarget
+from export_gate.rules.wording import targets_key
+
+
+@pytest.mark.parametrize(
+    ("listed", "key"),
+    [
+        ("model", "`models.glyph-head.targets.onnx.guards`"),
+        ("defaults", "`defaults.targets.onnx.guards`"),
+        (
+            "nowhere",
+            "`models.glyph-head.targets.onnx.guards` (where all targets must be listed then: exported-program, onnx)",
+        ),
+    ],
+)
+def test_advice_names_the_key_that_drops_no_target(listed: str, key: str):
+    """A model that lists targets of its own has no others: whoever follows advice must not lose them unawares."""
+    promised = contract(targets_listed=listed, targets=(ExportedProgramTarget(), OnnxTarget()))
+    assert targets_key(promised, "onnx", "guards") == key
