@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from export_gate.contract import Job
-from export_gate.errors import GateError
+from export_gate.errors import GateError, UserError
 from export_gate.handed_in import refuse_own_artifacts
 from export_gate.judging import Outcome
 from export_gate.links import refuse_links
@@ -14,6 +14,10 @@ from export_gate.report.artifacts import write_manifests
 from export_gate.report.html import render_html
 from export_gate.report.render import render
 from export_gate.report.results import write_results
+
+OURS = "*\n"
+"""The .gitignore by which a report folder is known; it keeps all of the folder out of git."""
+REPORTS = ("results.json", "report.md", "report.html")
 
 
 def publish(outcome: Outcome, folder: Path) -> None:
@@ -35,18 +39,34 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
     """Make the report folder, invisible to git, and remove what an earlier run left of the same models.
 
     Raises:
-        UserError: it, or something of it, is a symbolic link, or an artifact that was handed in would be removed.
+        UserError: it, or something of it, is a symbolic link, or somebody else's file or an artifact that was handed in
+            would be removed or written over.
         GateError: the folder cannot be written.
     """
     refuse_links(folder, jobs)
     refuse_own_artifacts(folder, jobs)
     try:
+        _refuse_foreign(folder, jobs)
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
-        for stale in ("results.json", "report.md", "report.html"):
+        (folder / ".gitignore").write_text(OURS, encoding="utf-8")
+        for stale in REPORTS:
             (folder / stale).unlink(missing_ok=True)
         for job in jobs:
             shutil.rmtree(job.artifacts, ignore_errors=True)
             (folder / "logs" / f"{job.contract.name}.log").unlink(missing_ok=True)
     except OSError as error:
         raise GateError(f"{folder}: cannot write the report folder: {error.strerror or error}") from error
+
+
+def _refuse_foreign(folder: Path, jobs: tuple[Job, ...]) -> None:
+    """Where no run has written the folder yet, nothing may lie where this one removes and writes."""
+    mark = folder / ".gitignore"
+    if mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == OURS:
+        return
+    places = (mark, *(folder / name for name in REPORTS), *(Path(job.artifacts) for job in jobs))
+    for place in places:
+        if place.exists():
+            raise UserError(
+                f"{place}: is there already, is not of an earlier run, and would be removed or written over",
+                "name another folder with --report-dir; a new one is best",
+            )

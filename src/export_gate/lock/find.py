@@ -51,13 +51,22 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
         if here is None:
             return Found(note=f"{message}; there is no lock here, so none was looked for there")
         raise UserError(f"{path.name}: {message}", FETCH)
-    content = _content(commit, path, folder, environment)
+    try:
+        content = _content(commit, path, folder, environment)
+    except _UnreadableError as error:
+        if here is None:
+            return Found(note=f"{error}; there is no lock here, so none was looked for there")
+        raise UserError(f"{path.name}: {error}", FETCH) from error
     at = f"{path.name} at {commit[:SHOWN_SHA]}"
     if content is not None:
         return Found(lock=_used(parse_lock(content, at), config, origin=at, here=here, is_base=True))
     if here is None:
         return Found()
     return Found(lock=LockUsed(origin=f"{commit[:SHOWN_SHA]}, which has no {path.name}", is_base=True))
+
+
+class _UnreadableError(Exception):
+    """The commit is there, and git cannot tell what it holds."""
 
 
 FETCH = (
@@ -98,6 +107,8 @@ def _missing(base: str, folder: Path, environment: Mapping[str, str]) -> str:
 def _content(commit: str, path: Path, folder: Path, environment: Mapping[str, str]) -> bytes | None:
     """The file's bytes at that commit; None where it is not there."""
     entry = _git(folder, environment, "ls-tree", "-z", commit, "--", path.name)
+    if entry is None:
+        raise _UnreadableError(f"git cannot list the files of the base {commit[:SHOWN_SHA]}")
     if not entry:
         return None
     at = f"{path.name} at {commit[:SHOWN_SHA]}"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from export_gate.contract import ModelContract, TargetName
-from export_gate.observation import CaseResult, ModelObservation
+from export_gate.observation import CaseResult, Comparison, ModelObservation
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import nonfinite_policy
 from export_gate.rules.wording import count, place
 
 
@@ -26,7 +28,7 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
             return  # contract-broken at every control input: there was nothing to export for
         for planned in contract.targets:
             yield from _check_target(contract, observation, planned.name, names)
-        yield from _check_cases(contract, None, observation.golden, goldens)
+        yield from _check_cases(contract, observation, None, observation.golden, goldens)
 
 
 def _expected(observation: ModelObservation, names: Sequence[str]) -> list[str]:
@@ -44,11 +46,38 @@ def _check_target(
     elif not any(found.failure for found in seen):
         # A separate export has the cases of its own sizes and the main one the others: together they are complete.
         cases = [case for found in seen for case in found.cases]
-        yield from _check_cases(contract, target, cases, names)
+        found = tuple(_check_cases(contract, observation, target, cases, names))
+        yield from found or _check_finite(contract, observation, target, cases)
+
+
+def _check_finite(
+    contract: ModelContract, observation: ModelObservation, target: TargetName, cases: Sequence[CaseResult]
+) -> Iterator[Finding]:
+    """Outputs that may hold NaN and infinity, and whose finite elements never met a finite element."""
+    leaves: dict[str, list[Comparison]] = {}
+    for leaf in (leaf for case in cases for leaf in case.outputs):
+        leaves.setdefault(leaf.output, []).append(leaf)
+    for output, found in leaves.items():
+        is_allowed = nonfinite_policy(contract, observation, output) == "allow"
+        if is_allowed and any(map(_has_finite, found)) and not any(leaf.error_quantiles for leaf in found):
+            yield replace(
+                _finding(contract, target, f"output '{output}' has no finite element where eager has one", NO_FINITE),
+                output=output,
+            )
+
+
+def _has_finite(leaf: Comparison) -> bool:
+    """Whether eager has a finite element there."""
+    count_of = leaf.expected_nonfinite
+    return leaf.elements > count_of.nan + count_of.posinf + count_of.neginf
 
 
 def _check_cases(
-    contract: ModelContract, target: TargetName | None, cases: Sequence[CaseResult], names: Sequence[str]
+    contract: ModelContract,
+    observation: ModelObservation,
+    target: TargetName | None,
+    cases: Sequence[CaseResult],
+    names: Sequence[str],
 ) -> Iterator[Finding]:
     what = "golden outputs" if target is None else "control inputs"
     present = {case.case for case in cases if case.outputs or case.structure or case.failure}
@@ -56,12 +85,12 @@ def _check_cases(
     if missing:
         text = f"{len(missing)} of {count(len(names), what[:-1])} {'has' if len(missing) == 1 else 'have'} no result"
         yield _finding(contract, target, text, MISSING, missing)
-    elif names and all(_is_empty(case) for case in cases):
+    elif names and all(_is_empty(contract, observation, case) for case in cases):
         text = f"no element of any output was compared at {count(len(names), what[:-1])}"
         yield _finding(contract, target, text, NO_ELEMENTS)
 
 
-def _is_empty(case: CaseResult) -> bool:
+def _is_empty(contract: ModelContract, observation: ModelObservation, case: CaseResult) -> bool:
     """Nothing was compared and nothing else is reported: no failure, no difference of structure, dtype or shape."""
     reported = (
         case.failure
@@ -71,7 +100,10 @@ def _is_empty(case: CaseResult) -> bool:
             for leaf in case.outputs
         )
     )
-    return not reported and sum(leaf.elements for leaf in case.outputs) == 0
+    return not reported and not any(
+        leaf.elements and (leaf.error_quantiles or nonfinite_policy(contract, observation, leaf.output) != "allow")
+        for leaf in case.outputs
+    )
 
 
 def _finding(
@@ -100,6 +132,10 @@ MISSING = (
 NO_ELEMENTS = (
     "Return at least one tensor that has elements at these sizes: outputs that are always empty, None or strings "
     "cannot be compared."
+)
+
+NO_FINITE = (
+    "Its `nonfinite: allow` leaves out every element: look for what turns to NaN or infinity there, or set `match`."
 )
 
 RULE = Rule(

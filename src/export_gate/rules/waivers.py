@@ -229,5 +229,5 @@ def _measured(observation: ModelObservation, target: str) -> set[str]:
         for case in seen.cases
         if not (case.structure or case.failure)
         for leaf in case.outputs
-        if leaf.elements
+        if leaf.elements and (leaf.error_quantiles or not leaf.nonfinite_mismatched)
     }

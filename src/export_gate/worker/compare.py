@@ -57,7 +57,8 @@ def compare_leaf(expected: Leaf, actual: Leaf, axis: int | None = None) -> Compa
 
 
 def _mark(leaf: Leaf) -> str:
-    return f"{leaf.name}:{leaf.dtype}" if leaf.value is None else leaf.name
+    constant = f" {leaf.constant}" if leaf.constant else ""
+    return f"{leaf.name}:{leaf.dtype}{constant}" if leaf.value is None else leaf.name
 
 
 def _as_counted(expected: Leaf, actual: Leaf) -> Leaf:

@@ -20,7 +20,7 @@ from export_gate.worker.guess.names import constant_for
 from export_gate.worker.guess.options import combinations, options_for, told
 from export_gate.worker.guess.tryout import Trial, dims_of, in_order, make_bench, try_out
 from export_gate.worker.hygiene import training_modules
-from export_gate.worker.model import forward_parameters, is_scripted, load_attribute, load_factory
+from export_gate.worker.model import forward_parameters, is_scripted, load_attribute, load_factory, require_factory
 from export_gate.worker.stages import at_desk
 
 Signature = tuple[inspect.Parameter, ...]
@@ -45,12 +45,7 @@ def load_module(job: Job) -> torch.nn.Module:
     """
     reference = job.contract.factory
     made = load_attribute(reference, Path(job.base), "factory")
-    if isinstance(made, torch.nn.Module):
-        raise UserError(
-            f"factory {reference!r} is an nn.Module itself ({type(made).__name__}), "
-            "expected a function or class that makes one",
-            "add a function that returns it, such as `def make_model(): return ...`, and name that one",
-        )
+    require_factory(made, reference)
     missing = _required(made)
     if missing:
         raise UserError(

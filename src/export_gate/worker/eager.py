@@ -36,21 +36,24 @@ class Eager:
     """Eager's own leaf name -> the contract's."""
 
 
-def observe_behaviour(cases: Sequence[ControlCase], subject: Subject, desk: Desk) -> HygieneObservation:
+def observe_behaviour(
+    cases: Sequence[ControlCase], subject: Subject, desk: Desk
+) -> tuple[HygieneObservation, Exception | None]:
     """How the fresh instance behaves apart from its values; it is fresh again afterwards.
 
-    Where eager refuses one of the inputs only what was known before stands: its references say the rest.
+    Where that cannot be found out only what was known before stands, with the reason. Mostly eager refuses one of the
+    inputs, of which its references tell; any other reason must be told, since what was not looked at may be wrong.
     """
     desk.channel.at("eager", case=cases[0].name)
     ordered = sorted(cases, key=lambda case: math.prod(case.sizes.values()))
     calls = [partial(subject.call, case) for case in (ordered[0], *[case for case in cases if case is not ordered[0]])]
     try:
         facts = hygiene.observe_hygiene(subject.module, hygiene.unseeded_runner(subject.module), calls)
-    except Exception:  # noqa: BLE001 - recorded as a broken promise where the references are made
-        return subject.hygiene
+    except Exception as error:  # noqa: BLE001 - the caller tells of it
+        return subject.hygiene, error
     facts = replace(facts, **{name: getattr(subject.hygiene, name) for name in ("forced_eval", *TRAINING)})
     desk.channel.set("hygiene", facts)
-    return facts
+    return facts, None
 
 
 TRAINING = ("train_modules", "train_module_count")

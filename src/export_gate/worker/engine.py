@@ -77,11 +77,13 @@ def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
         trial = choose_trial(job, subject, desk)
         desk.channel.set("controls", trial.observation)
     with desk.stage("eager"):
-        facts = observe_behaviour(trial.cases, subject, desk)
+        facts, unknown = observe_behaviour(trial.cases, subject, desk)
         with eager_begun(subject, trial.cases) as asked:
             eager = observe_eager(trial.cases, subject, desk)
             desk.channel.at("eager")
             probing = asked(eager)
+        if unknown is not None and len(eager.references) == len(trial.cases):
+            raise unknown
     if not eager.references:
         return  # eager refuses every control input: contract-broken says so
     study = Study(

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+import torch
+
 from export_gate.codec import decode, encode
 from export_gate.worker.children import CAN_FORK, READ_BYTES, signal_name
 
@@ -92,6 +94,9 @@ class Isolated(Generic[Input, Record]):
             status = 1
             try:
                 os.close(reader)
+                torch.set_num_threads(
+                    1
+                )  # threads that the model has started are not in the copy, which would wait for them
                 self._work(inputs, writer, token)
                 status = 0
             finally:

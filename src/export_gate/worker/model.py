@@ -83,6 +83,7 @@ def load_factory(contract: ModelContract, base: Path) -> Factory:
             f"factory {contract.factory!r} is {_article(made)}, expected a function or class",
             "name what makes the model, not a value",
         )
+    require_factory(made, contract.factory)
     try:
         inspect.signature(made).bind(**contract.kwargs)
     except TypeError as error:
@@ -94,6 +95,20 @@ def load_factory(contract: ModelContract, base: Path) -> Factory:
     except ValueError:
         pass  # builtins have no signature to check
     return Factory(make=made, reference=contract.factory, kwargs=contract.kwargs, base=base)
+
+
+def require_factory(made: Any, reference: str) -> None:
+    """Refuse a module where a function is meant that makes one.
+
+    Raises:
+        UserError: it is an instance of nn.Module.
+    """
+    if isinstance(made, torch.nn.Module):
+        raise UserError(
+            f"factory {reference!r} is an nn.Module itself ({type(made).__name__}), "
+            "expected a function or class that makes one",
+            "add a function that returns it, such as `def make_model(): return ...`, and name that one",
+        )
 
 
 def load_attribute(reference: str, base: Path, role: str) -> Any:

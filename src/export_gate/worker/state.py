@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 CLONED_PARAMETER = 1 << 16
@@ -151,9 +152,9 @@ def _restore(state: State, known: list[bool]) -> Any:
     match state.kind:
         case "tensor":
             known.append(_write(original, content))
-        case "array" if original.shape == content.shape:
-            np.copyto(original, content)
-        case "set":
+        case "array":
+            known.append(_write_array(original, content))
+        case "set" if original != content:
             original.clear()
             original.update(content)
         case "tuple" if isinstance(content, list):
@@ -169,6 +170,17 @@ def _restore(state: State, known: list[bool]) -> Any:
             for saved, namespace in zip(content, namespaces_of(original), strict=True):
                 _refill(namespace, state_keys(original, namespace), saved, known)
     return original
+
+
+def _write_array(original: npt.NDArray[Any], content: npt.NDArray[Any]) -> bool:
+    """Put the values back where they changed; False where they cannot be."""
+    if original.shape == content.shape and original.tobytes() == content.tobytes():
+        return True  # it may be one that cannot be written, such as a view of a file
+    try:
+        np.copyto(original, content)
+    except ValueError:
+        return False
+    return True
 
 
 def _refill(namespace: dict[Any, Any], present: list[Any], saved: dict[Any, State], known: list[bool]) -> None:

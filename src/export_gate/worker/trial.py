@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,10 @@ def _first_case_flops(cases: Sequence[ControlCase], subject: Subject) -> float |
         return count_flops(subject.twin(), subject.call(cases[0]))
     except (Exception, SystemExit):  # noqa: BLE001 - without a count the budget does not apply; eager itself reports the cause
         return None
+    finally:
+        # What dynamo compiled meanwhile, as it does for `torch.cond`, fails in every later call (torch 2.13).
+        if "torch._dynamo" in sys.modules:
+            sys.modules["torch._dynamo"].reset()
 
 
 def _affine_basis(contract: ModelContract, subject: Subject) -> tuple[ControlCase, ...]:

@@ -33,12 +33,16 @@ class Leaf:
     """bfloat16 is widened to float32, which is exact; None where the leaf is no number."""
     python: bool = False
     """A Python int, float or bool, counted as a 0-d int64, float64 or bool tensor."""
+    constant: str = ""
+    """The text of a leaf that is one, which must be the same on both sides."""
 
 
 def flatten(value: Any, name: str = "") -> tuple[Leaf, ...]:
     """Leaves of a (nested) output in order, named by their keys and indices joined with dots.
 
-    A single tensor is `output`; a top-level sequence is `output.0`, `output.1`, ...; a mapping uses its own keys.
+    A single tensor is `output`; a top-level sequence is `output.0`, `output.1`, ...; a mapping uses its own keys. Other
+    containers are those that torch takes apart (`torch.export.register_dataclass` and the like): no tensor in one may
+    go uncompared.
     """
     items = _items(value)
     if items is None:
@@ -59,7 +63,8 @@ def as_leaf(name: str, value: Any) -> Leaf:
         return Leaf(name=name, dtype="int64", value=np.asarray(value, dtype=np.int64), python=True)
     if isinstance(value, float):
         return Leaf(name=name, dtype="float64", value=np.asarray(value, dtype=np.float64), python=True)
-    return Leaf(name=name, dtype="None" if value is None else type(value).__name__, value=None)
+    constant = repr(value) if isinstance(value, str) else ""
+    return Leaf(name=name, dtype="None" if value is None else type(value).__name__, value=None, constant=constant)
 
 
 def to_numpy(tensor: Any) -> npt.NDArray[Any]:
@@ -87,7 +92,24 @@ def _items(value: Any) -> list[tuple[str, Any]] | None:
         return list(zip(value._fields, value, strict=True))
     if isinstance(value, (list, tuple)):
         return [(str(index), item) for index, item in enumerate(value)]
-    return None
+    return _registered_items(value)
+
+
+def _registered_items(value: Any) -> list[tuple[str, Any]] | None:
+    """Children of a container that is registered with torch, by attribute, key or index."""
+    from torch.utils import _pytree as pytree
+
+    if type(value) not in pytree.SUPPORTED_NODES:
+        return None
+    node = pytree.SUPPORTED_NODES[type(value)]
+    if node.flatten_with_keys_fn is None:
+        return [(str(index), item) for index, item in enumerate(node.flatten_fn(value)[0])]
+    return [(_key(key), item) for key, item in node.flatten_with_keys_fn(value)[0]]
+
+
+def _key(key: Any) -> str:
+    """What torch calls a child: the attribute, the mapping's key or the index."""
+    return str(next((getattr(key, name) for name in ("name", "key", "idx") if hasattr(key, name)), key))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,12 +125,13 @@ class PackedLeaf:
     """NumPy's name of the dtype."""
     content: str = ""
     """Base64 of the bytes in C order."""
+    constant: str = ""
 
 
 def pack(leaf: Leaf) -> PackedLeaf:
     """The leaf with its values as text, exactly."""
     if leaf.value is None:
-        return PackedLeaf(name=leaf.name, dtype=leaf.dtype, python=leaf.python, shape=None)
+        return PackedLeaf(name=leaf.name, dtype=leaf.dtype, python=leaf.python, shape=None, constant=leaf.constant)
     return PackedLeaf(
         name=leaf.name,
         dtype=leaf.dtype,
@@ -125,4 +148,4 @@ def unpack(packed: PackedLeaf) -> Leaf:
     if packed.shape is not None:
         values = np.frombuffer(base64.b64decode(packed.content), dtype=np.dtype(packed.kind))
         value = values.reshape(packed.shape).copy()
-    return Leaf(name=packed.name, dtype=packed.dtype, python=packed.python, value=value)
+    return Leaf(name=packed.name, dtype=packed.dtype, python=packed.python, value=value, constant=packed.constant)

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from export_gate.contract import DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
 from export_gate.observation import ModelObservation, OutputLeaf, TargetObservation
 from export_gate.rules.equivalence import Norm, worst_norm
@@ -22,10 +22,7 @@ def locked_model(contract: ModelContract, observation: ModelObservation, *, is_w
     return LockedModel(
         inputs=tuple(tensor for name, spec in contract.inputs.items() for tensor in _tensors(name, spec)),
         outputs=tuple(_output(contract, leaf, inferred) for leaf in observation.outputs),
-        dims={
-            dim.name: LockedDim(min=dim.min, max=dim.max, multiple_of=dim.multiple_of, separate=dim.separate)
-            for dim in contract.dims
-        },
+        dims={dim.name: _dim(dim, observation) for dim in contract.dims},
         targets={
             planned.name: _target(contract, [t for t in observation.targets if t.target == planned.name])
             for planned in contract.targets
@@ -33,6 +30,16 @@ def locked_model(contract: ModelContract, observation: ModelObservation, *, is_w
         parameters=observation.parameters,
         weights_bytes=observation.weights_bytes,
     )
+
+
+def _dim(dim: Dim, observation: ModelObservation) -> LockedDim:
+    """The sizes that the artifacts take: of a static dim the one that they were made for."""
+    low, high = dim.min, dim.max
+    members = observation.controls.inputs if observation.controls else ()
+    sizes = [member.sizes[dim.name] for member in members if dim.name in member.sizes]
+    if dim.mode == "static" and sizes:
+        low, high = min(sizes), max(sizes)
+    return LockedDim(min=low, max=high, multiple_of=dim.multiple_of, separate=dim.separate)
 
 
 def _tensors(path: str, spec: Spec) -> Iterator[LockedTensor]:

@@ -114,7 +114,8 @@ def to_tensor(spec: TensorSpec, values: npt.NDArray[np.float64], shape: tuple[in
     """
     rounded = torch.from_numpy(values).to(component_dtype(spec))
     if spec.dtype in _COMPONENT:
-        return torch.view_as_complex(rounded.reshape(*shape, 2))
+        # A copy: torch.export takes no view of reals ("Tensor must have a last dimension of size 2", torch 2.13).
+        return torch.view_as_complex(rounded.reshape(*shape, 2)).clone()
     return rounded.reshape(shape)
 
 
