@@ -132,6 +132,8 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def _contradictions(results: Results) -> Iterator[str]:
+    if not (results.contracts or results.planned):
+        yield "no models, and no shard of a run that has some: nothing was compared, which is never a pass"
     yield from impossible_numbers(results, "Results")
     promised = [contract.name for contract in results.contracts]
     observed = [model.model for model in results.run.models]

@@ -13,6 +13,7 @@ import pytest
 import report_samples as samples
 
 from export_gate.errors import GateError, UserError
+from export_gate.observation import RunObservation
 from export_gate.report.results import Results, read_results, results_schema, write_results
 
 RUNS = [samples.green, samples.red, samples.problem, samples.broken]
@@ -142,6 +143,18 @@ def test_a_model_twice(path: Path):
     red = samples.red()
     write_results(replace(red, run=replace(red.run, models=(*red.run.models, red.run.models[0]))), path)
     assert _refusal(path) == "results.json: model 'glyph-head' is there 2 times, expected once"
+
+
+def test_no_models(path: Path):
+    """Results without models are no pass, but for a shard of a run that has more machines than models."""
+    empty = replace(samples.green(), contracts=(), run=RunObservation(environment=samples.ENVIRONMENT))
+    write_results(empty, path)
+    assert _refusal(path) == (
+        "results.json: no models, and no shard of a run that has some: nothing was compared, which is never a pass"
+    )
+    shard = replace(empty, planned=samples.green().contracts)
+    write_results(shard, path)
+    assert read_results(path) == shard
 
 
 def test_verified_with_violations(path: Path):
