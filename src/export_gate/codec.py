@@ -81,6 +81,8 @@ def _decode_record(kind: Any, value: Any, place: str) -> Any:
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
+    if type(value) is int and {int, float} <= set(kinds):
+        return value  # a constant of the model's, as large as Python's are
     problems: list[str] = []
     for kind in sorted(kinds, key=lambda kind: kind is not type(value)):
         try:
@@ -94,11 +96,27 @@ def _decode_scalar(kind: Any, value: Any, place: str) -> Any:
     if kind is type(None):
         return _require(value is None, None, value, place, "null")
     if kind is float:
-        number = float(value) if value in ("nan", "inf", "-inf") else value
-        is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-        return _require(is_number, number, value, place, "a number")
+        return _decode_float(value, place)
     matches = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-    return _require(matches, value, value, place, kind.__name__)
+    _require(matches, value, value, place, kind.__name__)
+    return _require(kind is not int or _has_64_bits(value), value, value, place, "an int of 64 bits")
+
+
+def _decode_float(value: Any, place: str) -> float:
+    number = float(value) if value in ("nan", "inf", "-inf") else value
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    _require(is_number, number, value, place, "a number")
+    if isinstance(number, int) and _has_64_bits(number):
+        return number  # exact, as the bounds of int64 tensors are
+    try:
+        return float(number)
+    except OverflowError:
+        raise ValueError(f"{place}: expected a number that float64 can hold, got {value!r:.80}") from None
+
+
+def _has_64_bits(number: int) -> bool:
+    """Whether int64 or uint64 can hold it."""
+    return -(2**63) <= number < 2**64
 
 
 def _require(condition: bool, result: Any, found: Any, place: str, expected: str) -> Any:

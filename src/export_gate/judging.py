@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.contract import ModelContract, Tolerance
-from export_gate.errors import GateError
+from export_gate.errors import GateError, UserError
+from export_gate.observation import ModelObservation
 from export_gate.plan import Selection, select
 from export_gate.report.build import build_report
 from export_gate.report.merge import merge
 from export_gate.report.record import Report
 from export_gate.report.results import Results, read_results
 from export_gate.rules.judge import Judgement, Verdict, judge
+from export_gate.rules.promises import held_again, unobserved_dims
 
 Change = Callable[[ModelContract], ModelContract]
 """Another contract for the same observations."""
@@ -46,11 +48,27 @@ def rejudge(path: Path, change: Change, today: str | None = None) -> Outcome:
         today: ISO date that waivers are held against; None is the recorded one, which gives the recorded verdict.
 
     Raises:
-        UserError: the file holds no results.
+        UserError: the file holds no results, or promises outputs over a dim that was not observed.
     """
     recorded = read_results(path)
-    recorded = replace(recorded, judged_on=today or recorded.judged_on)
-    return judged(replace(recorded, contracts=tuple(change(contract) for contract in recorded.contracts)))
+    contracts = tuple(change(contract) for contract in recorded.contracts)
+    run = replace(recorded.run, models=tuple(_promises_held(recorded, contracts, path)))
+    return judged(replace(recorded, contracts=contracts, run=run, judged_on=today or recorded.judged_on))
+
+
+def _promises_held(recorded: Results, contracts: Sequence[ModelContract], path: Path) -> Iterator[ModelObservation]:
+    """The observations, with what eager breaks of the outputs that are declared otherwise now."""
+    before = {contract.name: contract.outputs for contract in recorded.contracts}
+    changed = {contract.name: contract for contract in contracts if contract.outputs != before[contract.name]}
+    for seen in recorded.run.models:
+        contract = changed.get(seen.model)
+        for dim in unobserved_dims(contract, seen) if contract else ():
+            raise UserError(
+                f"{path}: `models.{seen.model}.outputs` of the config has the dim {dim!r}, expected dims whose sizes "
+                "were recorded at every control input",
+                "Run `export-gate run` again.",
+            )
+        yield held_again(contract, seen) if contract else seen
 
 
 def join(paths: Sequence[Path]) -> Outcome:

@@ -33,7 +33,7 @@ def make_plan(config: Config, selection: Selection, folder: Path) -> tuple[Job, 
     """One job per selected model; artifacts go below `folder`.
 
     Raises:
-        UserError: a model or target that the config does not have.
+        UserError: a model or target that the config does not have, or no target is left of any model.
     """
     contracts = select(config, selection)
     return tuple(
@@ -49,7 +49,11 @@ def make_plan(config: Config, selection: Selection, folder: Path) -> tuple[Job, 
 
 
 def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
-    """The selected contracts, each cut to the selected targets."""
+    """The selected contracts, each cut to the selected targets.
+
+    Raises:
+        UserError: a model or target that the config does not have, or no target is left of any model.
+    """
     known = [contract.name for contract in config.models]
     for name in selection.models:
         if name not in known:
@@ -60,7 +64,15 @@ def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
         if name not in planned:
             raise UserError(f"{config.path}: no selected model has the target {name!r}; {_nearest(name, planned)}")
     cut = [replace(c, targets=_cut(c, selection)) for c in chosen]
-    return tuple(contract for contract in cut if contract.targets)
+    kept = tuple(contract for contract in cut if contract.targets)
+    if not kept:
+        wanted = sorted(set(selection.targets or planned))
+        raise UserError(
+            f"{config.path}: nothing to compare: --skip-target leaves out every selected target ({', '.join(wanted)}), "
+            "expected at least one to be left",
+            "Skip fewer targets, or select models that have others.",
+        )
+    return kept
 
 
 def _cut(contract: ModelContract, selection: Selection) -> tuple[Target, ...]:

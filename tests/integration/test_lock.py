@@ -363,7 +363,9 @@ PART = "results of a part of the config, without "
             "Run `export-gate run` without models, --target, --skip-target, --case and --shard, then lock.",
         ),
         (
-            lambda results: replace(results, contracts=(), run=replace(results.run, models=())),
+            lambda results: replace(
+                results, contracts=(), planned=results.contracts, run=replace(results.run, models=())
+            ),
             f"{PART}model affine: expected a run of all of it",
             "Run `export-gate run` without models, --target, --skip-target, --case and --shard, then lock.",
         ),

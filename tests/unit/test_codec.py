@@ -16,6 +16,7 @@ from export_gate.contract import ConstantSpec, DictSpec, Job, ModelContract, Req
 from export_gate.observation import Comparison, NonfiniteCount, RunObservation
 from export_gate.protocol import Event
 
+st.register_type_strategy(int, st.integers(-(2**63), 2**64 - 1))
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 values = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3)
@@ -74,6 +75,18 @@ def test_nonfinite_floats_are_words(number: float):
     assert repr(decode(Comparison, encoded).max_abs_diff) == repr(number)
 
 
+@pytest.mark.parametrize(("written", "read"), [(3, 3), (2**63 - 1, 2**63 - 1), (10**30, 1e30)])
+def test_integers_are_numbers_too(written: int, read: float):
+    """JSON knows no difference: an integer of 64 bits stays exact, a larger one is read as a float."""
+    norms = decode(observation.AxisNorms, {"index": 0, "max_abs_diff": written, "expected_max_abs": 1})
+    assert repr(norms.max_abs_diff) == repr(read)
+
+
+def test_a_constant_is_as_large_as_it_is():
+    """A model may be called with any integer of Python's: it is neither refused nor made a float."""
+    assert decode(ConstantSpec, encode(ConstantSpec(value=2**70))).value == 2**70
+
+
 def test_undecodable_text_is_written_out():
     """A file name that is no UTF-8 reaches every file and pipe, its odd bytes spelled."""
     assert encode({"k\udcff": ["\udcfe!", "ü"]}) == {"k\\udcff": ["\\udcfe!", "ü"]}
@@ -85,6 +98,11 @@ def test_undecodable_text_is_written_out():
         (NonfiniteCount, 3, "NonfiniteCount: expected an object, got 3"),
         (NonfiniteCount, {"nan": "1"}, "NonfiniteCount.nan: expected int, got '1'"),
         (NonfiniteCount, {"nan": True}, "NonfiniteCount.nan: expected int, got True"),
+        (NonfiniteCount, {"nan": 2**64}, "NonfiniteCount.nan: expected an int of 64 bits, got 18446744073709551616"),
+        (NonfiniteCount, {"nan": -(2**63) - 1},
+         "NonfiniteCount.nan: expected an int of 64 bits, got -9223372036854775809"),
+        (observation.AxisNorms, {"index": 0, "max_abs_diff": 10**400, "expected_max_abs": 1},
+         f"AxisNorms.max_abs_diff: expected a number that float64 can hold, got 1{'0' * 79}"),
         (NonfiniteCount, {"none": 1}, "NonfiniteCount: expected only ['nan', 'neginf', 'posinf'], got ['none']"),
         (contract.Output, {"name": 1}, "Output.name: expected str, got 1"),
         (contract.Tolerance, {"atol": "loose"}, ("Tolerance.atol: expected a number, got 'loose'; "

@@ -164,6 +164,10 @@ def again(manifest: Any) -> None:
         (export(folder="../up"), "'../up/model.onnx' is not listed under `files`"),
         (again, "two exports are of the same sizes"),
         (set_field("extra\n", 1), r"not the shape of a kit: Kit: expected only ["),
+        (
+            lambda m: m["outputs"][0]["tolerance"].update(atol=10**400),
+            "not the shape of a kit: Kit.outputs[0].tolerance.atol: expected a number that float64 can hold, got 1000",
+        ),
         (set_field("verified", "yes"), "not the shape of a kit: Kit.verified: expected bool, got 'yes'"),
         (
             lambda m: m["files"].update({"a\nb": 1}),

@@ -47,8 +47,27 @@ def test_selection_cuts_models_and_targets(config: Config):
 
 
 def test_skipped_targets_need_not_be_planned(config: Config):
-    """Skipping is for scripts that do not know the config: it never fails."""
+    """Skipping is for scripts that do not know the config: a target need not be planned, and a model may lose all."""
     assert planned(config, skipped=("pt2", "aoti")) == {"head": ["exported-program", "onnx"]}
+
+
+@pytest.mark.parametrize(
+    ("selection", "wanted"),
+    [
+        ({"models": ("body",), "skipped": ("pt2", "aoti")}, "pt2"),
+        ({"targets": ("onnx",), "skipped": ("onnx",)}, "onnx"),
+        ({"skipped": ("exported-program", "onnx", "pt2")}, "exported-program, onnx, pt2"),
+    ],
+)
+def test_nothing_left_to_compare(config: Config, selection: dict[str, tuple[str, ...]], wanted: str):
+    """Zero comparisons are never a pass: a selection without any target is a mistake."""
+    with pytest.raises(UserError) as raised:
+        planned(config, **selection)
+    assert str(raised.value) == (
+        f"{config.path}: nothing to compare: --skip-target leaves out every selected target ({wanted}), "
+        "expected at least one to be left"
+    )
+    assert raised.value.hint == "Skip fewer targets, or select models that have others."
 
 
 def test_job_says_where_everything_is(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

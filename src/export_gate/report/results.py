@@ -18,6 +18,7 @@ from export_gate.contract import ModelContract
 from export_gate.errors import GateError, UserError
 from export_gate.lock.record import LockUsed
 from export_gate.observation import RunObservation
+from export_gate.report.ranges import impossible_numbers
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import Terms, Verdict
 
@@ -131,6 +132,9 @@ def _refuse_constant(constant: str) -> NoReturn:
 
 
 def _contradictions(results: Results) -> Iterator[str]:
+    if not (results.contracts or results.planned):
+        yield "no models, and no shard of a run that has some: nothing was compared, which is never a pass"
+    yield from impossible_numbers(results, "Results")
     promised = [contract.name for contract in results.contracts]
     observed = [model.model for model in results.run.models]
     gone = results.lock.gone if results.lock else ()

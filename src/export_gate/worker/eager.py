@@ -9,12 +9,12 @@ from functools import partial
 
 from export_gate.contract import ModelContract
 from export_gate.observation import CaseResult, HygieneObservation, OutputLeaf, PromiseBroken
+from export_gate.promises import broken_promises
 from export_gate.worker import hygiene
 from export_gate.worker.compare import compare_case
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.reference import (
     Reference,
-    broken_promises,
     contract_names,
     describe_outputs,
     module_runner,
@@ -75,7 +75,7 @@ def observe_eager(cases: Sequence[ControlCase], subject: Subject, desk: Desk) ->
             continue
         names = names or contract_names(leaves, subject.contract.outputs)
         leaves = rename(leaves, names)
-        messages = broken_promises(leaves, subject.contract.outputs, case.sizes)
+        messages = broken_promises(describe_outputs(leaves), subject.contract.outputs, case.sizes)
         broken += [PromiseBroken(case=case.name, message=message) for message in messages]
         references[case.name] = Reference(case=case.name, leaves=leaves)
     first = next(iter(references.values()), None)

@@ -65,30 +65,6 @@ def describe_outputs(leaves: Sequence[Leaf]) -> tuple[OutputLeaf, ...]:
     )
 
 
-def broken_promises(leaves: Sequence[Leaf], outputs: Sequence[Output], sizes: dict[str, int]) -> tuple[str, ...]:
-    """How eager's outputs differ from the declared ones, as sentences."""
-    if not outputs:
-        return ()
-    found = [leaf.name for leaf in leaves]
-    if len(found) != len(outputs) or {output.name for output in outputs} != set(found):
-        declared_names = ", ".join(output.name for output in outputs)
-        returned = f"eager returned {len(found)} outputs ({', '.join(found)})"
-        return (f"{returned}, the contract declares {len(outputs)} ({declared_names})",)
-    declared = {output.name: output for output in outputs}
-    return tuple(message for leaf in leaves for message in _leaf_promises(leaf, declared[leaf.name], sizes))
-
-
-def _leaf_promises(leaf: Leaf, output: Output, sizes: dict[str, int]) -> list[str]:
-    messages = []
-    if output.dtype is not None and leaf.dtype != output.dtype:
-        messages.append(f"output {leaf.name!r} is {leaf.dtype}, declared {output.dtype}")
-    shape = () if leaf.value is None else leaf.value.shape
-    expected = None if output.shape is None else tuple(size.at(sizes) for size in output.shape)
-    if expected is not None and shape != expected:
-        messages.append(f"output {leaf.name!r} has shape {list(shape)}, declared {list(expected)}")
-    return messages
-
-
 def count_flops(module: torch.nn.Module, call: Call) -> float:
     """Floating-point operations of one forward (as `torch.utils.flop_counter` counts them)."""
     from torch.utils.flop_counter import FlopCounterMode

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
 import report_samples as samples
 
 from export_gate.errors import GateError, UserError
+from export_gate.observation import RunObservation
 from export_gate.report.results import Results, read_results, results_schema, write_results
 
 RUNS = [samples.green, samples.red, samples.problem, samples.broken]
@@ -143,10 +145,63 @@ def test_a_model_twice(path: Path):
     assert _refusal(path) == "results.json: model 'glyph-head' is there 2 times, expected once"
 
 
+def test_no_models(path: Path):
+    """Results without models are no pass, but for a shard of a run that has more machines than models."""
+    empty = replace(samples.green(), contracts=(), run=RunObservation(environment=samples.ENVIRONMENT))
+    write_results(empty, path)
+    assert _refusal(path) == (
+        "results.json: no models, and no shard of a run that has some: nothing was compared, which is never a pass"
+    )
+    shard = replace(empty, planned=samples.green().contracts)
+    write_results(shard, path)
+    assert read_results(path) == shard
+
+
 def test_verified_with_violations(path: Path):
     """A verdict that its own findings contradict is refused."""
     _changed(path, verdict="verified")
     assert _refusal(path) == "results.json: the verdict is 'verified', but there are violations"
+
+
+def _place(value: Any, keys: tuple[str | int, ...]) -> Any:
+    for key in keys:
+        value = value[key]
+    return value
+
+
+OUTPUT = ("run", "models", 0, "targets", 0, "cases", 0, "outputs", 0)
+
+
+@pytest.mark.parametrize(
+    ("keys", "key", "number", "message"),
+    [
+        (("contracts", 0, "dims", 0), "multiple_of", 0,
+         "Results.contracts[0].dims[0].multiple_of: expected at least 1, got 0"),
+        (("contracts", 0, "dims", 0), "min", 99, "Results.contracts[0].dims[0]: expected a range of sizes, got 99..16"),
+        (("contracts", 0, "tolerance"), "atol", -1.5,
+         "Results.contracts[0].tolerance.atol: expected at least 0, got -1.5"),
+        ((), "duration_s", "inf", "Results.duration_s: expected a finite number, got inf"),
+        ((), "duration_s", "nan", "Results.duration_s: expected a finite number, got nan"),
+        (("run", "models", 0), "duration_s", -1, "Results.run.models[0].duration_s: expected at least 0, got -1"),
+        (OUTPUT, "elements", -4,
+         "Results.run.models[0].targets[0].cases[0].outputs[0].elements: expected at least 0, got -4"),
+        (OUTPUT, "max_abs_diff", "-inf",
+         "Results.run.models[0].targets[0].cases[0].outputs[0].max_abs_diff: expected at least 0, got -inf"),
+        (OUTPUT, "max_abs_diff", 10**400,
+         ("not the shape of results: Results.run.models[0].targets[0].cases[0].outputs[0].max_abs_diff: expected a "
+          f"number that float64 can hold, got 1{'0' * 79}")),
+        (("contracts", 0, "tolerance"), "atol", 10**400,
+         ("not the shape of results: Results.contracts[0].tolerance.atol: expected a number that float64 can hold, "
+          f"got 1{'0' * 79}; Results.contracts[0].tolerance.atol: expected null, got 1{'0' * 79}")),
+    ],
+)  # fmt: skip
+def test_numbers_that_no_run_writes(path: Path, keys: tuple[str | int, ...], key: str, number: Any, message: str):
+    """A number out of its range is refused with its place, before anything is computed with it."""
+    write_results(samples.red(), path)
+    value = json.loads(path.read_text())
+    _place(value, keys)[key] = number
+    path.write_text(json.dumps(value))
+    assert _refusal(path) == f"results.json: {message}"
 
 
 @pytest.mark.parametrize("run", [*RUNS, _with_nan])

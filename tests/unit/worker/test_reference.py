@@ -12,8 +12,8 @@ from worker_samples import Doubled, size
 
 from export_gate.contract import Output
 from export_gate.observation import OutputLeaf
+from export_gate.promises import broken_promises
 from export_gate.worker.reference import (
-    broken_promises,
     contract_names,
     count_flops,
     describe_outputs,
@@ -63,7 +63,7 @@ def test_a_misspelt_key_is_not_taken_by_position():
     found = leaves({"boxes": ONE, "logits": TWO})
     declared = outputs("logits", "boxs")
     assert contract_names(found, declared) == {}
-    assert broken_promises(found, declared, {}) == (
+    assert broken_promises(describe_outputs(found), declared, {}) == (
         "eager returned 2 outputs (boxes, logits), the contract declares 2 (logits, boxs)",
     )
 
@@ -72,26 +72,26 @@ def test_another_number_of_outputs_renames_nothing():
     """A contract with more or fewer outputs than eager returns names none of them, and that is told."""
     declared = outputs("logits")
     assert contract_names(leaves((ONE, TWO)), declared) == {}
-    assert broken_promises(leaves((ONE, TWO)), declared, {}) == (
+    assert broken_promises(describe_outputs(leaves((ONE, TWO))), declared, {}) == (
         "eager returned 2 outputs (output.0, output.1), the contract declares 1 (logits)",
     )
 
 
 def test_no_declared_outputs_promise_nothing():
     """Without `outputs` whatever eager returns is right."""
-    assert broken_promises(leaves((ONE, TWO)), (), {}) == ()
+    assert broken_promises(describe_outputs(leaves((ONE, TWO))), (), {}) == ()
 
 
 def test_kept_promises():
     """Dtype and shape as declared, with the sizes of the case, break nothing."""
     declared = (promised("a", "float32", ("batch", 3)), promised("b", None, ("batch",)), promised("c", "int64", ()))
-    assert broken_promises(leaves({"a": ONE, "b": TWO, "c": 7}), declared, {"batch": 2}) == ()
+    assert broken_promises(describe_outputs(leaves({"a": ONE, "b": TWO, "c": 7})), declared, {"batch": 2}) == ()
 
 
 def test_broken_promises_are_told_one_by_one():
     """Dtype and shape of each output, measured against declared."""
     declared = (promised("a", "float16", ("batch", 4)), promised("b", None, ("2*batch+1",)))
-    assert broken_promises(leaves({"a": ONE, "b": TWO}), declared, {"batch": 2}) == (
+    assert broken_promises(describe_outputs(leaves({"a": ONE, "b": TWO})), declared, {"batch": 2}) == (
         "output 'a' is float32, declared float16",
         "output 'a' has shape [2, 3], declared [2, 4]",
         "output 'b' has shape [2], declared [5]",

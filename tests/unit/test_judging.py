@@ -1,0 +1,55 @@
+"""Recorded results are judged again under another contract, without running anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+
+from export_gate.contract import ModelContract, Output, Size
+from export_gate.errors import UserError
+from export_gate.judging import rejudge
+from export_gate.report.results import write_results
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Green results."""
+    write_results(samples.green(), tmp_path / "results.json")
+    return tmp_path / "results.json"
+
+
+def declaring(**fields: object) -> Callable[[ModelContract], ModelContract]:
+    """A change of contract: the first model's outputs with these fields."""
+    first = samples.green().contracts[0]
+    outputs = tuple(
+        Output(name=leaf.name, **fields)  # type: ignore[arg-type] # fields of several types
+        for leaf in samples.green().run.models[0].outputs
+    )
+    return lambda contract: replace(contract, outputs=outputs) if contract.name == first.name else contract
+
+
+def test_output_promises_of_another_config_are_held(path: Path):
+    """Outputs that eager did not return as they are declared now break the contract, though nothing is run."""
+    assert rejudge(path, lambda contract: contract).judgement.verdict == "verified"
+    outcome = rejudge(path, declaring(dtype="int64"))
+    assert outcome.judgement.verdict == "violations"
+    assert [finding.rule for finding in outcome.judgement.findings if finding.severity == "violation"] == [
+        "contract-broken"
+    ]
+    assert outcome.results.run.models[0].broken
+
+
+def test_outputs_over_a_dim_that_was_not_observed_are_refused(path: Path):
+    """No size of it was recorded, so no shape can be expected."""
+    with pytest.raises(UserError) as caught:
+        rejudge(path, declaring(shape=(Size(dim="channels"),)))
+    model = samples.green().contracts[0].name
+    assert str(caught.value) == (
+        f"{path}: `models.{model}.outputs` of the config has the dim 'channels', expected dims whose sizes were "
+        "recorded at every control input"
+    )
+    assert caught.value.hint == "Run `export-gate run` again."
