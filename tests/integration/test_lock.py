@@ -253,6 +253,22 @@ def test_a_base_that_a_shallow_clone_lacks_is_named_with_the_way_to_get_it(repos
     assert said(clone.results(base)) == [("interface-changed", "violation", BROKEN)]
 
 
+def test_a_base_that_git_cannot_list_is_not_a_base_without_a_lock(repository: Repository, tmp_path: Path):
+    """A clone without trees whose origin is out of reach has the commit, and not what is in it."""
+    base = locked(repository)
+    repository.commit(lowest=2)
+    origin = repository.folder.rename(tmp_path / "origin")
+    Repository(origin).git("config", "uploadpack.allowFilter", "true")
+    Repository(origin).git("clone", "-q", "--filter=tree:0", f"file://{origin}", str(tmp_path / "clone"))
+    origin.rename(tmp_path / "gone")
+    clone = Repository(tmp_path / "clone")
+
+    with pytest.raises(UserError) as caught:
+        find_lock(load_config(clone.config), base, ENVIRONMENT)
+
+    assert str(caught.value) == f"export-gate.lock: git cannot list the files of the base {base[:10]}"
+
+
 def test_without_a_lock_a_shallow_clone_is_only_told(repository: Repository, tmp_path: Path):
     """Projects without a lock need no deeper clone."""
     base = repository.git("rev-parse", "HEAD")

@@ -47,3 +47,28 @@ def test_a_folder_below_a_link_is_fine(tmp_path: Path):
     refuse_links(folder, (job(folder),))
     prepare_folder(folder, (job(folder),))
     assert (tmp_path / "real" / ".export-gate" / ".gitignore").read_text() == "*\n"
+
+
+@pytest.mark.parametrize("name", [".gitignore", "results.json", "report.html", "artifacts/m/weights.bin"])
+def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, name: str):
+    """Nothing is removed or written over that no run has written: `--report-dir .` does no harm."""
+    theirs = tmp_path / name
+    theirs.parent.mkdir(parents=True, exist_ok=True)
+    theirs.write_text("precious")
+    with pytest.raises(UserError) as raised:
+        prepare_folder(tmp_path, (job(tmp_path),))
+    place = tmp_path / "artifacts" / "m" if name.startswith("artifacts") else theirs
+    assert str(raised.value) == (
+        f"{place}: is there already, is not of an earlier run, and would be removed or written over"
+    )
+    assert raised.value.hint == "name another folder with --report-dir; a new one is best"
+    assert theirs.read_text() == "precious"
+
+
+def test_a_folder_of_an_earlier_run_is_used_again(tmp_path: Path):
+    """What the gate wrote it may remove."""
+    folder = tmp_path / "out"
+    prepare_folder(folder, (job(folder),))
+    (folder / "results.json").write_text("{}")
+    prepare_folder(folder, (job(folder),))
+    assert [path.name for path in folder.iterdir()] == [".gitignore"]

@@ -315,6 +315,16 @@ def test_an_undeclared_shape_is_what_eager_showed(shapes: tuple[tuple[int, ...],
     assert locked_model(contract(outputs=()), _shaped(*shapes)).outputs[0].shape == expected
 
 
+def test_a_static_dim_is_locked_at_its_one_size():
+    """Made static, a dim takes fewer sizes than before: its callers break."""
+    controls = ControlSetObservation(
+        sha256="", inputs=(ControlInput(name="n@batch=8", family="n", sizes={"batch": 8}),)
+    )
+    static = contract(dims=(Dim(name="batch", min=1, max=16, mode="static"),))
+    one = locked_model(static, replace(SEEN, controls=controls))
+    assert one.dims["batch"] == LockedDim(min=8, max=8)
+
+
 def test_a_declared_shape_is_taken_as_declared():
     """The contract's word is the interface."""
     declared = Output(name="logits", shape=(Size(dim="batch", factor=2), Size(offset=3)))

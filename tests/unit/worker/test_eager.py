@@ -196,7 +196,8 @@ def test_behaviour_is_observed_on_an_instance_that_stays_fresh(tmp_path: Path):
     module, recorder = Remembering(), Recorder(tmp_path)
     promised = promise()
     cases = build_control_set(promised, tmp_path).cases
-    facts = observe_behaviour(cases, subject(module, promised), recorder.desk)
+    facts, unknown = observe_behaviour(cases, subject(module, promised), recorder.desk)
+    assert unknown is None
     assert facts.state_changed == ("calls: 0 -> 10",)
     assert recorder.observation().hygiene == facts
     assert module.calls == 0
@@ -208,7 +209,9 @@ def test_behaviour_of_a_model_that_raises_is_left_to_its_references(tmp_path: Pa
     module.limit = 0
     given = subject(module, promise())
     cases = build_control_set(promise(), tmp_path).cases
-    assert observe_behaviour(cases, given, recorder.desk) == given.hygiene
+    facts, unknown = observe_behaviour(cases, given, recorder.desk)
+    assert facts == given.hygiene
+    assert str(unknown) == "at most 0 rows"
 
 
 def test_references_follow_one_instances_history(tmp_path: Path):

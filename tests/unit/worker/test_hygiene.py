@@ -570,3 +570,17 @@ def test_uninitialized_and_quantized_weights_do_not_stop_the_snapshot() -> None:
     before = snapshot_state(module)
     assert restore_state(before)
     assert state_changes(before, module) == ()
+
+
+def test_an_array_that_cannot_be_written_hides_nothing() -> None:
+    """What was not changed need not be put back, so a view of a file does not end the look at chance."""
+
+    class Tabled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.table = np.broadcast_to(np.float32(1), (3,))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.dropout(x, 0.5, training=True)
+
+    assert [found.output for found in observe(Tabled().eval()).nondeterministic] == ["output"]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import torch
 
 from export_gate.worker import isolated
 from export_gate.worker.isolated import Isolated
@@ -182,6 +183,17 @@ def test_without_fork_the_calls_are_made_here(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(isolated, "CAN_FORK", False)
     runner = Isolated(kind=Said, call=lambda _: Said(text="", pid=os.getpid()), died=lambda *_: Said(text="died"))
     assert runner.each((1,))[0].pid == os.getpid()
+
+
+def test_a_copy_does_not_wait_for_threads_that_are_not_in_it():
+    """A model may have started torch's threads; a copy has only one, and goes on alone."""
+    torch.set_num_threads(2)
+    try:
+        torch.rand(600, 600) @ torch.rand(600, 600)
+        (said,) = ask(lambda: str((torch.rand(600, 600) @ torch.rand(600, 600)).shape))
+        assert said == "torch.Size([600, 600])"
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_a_copy_takes_little_time():

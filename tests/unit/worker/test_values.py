@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, namedtuple
+from collections import OrderedDict, deque, namedtuple
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,21 @@ from export_gate.worker.values import Call, flatten, to_numpy
 
 Pair = namedtuple("Pair", ["mean", "var"])  # noqa: PYI024 - models return these
 ONE = torch.tensor([1.0])
+
+
+@dataclass
+class Record:
+    """One that torch takes apart."""
+
+    values: torch.Tensor
+    more: list[torch.Tensor]
+
+
+torch.export.register_dataclass(Record, serialized_type_name="test_values.Record")
+
+
+class Plain:
+    """One that it does not."""
 
 
 @pytest.mark.parametrize(
@@ -26,6 +42,9 @@ ONE = torch.tensor([1.0])
         ({0: ONE}, ["0"]),
         (Pair(ONE, ONE), ["output.mean", "output.var"]),
         ({"stats": Pair(ONE, ONE)}, ["stats.mean", "stats.var"]),
+        (deque([ONE, {"a": ONE}]), ["output.0", "output.1.a"]),
+        ((ONE, Record(values=ONE, more=[ONE])), ["output.0", "output.1.values", "output.1.more.0"]),
+        (Plain(), ["output"]),
         (({"a": ONE}, ONE), ["output.0.a", "output.1"]),
         (torch.max(torch.rand(2, 2), 0), ["output.0", "output.1"]),
         ((), []),
