@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from export_gate import contract, observation
@@ -55,7 +55,13 @@ records: dict[type, st.SearchStrategy[Any]] = {
 def test_every_record_survives_json(kind: type):
     """Every record that crosses the wall comes back as it was, non-finite floats included, through strict JSON."""
 
-    @settings(max_examples=25, deadline=None, database=None, derandomize=True)
+    @settings(
+        max_examples=25,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.data_too_large, HealthCheck.too_slow],  # a whole run is one
+    )
     @given(records[kind])
     def survives(record: Any) -> None:
         text = json.dumps(encode(record), allow_nan=False)
