@@ -96,7 +96,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
         weights=weights,
         probing=probing,
     )
-    del subject  # releases the eager instance before the export
+    del subject, asked, unknown  # with them the eager instance is released before the export
     observe_variants(study, desk)
     if then is not None:
         then(study, desk)
