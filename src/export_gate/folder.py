@@ -9,7 +9,7 @@ from export_gate.contract import Job
 from export_gate.errors import GateError, UserError
 from export_gate.handed_in import refuse_own_artifacts
 from export_gate.judging import Outcome
-from export_gate.links import refuse_links
+from export_gate.links import REPORTS, refuse_links
 from export_gate.report.artifacts import write_manifests
 from export_gate.report.html import render_html
 from export_gate.report.render import render
@@ -17,7 +17,6 @@ from export_gate.report.results import write_results
 
 OURS = "*\n"
 """The .gitignore by which a report folder is known; it keeps all of the folder out of git."""
-REPORTS = ("results.json", "report.md", "report.html")
 
 
 def publish(outcome: Outcome, folder: Path) -> None:

@@ -8,6 +8,9 @@ from pathlib import Path
 from export_gate.contract import Job
 from export_gate.errors import UserError
 
+REPORTS = ("results.json", "report.md", "report.html")
+"""What a run writes for people, at the top of the folder."""
+
 
 def refuse_links(folder: Path, jobs: tuple[Job, ...]) -> None:
     """Hold the report folder, and what the gate removes and writes in it, against symbolic links.
@@ -29,7 +32,7 @@ def refuse_links(folder: Path, jobs: tuple[Job, ...]) -> None:
 
 def _places(folder: Path, jobs: tuple[Job, ...]) -> Iterator[Path]:
     yield folder
-    for name in (".gitignore", "results.json", "report.md", "report.html", "artifacts", "logs"):
+    for name in (".gitignore", *REPORTS, "artifacts", "logs"):
         yield folder / name
     for job in jobs:
         yield Path(job.artifacts)

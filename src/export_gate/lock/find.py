@@ -45,13 +45,8 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
     here = read_lock(path, repository_root(folder))
     if not base:
         return Found() if here is None else Found(lock=_used(here, config, origin=path.name, here=here))
-    commit = _commit(base, folder, environment)
-    if commit is None:
-        message = _missing(base, folder, environment)
-        if here is None:
-            return Found(note=f"{message}; there is no lock here, so none was looked for there")
-        raise UserError(f"{path.name}: {message}", FETCH)
     try:
+        commit = _commit(base, folder, environment)
         content = _content(commit, path, folder, environment)
     except _UnreadableError as error:
         if here is None:
@@ -66,7 +61,7 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
 
 
 class _UnreadableError(Exception):
-    """The commit is there, and git cannot tell what it holds."""
+    """The base is no commit here, or git cannot tell what it holds."""
 
 
 FETCH = (
@@ -88,11 +83,13 @@ def _used(lock: Lock, config: Config, *, origin: str, here: Lock | None, is_base
     )
 
 
-def _commit(base: str, folder: Path, environment: Mapping[str, str]) -> str | None:
+def _commit(base: str, folder: Path, environment: Mapping[str, str]) -> str:
     if not _REVISION.fullmatch(base):
         raise UserError(f"--lock-base: expected a commit, got {base!r:.80}")
     answer = _git(folder, environment, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
-    return answer.decode("ascii", "replace").strip() if answer is not None else None
+    if answer is None:
+        raise _UnreadableError(_missing(base, folder, environment))
+    return answer.decode("ascii", "replace").strip()
 
 
 def _missing(base: str, folder: Path, environment: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from export_gate.contract import ModelContract, TargetName
 from export_gate.observation import CaseResult, Comparison, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import nonfinite_policy
+from export_gate.rules.equivalence import total
 from export_gate.rules.wording import count, place
 
 
@@ -68,8 +69,7 @@ def _check_finite(
 
 def _has_finite(leaf: Comparison) -> bool:
     """Whether eager has a finite element there."""
-    count_of = leaf.expected_nonfinite
-    return leaf.elements > count_of.nan + count_of.posinf + count_of.neginf
+    return leaf.elements > total(leaf.expected_nonfinite)
 
 
 def _check_cases(

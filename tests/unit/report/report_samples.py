@@ -314,3 +314,13 @@ def crowd(number: int, trace_lines: int = 60) -> Results:
 
 def _one_case(error: float) -> tuple[CaseResult, ...]:
     return (CaseResult(case="halves-1@batch=16", outputs=(comparison(error),)),)
+
+
+RUNS = {
+    "green": green,
+    "red": red,
+    "problem": problem,
+    "broken": broken,
+    "nothing": lambda: results((), RunObservation(environment=ENVIRONMENT)),
+}
+"""Each kind of run by name."""

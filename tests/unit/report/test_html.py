@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 import report_samples as samples
+from goldens import golden
 from hostile_samples import hostile
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,14 +21,6 @@ from export_gate.report.escape import visible
 from export_gate.report.html import environment, render_html
 from export_gate.report.results import Results
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "report"
-RUNS = {
-    "green": samples.green,
-    "red": samples.red,
-    "problem": samples.problem,
-    "broken": samples.broken,
-    "nothing": lambda: samples.results((), samples.RunObservation(environment=samples.ENVIRONMENT)),
-}
 VOID = {"meta", "path", "rect", "link", "br"}
 
 
@@ -84,28 +75,26 @@ def rendered(results: Results) -> str:
 @pytest.mark.parametrize("run", ["red", "broken"])
 def test_golden(run: str):
     """The page reads as its golden file."""
-    golden = GOLDEN / f"{run}.html"
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(rendered(RUNS[run]()), encoding="utf-8")
-    assert rendered(RUNS[run]()) == golden.read_text(encoding="utf-8")
+    text = rendered(samples.RUNS[run]())
+    assert text == golden(f"{run}.html", text)
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_every_tag_is_closed(run: str):
     """The page is well-formed, and its headline is its title."""
-    page = Page(rendered(RUNS[run]()))
+    page = Page(rendered(samples.RUNS[run]()))
     assert page.open == []
-    assert build_report(RUNS[run]()).headline in page.text
+    assert build_report(samples.RUNS[run]()).headline in page.text
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_nothing_is_fetched_and_nothing_runs(run: str):
     """The page has no script, no handler and no address but those inside of it, and tells the browser so."""
-    page = Page(rendered(RUNS[run]()))
+    page = Page(rendered(samples.RUNS[run]()))
     assert not {"script", "link", "img", "iframe", "object", "form", "a", "base"} & set(page.tags)
     assert not [name for _, name, _ in page.attributes if name.startswith("on") or name in ("src", "href", "style")]
     assert re.findall(r"url\(([^)]*)\)", page.text) == ["#hatched"]
-    assert "default-src 'none'; style-src 'unsafe-inline'" in rendered(RUNS[run]())
+    assert "default-src 'none'; style-src 'unsafe-inline'" in rendered(samples.RUNS[run]())
 
 
 def test_pictures_have_words():
@@ -151,11 +140,11 @@ def test_only_the_worst_models_are_drawn(monkeypatch: pytest.MonkeyPatch):
     assert re.findall(r'<section class="model" aria-label="([^"]*)">', text) == ["model-002", "model-003", "model-004"]
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_hostile_strings_stay_text(run: str):
     """Whatever names, messages and traces are, the page has no other tags and nothing that cannot be seen."""
-    text = rendered(hostile(RUNS[run]()))
-    assert set(Page(text).tags) <= set(Page(rendered(RUNS[run]())).tags)
+    text = rendered(hostile(samples.RUNS[run]()))
+    assert set(Page(text).tags) <= set(Page(rendered(samples.RUNS[run]())).tags)
     assert Page(text).open == []
     assert "\u202e" not in text
     assert "\x1b" not in text

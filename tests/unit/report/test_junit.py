@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 import report_samples as samples
+from goldens import golden
 from hostile_samples import hostile
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,15 +20,6 @@ from export_gate.report.escape import visible
 from export_gate.report.junit import junit
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
-
-GOLDEN = Path(__file__).parents[2] / "golden" / "report"
-RUNS = {
-    "green": samples.green,
-    "red": samples.red,
-    "problem": samples.problem,
-    "broken": samples.broken,
-    "nothing": lambda: samples.results((), samples.RunObservation(environment=samples.ENVIRONMENT)),
-}
 
 MESSAGE = {"type", "message"}
 SHAPE: dict[str, tuple[set[str], set[str], set[str]]] = {
@@ -77,35 +67,32 @@ def one(contract: ModelContract, observation: ModelObservation) -> Results:
 @pytest.mark.parametrize("run", ["red", "problem", "broken"])
 def test_golden(run: str):
     """The document reads as its golden file."""
-    golden = GOLDEN / f"{run}.junit.xml"
-    text = junit(RUNS[run](), build_report(RUNS[run]()))
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    text = junit(samples.RUNS[run](), build_report(samples.RUNS[run]()))
+    assert text == golden(f"{run}.junit.xml", text)
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_shape(run: str):
     """Every element has the attributes and children that the schema of CI servers allows, and those it wants."""
-    for element in written(RUNS[run]()).iter():
+    for element in written(samples.RUNS[run]()).iter():
         required, optional, children = SHAPE[element.tag]
         assert required <= set(element.keys()) <= required | optional
         assert {child.tag for child in element} <= children
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_it_is_red_where_the_verdict_is(run: str):
     """No failure and no error where the verdict is `verified`; at least one where it is not."""
-    results = RUNS[run]()
+    results = samples.RUNS[run]()
     root = written(results)
     is_red = int(root.get("failures", 0)) + int(root.get("errors", 0)) > 0
     assert is_red == (results.verdict != "verified")
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_the_counts_are_those_of_a_reader(run: str):
     """A reader that counts for itself finds the numbers that the document states."""
-    results = RUNS[run]()
+    results = samples.RUNS[run]()
     for suite in JUnitXml.fromstring(junit(results, build_report(results)).encode()):
         stated = (suite.tests, suite.failures, suite.errors, suite.skipped)
         suite.update_statistics()
@@ -199,10 +186,10 @@ def test_versions_are_properties():
     assert str(found["evidence"]).startswith("verified at 30 control inputs")
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_hostile_strings_stay_text(run: str):
     """The document parses and has no element more, whatever names, messages and traces are."""
-    found, plain = written(hostile(RUNS[run]())), written(RUNS[run]())
+    found, plain = written(hostile(samples.RUNS[run]())), written(samples.RUNS[run]())
     assert {element.tag for element in found.iter()} <= {element.tag for element in plain.iter()}
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import html
-import os
 import re
-from pathlib import Path
 
 import pytest
 import report_samples as samples
+from goldens import golden
 from hostile_samples import hostile
 from jinja2 import UndefinedError, nodes
 from markdown_it import MarkdownIt
@@ -17,26 +16,15 @@ from export_gate.report.build import build_report
 from export_gate.report.filters import FILTERS
 from export_gate.report.render import TEMPLATES, Format, environment, render, template_folder
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "report"
-RUNS = {
-    "green": samples.green,
-    "red": samples.red,
-    "problem": samples.problem,
-    "broken": samples.broken,
-    "nothing": lambda: samples.results((), samples.RunObservation(environment=samples.ENVIRONMENT)),
-}
 PARSER = MarkdownIt("commonmark").enable("table")
 
 
 @pytest.mark.parametrize("kind", ["comment", "summary", "terminal"])
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_golden(run: str, kind: Format):
     """Each kind of run reads as its golden file."""
-    text = render(build_report(RUNS[run]()), kind)
-    golden = GOLDEN / f"{run}.{kind}.{'txt' if kind == 'terminal' else 'md'}"
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    text = render(build_report(samples.RUNS[run]()), kind)
+    assert text == golden(f"{run}.{kind}.{'txt' if kind == 'terminal' else 'md'}", text)
 
 
 def test_the_report_file_is_the_summary_without_limits():
@@ -53,17 +41,17 @@ def test_rendering_is_deterministic():
     assert render(build_report(samples.red()), "comment") == render(build_report(samples.red()), "comment")
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_terminal_fits_100_columns(run: str):
     """No line but a command to copy is longer than 100 columns."""
-    text = render(build_report(RUNS[run]()), "terminal")
+    text = render(build_report(samples.RUNS[run]()), "terminal")
     assert [line for line in text.splitlines() if len(line) > 100] == []
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_the_verdict_is_the_last_line_of_the_terminal(run: str):
     """The verdict is in sight without scrolling."""
-    report = build_report(RUNS[run]())
+    report = build_report(samples.RUNS[run]())
     assert render(report, "terminal").splitlines()[-1] == f"{report.headline} in 41 s"
 
 
@@ -84,32 +72,32 @@ def test_notes_do_not_lengthen_a_terminal():
     assert "#### 📝 `m`: range-undeclared" in render(report, "markdown")
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_colour_changes_no_word(run: str):
     """Colour is on top of words and aligned like them; other formats never have any."""
-    report = build_report(RUNS[run]())
+    report = build_report(samples.RUNS[run]())
     coloured = render(report, "terminal", color=True)
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render(report, "terminal")
     assert "\x1b[" in coloured
     assert "\x1b" not in render(report, "comment", color=True)
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 @pytest.mark.parametrize("kind", ["comment", "summary"])
 def test_markdown_tables_are_tables(run: str, kind: Format):
     """A Markdown parser finds every table, with as many cells in each row as in its head."""
-    rendered = PARSER.render(render(build_report(RUNS[run]()), kind))
+    rendered = PARSER.render(render(build_report(samples.RUNS[run]()), kind))
     assert "<p>|" not in rendered
     for table in re.findall(r"<table>.*?</table>", rendered, re.DOTALL):
         rows = re.findall(r"<tr>.*?</tr>", table, re.DOTALL)
         assert len({len(re.findall("<t[hd]", row)) for row in rows}) == 1
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 @pytest.mark.parametrize("kind", ["comment", "summary"])
 def test_hostile_strings_stay_text_in_markdown(run: str, kind: Format):
     """Nobody is mentioned, nothing is linked and no tag is opened by any name, message or trace."""
-    text = render(build_report(hostile(RUNS[run]())), kind)
+    text = render(build_report(hostile(samples.RUNS[run]())), kind)
     tokens = PARSER.parse(text)
     inline = [child for token in tokens for child in token.children or []]
     tags = {token.content.strip().split("\n")[0] for token in (*tokens, *inline) if token.type.startswith("html")}
@@ -123,7 +111,7 @@ def test_hostile_strings_stay_text_in_markdown(run: str, kind: Format):
     assert not re.search(r"(?m)^\s*::|##\[", text)
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 @pytest.mark.parametrize("kind", ["comment", "summary"])
 def test_hostile_strings_leave_the_layout_alone(run: str, kind: Format):
     """Tables keep their rows and cells, and folds stay closed, whatever the strings are."""
@@ -133,14 +121,14 @@ def test_hostile_strings_leave_the_layout_alone(run: str, kind: Format):
         tags = ("<table", "<tr", "<t[hd]", "<h[1-6]", "<ul", "<pre", "<details", "</details", "<summary", "<sub>")
         return [len(re.findall(tag, rendered)) for tag in tags]
 
-    found = layout(render(build_report(hostile(RUNS[run]())), kind, budget=10**7))
-    assert found == layout(render(build_report(RUNS[run]()), kind))
+    found = layout(render(build_report(hostile(samples.RUNS[run]())), kind, budget=10**7))
+    assert found == layout(render(build_report(samples.RUNS[run]()), kind))
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_hostile_strings_are_inert_in_a_terminal(run: str):
     """No control sequence and no workflow command reaches the log."""
-    text = render(build_report(hostile(RUNS[run]())), "terminal")
+    text = render(build_report(hostile(samples.RUNS[run]())), "terminal")
     assert all(line.isprintable() for line in text.splitlines())
     assert "\u202e" not in text
     assert not re.search(r"(?m)^\s*::|##\[", text)

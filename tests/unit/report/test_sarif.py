@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 from contextlib import closing
@@ -16,6 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 import report_samples as samples
+from goldens import golden
 from hostile_samples import hostile
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,14 +30,6 @@ from export_gate.report.sarif import sarif
 from export_gate.rules import CATALOGUE
 from export_gate.rules.base import Finding
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "report"
-RUNS = {
-    "green": samples.green,
-    "red": samples.red,
-    "problem": samples.problem,
-    "broken": samples.broken,
-    "nothing": lambda: samples.results((), samples.RunObservation(environment=samples.ENVIRONMENT)),
-}
 CHECKOUT = Checkout(root="/home/runner/work/glyphlab", config="ci/export-gate.yml", lines={"glyph-head": 12})
 OFFICIAL = b'"title": "Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"'
 
@@ -79,18 +71,15 @@ def test_the_schema_is_the_official_one():
 @pytest.mark.parametrize("run", ["red", "problem"])
 def test_golden(run: str):
     """The document reads as its golden file."""
-    golden = GOLDEN / f"{run}.sarif.json"
-    text = sarif(RUNS[run](), build_report(RUNS[run]()))
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(text, encoding="utf-8")
-    assert text == golden.read_text(encoding="utf-8")
+    text = sarif(samples.RUNS[run](), build_report(samples.RUNS[run]()))
+    assert text == golden(f"{run}.sarif.json", text)
 
 
-@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("run", samples.RUNS)
 def test_every_run_is_valid(run: str):
     """The official schema accepts every kind of run, with any strings in it."""
-    assert written(RUNS[run]())["version"] == "2.1.0"
-    assert written(hostile(RUNS[run]()))["version"] == "2.1.0"
+    assert written(samples.RUNS[run]())["version"] == "2.1.0"
+    assert written(hostile(samples.RUNS[run]()))["version"] == "2.1.0"
 
 
 def test_every_finding_is_a_result():
