@@ -9,7 +9,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 
-from export_gate.cli import main
+from export_gate.cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -12,15 +12,15 @@ from pathlib import Path
 import torch
 
 from export_gate.config import load_config
-from export_gate.contract import Job
-from export_gate.observation import HygieneObservation
-from export_gate.worker.channel import Channel
+from export_gate.wall.contract import Job
+from export_gate.wall.observation import HygieneObservation
 from export_gate.worker.controls.build import reference_sizes
 from export_gate.worker.controls.specs import tensor_leaves
-from export_gate.worker.model import forward_parameters, load_factory
-from export_gate.worker.stages import Desk
-from export_gate.worker.subject import Subject
-from export_gate.worker.trial import choose_trial
+from export_gate.worker.model.factory import forward_parameters, load_factory
+from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.subject import Subject
+from export_gate.worker.study.trial import choose_trial
 
 
 def main(config_path: Path, model: str, folder: Path) -> None:

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.config import load_config
-from export_gate.contract import PROTOCOL, Job, Request, TargetName
-from export_gate.observation import RunObservation
-from export_gate.observe import observe
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import Verdict, judge
+from export_gate.run.observe import observe
+from export_gate.wall.contract import PROTOCOL, Job, Request, TargetName
+from export_gate.wall.observation import RunObservation
 
 CORPUS = Path(os.environ.get("EXPORT_GATE_CORPUS", Path(__file__).parents[2] / "shared" / "cases"))
 """Handed around apart from the project; the test that needs it is skipped with a notice where it is missing."""

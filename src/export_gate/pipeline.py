@@ -8,45 +8,26 @@ prints or exits.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 from export_gate import __version__
-from export_gate.checkout import find_checkout, head_revision
 from export_gate.config import load_config
-from export_gate.contract import PROTOCOL, Job, Request
-from export_gate.folder import prepare_folder, publish
-from export_gate.interpreter import Interpreter, find_interpreter
-from export_gate.judging import Outcome, judged
 from export_gate.lock.find import find_lock
-from export_gate.observe import Listener, observe
-from export_gate.plan import Selection, make_plan
+from export_gate.outcome.folder import prepare_folder, publish
+from export_gate.outcome.judging import Outcome, judged
 from export_gate.report.results import Results
-from export_gate.seal import remove_unfinished, sealed
-from export_gate.shards import Shard, jobs_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What a caller wants checked."""
-
-    config: Path
-    selection: Selection = field(default_factory=Selection)
-    python: str | None = None
-    """The interpreter that the caller names; None leaves it to the search order."""
-    parallel: int = 1
-    folder: Path = Path(".export-gate")
-    """Receives results.json, report.md, report.html and artifacts."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    shard: Shard | None = None
-    """The part of the selection that this machine checks; None is all of it."""
-    lock_base: str | None = None
-    """The commit whose interface lock holds; None is the working tree's."""
+from export_gate.run.checkout import find_checkout, head_revision
+from export_gate.run.interpreter import Interpreter, find_interpreter
+from export_gate.run.observe import Listener, observe
+from export_gate.run.order import Order, worker_request
+from export_gate.run.plan import make_plan
+from export_gate.run.seal import remove_unfinished, sealed
+from export_gate.run.shards import jobs_of
+from export_gate.wall.contract import Job
 
 
 def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listener]) -> Outcome:
@@ -103,15 +84,3 @@ def verify(
         lock=found.lock,
     )
     return replace(judged(results), notes=(found.note,) if found.note else ()), observed.answers
-
-
-def default_parallel() -> int:
-    """One model per core, as each uses one thread."""
-    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
-
-
-def worker_request(order: Order, jobs: tuple[Job, ...]) -> Request:
-    """What the worker is asked for these jobs."""
-    return Request(
-        protocol=PROTOCOL, jobs=jobs, parallel=order.parallel, log_folder=str(order.folder.resolve() / "logs")
-    )

@@ -15,9 +15,10 @@ import onnx
 import pytest
 
 from export_gate import __version__
-from export_gate.judging import Outcome
-from export_gate.pipeline import Order, run
-from export_gate.plan import Selection
+from export_gate.outcome.judging import Outcome
+from export_gate.pipeline import run
+from export_gate.run.order import Order
+from export_gate.run.plan import Selection
 
 ZOO = Path(__file__).parents[1] / "models" / "zoo" / "export-gate.yml"
 MODELS = ("derived", "detector", "keywords", "neck", "separate")

@@ -14,10 +14,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from export_gate.contract import Job, ModelContract, OnnxTarget, Pt2Target
-from export_gate.errors import UserError
-from export_gate.handed_in import refuse_own_artifacts
-from export_gate.seal import digest_file
+from export_gate.outcome.handed_in import refuse_own_artifacts
+from export_gate.wall.contract import Job, ModelContract, OnnxTarget, Pt2Target
+from export_gate.wall.digest import digest_file
+from export_gate.wall.errors import UserError
 
 GATE = Path(sys.executable).with_name("export-gate")
 MODELS = """

@@ -19,7 +19,7 @@ from environments import clean_environment
 from onnx import numpy_helper
 
 from export_gate import __version__
-from export_gate.seal import digest_file
+from export_gate.wall.digest import digest_file
 
 ROOT = Path(__file__).parents[2]
 GATE = Path(sys.executable).with_name("export-gate")
@@ -94,7 +94,7 @@ def gate(*arguments: str | Path, cwd: Path, python: Path | None = None, **enviro
         [str(ROOT / "src"), *([environment.pop("PYTHONPATH")] if "PYTHONPATH" in environment else [])]
     )
     done = subprocess.run(
-        [*([GATE] if python is None else [python, "-m", "export_gate.cli"]), *arguments],
+        [*([GATE] if python is None else [python, "-m", "export_gate.cli.main"]), *arguments],
         cwd=cwd,
         env={**inherited, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths, **environment},
         capture_output=True,

@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 
 from export_gate.config import load_config
-from export_gate.contract import ModelContract
-from export_gate.errors import UserError
-from export_gate.judging import judged, rejudge
 from export_gate.lock.find import find_lock
-from export_gate.lock.record import LockUsed
-from export_gate.locking import write_lock_of
-from export_gate.observation import (
+from export_gate.outcome.judging import judged, rejudge
+from export_gate.outcome.locking import write_lock_of
+from export_gate.report.results import Results, write_results
+from export_gate.rules.lock.record import LockUsed
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.errors import UserError
+from export_gate.wall.observation import (
     CaseResult,
     Comparison,
     ControlInput,
@@ -30,7 +31,6 @@ from export_gate.observation import (
     RunObservation,
     TargetObservation,
 )
-from export_gate.report.results import Results, write_results
 
 CONFIG = """\
 version: 1
@@ -423,7 +423,7 @@ def test_an_interface_that_changed_can_be_locked_again(repository: Repository):
 def cli(repository: Repository, *arguments: str) -> tuple[int, str]:
     """Exit code and all output of a command in the config's folder."""
     done = subprocess.run(
-        [sys.executable, "-m", "export_gate.cli", *arguments],
+        [sys.executable, "-m", "export_gate.cli.main", *arguments],
         cwd=repository.config.parent,
         env=ENVIRONMENT,
         capture_output=True,

@@ -17,15 +17,15 @@ ROOT = Path(__file__).parents[2]
 TEMPLATES = sorted(path.name for path in (ROOT / "templates").iterdir())
 RENDER_ALL = """
 from typing import get_args
-from export_gate.contract import ModelContract, OnnxTarget, Size, TensorSpec
-from export_gate.description import Description, Guess
-from export_gate.observation import ModelObservation, RunObservation
+from export_gate.wall.contract import ModelContract, OnnxTarget, Size, TensorSpec
+from export_gate.wall.description import Description, Guess
+from export_gate.wall.observation import ModelObservation, RunObservation
 from export_gate.report.build import build_report
 from export_gate.report.html import render_html
 from export_gate.report.render import TEMPLATES, Format, render
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
-from export_gate.starter import Starter, render_starter
+from export_gate.starter.write import Starter, render_starter
 
 results = Results(
     tool_version="0.1.0", config_path="export-gate.yml", config_sha256="0" * 64, started="2026-01-01T00:00:00Z",
@@ -84,7 +84,7 @@ def test_sdist_carries_all_that_builds_and_checks_it(built: Path):
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     expected = {"LICENSE", "README.md", "pyproject.toml", "Makefile", "constraints.txt", "examples/export-gate.yml"}
-    expected |= {"src/export_gate/cli.py", "tests/integration/test_packaging.py"}
+    expected |= {"src/export_gate/cli/main.py", "tests/integration/test_packaging.py"}
     expected |= {f"templates/{name}" for name in TEMPLATES}
     assert expected - names == set()
 

@@ -18,7 +18,7 @@ import pytest
 import report_samples as samples
 from github_server import DENIED, TOKEN, Fault, GitHubServer, pull
 
-from export_gate.cli import main
+from export_gate.cli.main import main
 from export_gate.github.marker import parse_marker
 from export_gate.report.results import Results, write_results
 

@@ -7,9 +7,10 @@ import sys
 
 import pytest
 
-from export_gate.judging import Outcome
-from export_gate.pipeline import Order, run
+from export_gate.outcome.judging import Outcome
+from export_gate.pipeline import run
 from export_gate.rules.base import Finding
+from export_gate.run.order import Order
 
 CONFIG = """\
 version: 1

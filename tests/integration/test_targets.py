@@ -16,10 +16,11 @@ import torch
 from torch import nn
 from torch.export import Dim
 
-from export_gate.judging import Outcome
-from export_gate.observation import ModelObservation, TargetObservation
-from export_gate.pipeline import Order, run
+from export_gate.outcome.judging import Outcome
+from export_gate.pipeline import run
 from export_gate.rules.base import Finding
+from export_gate.run.order import Order
+from export_gate.wall.observation import ModelObservation, TargetObservation
 
 MODELS_SOURCE = '''\
 import torch

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from environments import clean_environment
 
-from export_gate.interpreter import why_no_python
+from export_gate.run.interpreter import why_no_python
 
 ROOT = Path(__file__).parents[2]
 AFFINE = ROOT / "examples" / "affine" / "export-gate.yml"
@@ -85,7 +85,7 @@ def gate(driver: Path, *arguments: str | Path, cwd: Path, **environment: str) ->
     """The command line under the driver's interpreter."""
     inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     return subprocess.run(
-        [driver, "-m", "export_gate.cli", *arguments],
+        [driver, "-m", "export_gate.cli.main", *arguments],
         cwd=cwd,
         env={**inherited, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "200", **environment},
         capture_output=True,
@@ -155,7 +155,7 @@ def test_affine_example_is_verified_across_two_environments(driver: Path, projec
 def test_driver_commands_import_none_of_the_projects_packages(arguments: tuple[str, ...]):
     """Commands that need no model stay light, even in an environment that has torch."""
     code = (
-        "import sys; from export_gate.cli import main\n"
+        "import sys; from export_gate.cli.main import main\n"
         f"sys.argv = ['export-gate', *{arguments!r}]\n"
         "try: main()\n"
         "except SystemExit as ended: assert not ended.code, ended.code\n"

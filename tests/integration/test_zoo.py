@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from export_gate.config import load_config
-from export_gate.judging import Outcome
-from export_gate.observation import ModelObservation, TargetObservation
-from export_gate.pipeline import Order, run
-from export_gate.plan import Selection
+from export_gate.outcome.judging import Outcome
+from export_gate.pipeline import run
+from export_gate.run.order import Order
+from export_gate.run.plan import Selection
+from export_gate.wall.observation import ModelObservation, TargetObservation
 
 ZOO = Path(__file__).parents[1] / "models" / "zoo" / "export-gate.yml"
 CONTRACTS = load_config(ZOO).models

@@ -11,10 +11,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from export_gate.codec import encode
-from export_gate.conformance import MANIFEST, DataSet, Kit, KitExport, KitOutput
-from export_gate.contract import Tolerance
 from export_gate.kit.files import describe_file, list_files
+from export_gate.wall.codec import encode
+from export_gate.wall.conformance import MANIFEST, DataSet, Kit, KitExport, KitOutput
+from export_gate.wall.contract import Tolerance
 
 SETS = 3
 DOUBLED = helper.make_node("Add", ["x", "x"], ["y"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from export_gate.observe import Assembly
-from export_gate.protocol import Event
+from export_gate.run.observe import Assembly
+from export_gate.wall.protocol import Event
 
 
 def assembled(*events: Event) -> Assembly:

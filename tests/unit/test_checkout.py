@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_gate.checkout import Checkout, described_revision, find_checkout, head_revision
 from export_gate.config import load_config
+from export_gate.run.checkout import Checkout, described_revision, find_checkout, head_revision
 
 CONFIG = """\
 version: 1

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from export_gate import contract, observation
-from export_gate.codec import decode, encode
-from export_gate.contract import ConstantSpec, DictSpec, Job, ModelContract, Request, SequenceSpec, TensorSpec
-from export_gate.observation import Comparison, NonfiniteCount, RunObservation
-from export_gate.protocol import Event
+from export_gate.wall import contract, observation
+from export_gate.wall.codec import decode, encode
+from export_gate.wall.contract import ConstantSpec, DictSpec, Job, ModelContract, Request, SequenceSpec, TensorSpec
+from export_gate.wall.observation import Comparison, NonfiniteCount, RunObservation
+from export_gate.wall.protocol import Event
 
 st.register_type_strategy(int, st.integers(-(2**63), 2**64 - 1))
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from export_gate import interpreter
-from export_gate.errors import UserError
-from export_gate.interpreter import find_interpreter, find_runtime, why_no_python, worker_environment
+from export_gate.run import interpreter
+from export_gate.run.interpreter import find_interpreter, find_runtime, why_no_python, worker_environment
+from export_gate.wall.errors import UserError
 
 
 def python_in(folder: Path) -> Path:

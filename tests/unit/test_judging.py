@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
-from export_gate.contract import ModelContract, Output, Size
-from export_gate.errors import UserError
-from export_gate.judging import rejudge
+from export_gate.outcome.judging import rejudge
 from export_gate.report.results import write_results
+from export_gate.wall.contract import ModelContract, Output, Size
+from export_gate.wall.errors import UserError
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from kit_samples import edit, write_kit
 
-from export_gate.conformance import MANIFEST
-from export_gate.errors import UserError
 from export_gate.kit.read import AGAIN, is_inside, read_kit
+from export_gate.wall.conformance import MANIFEST
+from export_gate.wall.errors import UserError
 
 FIRST = "test_data_set_0/input_0.pb"
 

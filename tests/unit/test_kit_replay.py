@@ -13,12 +13,12 @@ import pytest
 from kit_samples import DOUBLED, list_again, model, write_kit, write_tensor
 from onnx import TensorProto, helper, numpy_helper
 
-from export_gate.conformance import DataSet, KitExport, KitOutput
-from export_gate.contract import Tolerance
-from export_gate.errors import UserError
 from export_gate.kit.replay import Replay, replay, report
-from export_gate.worker.tensors import tensor_bytes
-from export_gate.worker.values import Leaf
+from export_gate.wall.conformance import DataSet, KitExport, KitOutput
+from export_gate.wall.contract import Tolerance
+from export_gate.wall.errors import UserError
+from export_gate.worker.leaves.values import Leaf
+from export_gate.worker.onnx_file.tensors import tensor_bytes
 
 LOOSE = Tolerance(atol=1e-5, rtol=1e-5)
 

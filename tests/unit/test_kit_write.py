@@ -9,13 +9,13 @@ import pytest
 import report_samples as samples
 from kit_samples import edit, write_kit
 
-from export_gate.conformance import KitData, KitExport
-from export_gate.contract import Waiver
-from export_gate.errors import GateError
 from export_gate.kit.manifest import describe_kit, write_manifest
 from export_gate.kit.write import _is_kit, _why_unverified
-from export_gate.pipeline import judged
+from export_gate.outcome.judging import judged
 from export_gate.report.results import Results
+from export_gate.wall.conformance import KitData, KitExport
+from export_gate.wall.contract import Waiver
+from export_gate.wall.errors import GateError
 
 WAIVER = Waiver(rule="value-mismatch", target="onnx", reason="ties round apart", until="2027-01-31")
 WRITTEN = (KitData(export=KitExport(inputs=("x",), data_sets=()), graph_names={"logits": "logits_output"}, python=()),)

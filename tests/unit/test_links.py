@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from export_gate.contract import ExportedProgramTarget, Job, ModelContract
-from export_gate.errors import UserError
-from export_gate.links import refuse_links
-from export_gate.pipeline import prepare_folder
+from export_gate.outcome.folder import prepare_folder
+from export_gate.outcome.links import refuse_links
+from export_gate.wall.contract import ExportedProgramTarget, Job, ModelContract
+from export_gate.wall.errors import UserError
 
 
 def job(folder: Path) -> Job:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from export_gate.config import Config
-from export_gate.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
-from export_gate.errors import UserError
-from export_gate.plan import Selection, make_plan
+from export_gate.run.plan import Selection, make_plan
+from export_gate.wall.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
+from export_gate.wall.errors import UserError
 
 
 def model(name: str, *targets: object) -> ModelContract:

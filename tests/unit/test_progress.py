@@ -7,8 +7,8 @@ import io
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
-from export_gate.progress import LiveProgress, PlainProgress
-from export_gate.protocol import Event
+from export_gate.cli.progress import LiveProgress, PlainProgress
+from export_gate.wall.protocol import Event
 
 EVENTS = (
     Event(op="set", field="environment", value={}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from export_gate.contract import PROTOCOL, Request
-from export_gate.protocol import Event, event_line, parse_event, parse_request, request_line, target_key
+from export_gate.wall.contract import PROTOCOL, Request
+from export_gate.wall.protocol import Event, event_line, parse_event, parse_request, request_line, target_key
 
 
 def test_event_is_one_line():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from export_gate.pushing import differences
+from export_gate.run.pushing import differences
 
 AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
 

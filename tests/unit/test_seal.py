@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from export_gate.contract import ExportedProgramTarget, Job, ModelContract, OnnxTarget
-from export_gate.observation import Artifact, Failure, ModelObservation, RunObservation, TargetObservation
 from export_gate.rules import load_failed
-from export_gate.seal import remove_unfinished, sealed
+from export_gate.run.seal import remove_unfinished, sealed
+from export_gate.wall.contract import ExportedProgramTarget, Job, ModelContract, OnnxTarget
+from export_gate.wall.observation import Artifact, Failure, ModelObservation, RunObservation, TargetObservation
 
 CONTENT = b"an artifact"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

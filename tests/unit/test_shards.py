@@ -10,9 +10,9 @@ import report_samples as samples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_gate.contract import Job, ModelContract
-from export_gate.errors import UserError
-from export_gate.shards import Shard, assign, jobs_of, matrix, parse_shard
+from export_gate.run.shards import Shard, assign, jobs_of, matrix, parse_shard
+from export_gate.wall.contract import Job, ModelContract
+from export_gate.wall.errors import UserError
 
 
 def contracts(*targets: int) -> tuple[ModelContract, ...]:

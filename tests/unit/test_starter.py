@@ -12,11 +12,9 @@ from export_gate.config import load_config
 from export_gate.config.document import read_document
 from export_gate.config.nodes import Allowance
 from export_gate.config.problems import Problems
-from export_gate.contract import ConstantSpec, DictSpec, Dim, SequenceSpec, Size, TensorSpec
-from export_gate.description import Description, Found, Guess, LeftOut
-from export_gate.errors import UserError
-from export_gate.pipeline import Order
-from export_gate.starter import (
+from export_gate.run.order import Order
+from export_gate.starter.text import comment, flow, spec_text
+from export_gate.starter.write import (
     Starter,
     beside,
     check_names,
@@ -28,7 +26,9 @@ from export_gate.starter import (
     starter_config,
     trial_lines,
 )
-from export_gate.starter_text import comment, flow, spec_text
+from export_gate.wall.contract import ConstantSpec, DictSpec, Dim, SequenceSpec, Size, TensorSpec
+from export_gate.wall.description import Description, Found, Guess, LeftOut
+from export_gate.wall.errors import UserError
 
 BATCH = Size(dim="batch")
 IMAGE = TensorSpec(dtype="float32", shape=(BATCH, Size(offset=3)), range=(0.0, 1.0))

@@ -10,7 +10,7 @@ from export_gate.config.kinds import Choice, Number, Switch, Text
 from export_gate.config.paths import ONE_LINE, RelativePath
 from export_gate.config.tensors import NAME, OUTPUT_NAME
 from export_gate.config.units import GROWTH, SIZE, WORK
-from export_gate.contract import (
+from export_gate.wall.contract import (
     TARGET_NAMES,
     AotiTarget,
     Budget,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from export_gate.config.containers import Field, ListOf, Section, Table, Values
 from export_gate.config.kinds import Choice, Number, Scope
 from export_gate.config.nodes import Node
-from export_gate.config.sizes import MAX_SIZE
 from export_gate.config.tensors import NAME
-from export_gate.contract import Dim
+from export_gate.wall.contract import Dim
+from export_gate.wall.sizes import MAX_SIZE
 
 _SIZE = Number(minimum=0, maximum=MAX_SIZE, whole=True)
 _POSITIVE = Number(minimum=1, maximum=MAX_SIZE, whole=True)

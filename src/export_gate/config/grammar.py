@@ -17,7 +17,7 @@ from export_gate.config.references import verify_references
 from export_gate.config.tensors import INPUTS, NAME, OUTPUTS
 from export_gate.config.units import TIME
 from export_gate.config.waivers import WAIVERS, verify_waived_targets
-from export_gate.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
+from export_gate.wall.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
 
 MODEL_NAME = Text(
     expected="a model name (letters, digits, '.', '_', '-'; first a letter or digit)",

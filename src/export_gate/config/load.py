@@ -17,7 +17,7 @@ from export_gate.config.nodes import Allowance, Node, Unreadable
 from export_gate.config.paths import default_pythonpath, repository_root
 from export_gate.config.record import Config, Position
 from export_gate.config.source import decode_text, read_bytes
-from export_gate.errors import UserError
+from export_gate.wall.errors import UserError
 
 
 def load_config(path: Path) -> Config:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from export_gate.contract import ModelContract
+from export_gate.wall.contract import ModelContract
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

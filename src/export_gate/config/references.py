@@ -9,9 +9,9 @@ from export_gate.config.containers import Values
 from export_gate.config.dims import verify_step
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Node
-from export_gate.config.sizes import MAX_SIZE, parse_size
 from export_gate.config.tensors import NAME
-from export_gate.contract import Dim, Size
+from export_gate.wall.contract import Dim, Size
+from export_gate.wall.sizes import MAX_SIZE, parse_size
 
 
 def verify_references(values: Values, node: Node, scope: Scope) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from export_gate.errors import UserError
+from export_gate.wall.errors import UserError
 
 MAX_BYTES = 1 << 20
 _BINARY = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -14,8 +14,7 @@ from export_gate.config.containers import Field, ListOf, Section, Table, Values
 from export_gate.config.kinds import INVALID, Anything, Choice, Number, Schema, Scope, Text, is_number
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ONE_LINE
-from export_gate.config.sizes import LINEAR, MAX_SIZE, parse_size
-from export_gate.contract import (
+from export_gate.wall.contract import (
     BOOL_DRAWS,
     DTYPES,
     FLOAT_DRAWS,
@@ -27,6 +26,7 @@ from export_gate.contract import (
     Size,
     TensorSpec,
 )
+from export_gate.wall.sizes import LINEAR, MAX_SIZE, parse_size
 
 NAME = Text(expected="a Python identifier", pattern="[A-Za-z_][A-Za-z0-9_]*", excluded=tuple(kwlist), max_length=100)
 

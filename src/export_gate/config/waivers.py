@@ -14,8 +14,8 @@ from export_gate.config.containers import Field, ListOf, Section, Values
 from export_gate.config.kinds import INVALID, Choice, Schema, Scope, Text
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ONE_LINE
-from export_gate.contract import TARGET_NAMES, Waiver
-from export_gate.waivable import UNMEASURED, WAIVABLE
+from export_gate.rules.waivable import UNMEASURED, WAIVABLE
+from export_gate.wall.contract import TARGET_NAMES, Waiver
 
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from export_gate.checkout import Checkout
 from export_gate.github.workflow_commands import Annotation, Kind
-from export_gate.observation import SourceLine
 from export_gate.report.record import FindingView, ProblemView, Report
+from export_gate.run.checkout import Checkout
+from export_gate.wall.observation import SourceLine
 
 MOST_OF_A_KIND = 10
 KEPT_FOR_REPORTING = 2

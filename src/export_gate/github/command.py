@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from export_gate.errors import UserError
 from export_gate.github.api import Api
 from export_gate.github.context import Context, read_context
 from export_gate.github.fork import publish_fork
 from export_gate.github.marker import check_comment_id
 from export_gate.github.publish import Say, publish
 from export_gate.github.shown import Publication
+from export_gate.wall.errors import UserError
 
 
 def run_publish(

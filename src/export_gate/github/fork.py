@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from urllib.parse import urlencode
 
-from export_gate.errors import UserError
 from export_gate.github.api import Api, ApiError
 from export_gate.github.body import Frame
 from export_gate.github.comment import Place
@@ -21,6 +20,7 @@ from export_gate.github.publish import Say, Told, finish, publish_files, put
 from export_gate.github.shown import Publication, Shown, load, nothing_to_show
 from export_gate.report.filters import size as in_words
 from export_gate.report.record import Report
+from export_gate.wall.errors import UserError
 
 LARGEST_RESULTS_BYTES = 64 * 1024 * 1024
 """Of a stranger's file; a run of a thousand models writes less."""

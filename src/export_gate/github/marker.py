@@ -7,9 +7,9 @@ import json
 import re
 from dataclasses import dataclass
 
-from export_gate.errors import UserError
 from export_gate.report.record import Report
 from export_gate.rules.judge import EXIT_CODES, Verdict
+from export_gate.wall.errors import UserError
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 _LINE = re.compile(

@@ -10,17 +10,17 @@ from pathlib import Path
 from typing import Literal
 
 from export_gate import __version__
-from export_gate.checkout import Checkout
-from export_gate.errors import UserError
 from export_gate.github.comment import Mode
 from export_gate.github.context import Context
-from export_gate.judging import Outcome, fail_on_warnings, rejudge
-from export_gate.observation import RunObservation
+from export_gate.outcome.judging import Outcome, fail_on_warnings, rejudge
 from export_gate.report.build import build_report
 from export_gate.report.findings import DEFAULT_CONFIG, reproduce
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.render import render
 from export_gate.report.results import Results
+from export_gate.run.checkout import Checkout
+from export_gate.wall.errors import UserError
+from export_gate.wall.observation import RunObservation
 
 CAUSE_ELSEWHERE = "The log of the step that ran the gate says why: a mistake in the config, or a run that was ended."
 LAST_LINES = 20

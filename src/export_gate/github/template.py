@@ -10,10 +10,10 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from export_gate.codec import decode, encode
 from export_gate.report.escape import one_line
 from export_gate.report.record import Report
 from export_gate.report.render import render
+from export_gate.wall.codec import decode, encode
 
 LARGEST_TEMPLATE_BYTES = 256 * 1024
 TIMEOUT_S = 20.0

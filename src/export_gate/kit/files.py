@@ -7,9 +7,9 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from export_gate.conformance import KitFile
-from export_gate.errors import UserError
-from export_gate.seal import digest_file
+from export_gate.wall.conformance import KitFile
+from export_gate.wall.digest import digest_file
+from export_gate.wall.errors import UserError
 
 
 def list_files(folder: Path) -> list[str]:

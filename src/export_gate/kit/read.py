@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
-from export_gate.codec import decode
-from export_gate.conformance import KIT_SCHEMA, MANIFEST, ONNX_FILE, Kit, KitExport
-from export_gate.errors import UserError
 from export_gate.kit.files import describe_file, list_files, shown
+from export_gate.wall.codec import decode
+from export_gate.wall.conformance import KIT_SCHEMA, MANIFEST, ONNX_FILE, Kit, KitExport
+from export_gate.wall.errors import UserError
 
 LARGEST_MANIFEST_BYTES = 16 * 1024 * 1024
 """Some hundred bytes per control input are usual; this bounds what a stranger's file can make us load."""

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from export_gate.codec import decode, encode
-from export_gate.conformance import ReplayRequest
-from export_gate.errors import GateError, UserError
-from export_gate.interpreter import why_no_python, worker_environment
-from export_gate.observation import CaseResult, Environment, Failure
-from export_gate.protocol import Event, parse_event
+from export_gate.run.interpreter import why_no_python, worker_environment
+from export_gate.run.observe import WORKER
+from export_gate.wall.codec import decode, encode
+from export_gate.wall.conformance import ReplayRequest
+from export_gate.wall.errors import GateError, UserError
+from export_gate.wall.observation import CaseResult, Environment, Failure
+from export_gate.wall.protocol import Event, parse_event
 
-WORKER = Path(__file__).parents[1] / "worker" / "__main__.py"
 PRINTED_CHARACTERS = 2000
 
 

@@ -10,21 +10,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate import pipeline
-from export_gate.checkout import described_revision
-from export_gate.codec import decode
 from export_gate.config import load_config
-from export_gate.conformance import MANIFEST, Kit, KitData
-from export_gate.contract import Job
-from export_gate.errors import GateError, UserError
-from export_gate.interpreter import Interpreter
-from export_gate.judging import Outcome
 from export_gate.kit.files import list_files
 from export_gate.kit.manifest import describe_kit, write_manifest
 from export_gate.kit.read import read_manifest
-from export_gate.observe import Listener
-from export_gate.plan import select
+from export_gate.outcome.judging import Outcome
 from export_gate.rules.wording import count
-from export_gate.seal import digest_file
+from export_gate.run.checkout import described_revision
+from export_gate.run.interpreter import Interpreter
+from export_gate.run.observe import Listener
+from export_gate.run.order import Order
+from export_gate.run.plan import select
+from export_gate.wall.codec import decode
+from export_gate.wall.conformance import MANIFEST, Kit, KitData
+from export_gate.wall.contract import Job
+from export_gate.wall.digest import digest_file
+from export_gate.wall.errors import GateError, UserError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,7 @@ class Made:
 
 
 def make_kit(
-    order: pipeline.Order,
+    order: Order,
     output: Path,
     announce: Callable[[Interpreter, tuple[Job, ...]], Listener],
     *,
@@ -80,7 +81,7 @@ def make_kit(
     return Made(outcome=outcome, kit=kit, sha256=sha256, why_not=why_not)
 
 
-def _require_targets(order: pipeline.Order) -> None:
+def _require_targets(order: Order) -> None:
     config = load_config(order.config)
     (contract,) = select(config, replace(order.selection, targets=()))
     planned = [target.name for target in contract.targets]

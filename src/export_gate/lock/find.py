@@ -11,9 +11,9 @@ from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.config.paths import repository_root
-from export_gate.errors import UserError
 from export_gate.lock.file import HINT, LARGEST_BYTES, lock_path, parse_lock, read_lock
-from export_gate.lock.record import Lock, LockUsed
+from export_gate.rules.lock.record import Lock, LockUsed
+from export_gate.wall.errors import UserError
 
 GIT_S = 60.0
 """Bound on one question to git, in seconds."""

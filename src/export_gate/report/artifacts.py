@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from export_gate.codec import encode
-from export_gate.observation import ModelObservation
 from export_gate.report.results import Results
+from export_gate.wall.codec import encode
+from export_gate.wall.observation import ModelObservation
 
 
 def write_manifests(results: Results, folder: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from export_gate.contract import TARGET_NAMES, ModelContract
-from export_gate.observation import ModelObservation
 from export_gate.report.evidence import affine_line, dims_line, left_out_lines, model_evidence, run_evidence
 from export_gate.report.filters import plural
 from export_gate.report.findings import reproduce, views
@@ -13,6 +11,8 @@ from export_gate.report.ladder import cells
 from export_gate.report.record import ArtifactView, Cell, Counts, ProblemView, Report, Row, State
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
+from export_gate.wall.contract import TARGET_NAMES, ModelContract
+from export_gate.wall.observation import ModelObservation
 
 
 def build_report(results: Results) -> Report:

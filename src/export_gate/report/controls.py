@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from export_gate.observation import ControlSetObservation, ModelObservation
 from export_gate.report.escape import terminal
+from export_gate.wall.observation import ControlSetObservation, ModelObservation
 
 
 def listing(model: ModelObservation) -> list[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from export_gate.contract import Dim, ModelContract
-from export_gate.observation import ControlSetObservation
 from export_gate.report.filters import plural
 from export_gate.report.record import Ladder, Row
+from export_gate.wall.contract import Dim, ModelContract
+from export_gate.wall.observation import ControlSetObservation
 
 NOT_A_PROOF = "evidence at those points, not a proof"
 AFFINE = "affine: d+1 basis points cover the whole input space, up to rounding"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from export_gate.codec import encode
 from export_gate.report.html import render_html
 from export_gate.report.junit import junit
 from export_gate.report.record import Report
 from export_gate.report.render import TEMPLATES, render
 from export_gate.report.results import Results
 from export_gate.report.sarif import sarif
+from export_gate.wall.codec import encode
 
 DOCUMENTS: dict[str, Callable[[Results, Report], str]] = {
     "html": render_html,

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from xml.etree import ElementTree as ET
 
-from export_gate.contract import ModelContract, TargetName
-from export_gate.observation import ModelObservation
 from export_gate.report.escape import visible
 from export_gate.report.findings import reproduce
 from export_gate.report.record import ProblemView, Report
@@ -22,6 +20,8 @@ from export_gate.rules.cases import differing_outputs, planned_targets
 from export_gate.rules.equivalence import FaultKind
 from export_gate.rules.numbers import describe_fault
 from export_gate.rules.wording import place
+from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.observation import ModelObservation
 
 RULE_OF_FAULT: dict[FaultKind, str] = {
     "dtype": "dtype-mismatch",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from export_gate.contract import Dim
-from export_gate.lock.record import LockedDim
+from export_gate.rules.lock.record import LockedDim
+from export_gate.wall.contract import Dim
 
 SIGNED = frozenset(
     ("actual_at", "allowed", "axis", "declared", "expected_at", "factor", "found", "index", "kwargs", "measured",

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from export_gate.contract import TargetName
-from export_gate.observation import SourceLine, Stage
 from export_gate.rules.base import Finding, Severity
 from export_gate.rules.judge import Verdict
+from export_gate.wall.contract import TargetName
+from export_gate.wall.observation import SourceLine, Stage
 
 State = Literal["failed", "skipped", "waived", "warned", "ok", "not-applicable"]
 """From worst to best: a step that was never reached is no pass, and a violation that is accepted for now neither."""

@@ -12,15 +12,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
-from export_gate.checkout import Checkout
-from export_gate.codec import decode, encode
-from export_gate.contract import ModelContract
-from export_gate.errors import GateError, UserError
-from export_gate.lock.record import LockUsed
-from export_gate.observation import RunObservation
 from export_gate.report.ranges import impossible_numbers
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import Terms, Verdict
+from export_gate.rules.lock.record import LockUsed
+from export_gate.run.checkout import Checkout
+from export_gate.wall.codec import decode, encode
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.errors import GateError, UserError
+from export_gate.wall.observation import RunObservation
 
 SCHEMA_VERSION = 1
 """Raised whenever a reader of `results.json` would misread the new file."""

@@ -13,7 +13,6 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from export_gate.observation import SourceLine
 from export_gate.report.escape import one_line, visible
 from export_gate.report.findings import reproduce
 from export_gate.report.record import ProblemView, Report
@@ -21,6 +20,7 @@ from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
 from export_gate.rules.base import Finding, Named, Severity
 from export_gate.rules.judge import EXIT_CODES
+from export_gate.wall.observation import SourceLine
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: dict[Severity, str] = {"violation": "error", "warning": "warning", "note": "note"}

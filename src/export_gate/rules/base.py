@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from export_gate.contract import ModelContract, TargetName, Waiver
-from export_gate.observation import ModelObservation, SourceLine
+from export_gate.wall.contract import ModelContract, TargetName, Waiver
+from export_gate.wall.observation import ModelObservation, SourceLine
 
 Severity = Literal["violation", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("violation", "warning", "note")

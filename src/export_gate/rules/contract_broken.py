@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from export_gate.contract import ModelContract
-from export_gate.observation import Failure, ModelObservation, PromiseBroken
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import Failure, ModelObservation, PromiseBroken
 
 LAYOUTS = ("noncontiguous", "channels-last")
 """Families of control inputs that are the same values in another memory layout."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from export_gate.contract import ModelContract
-from export_gate.observation import Failure, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
 from export_gate.rules.wording import first_line, plain, source_place, targets_key
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import Failure, ModelObservation
 
 NO_TRANSLATION = re.compile(
     r"No ONNX function found for <OpOverload\(op='(?P<op>[\w.:]+)', overload='(?P<overload>\w+)'\)>"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import Dim, ModelContract
-from export_gate.observation import DimFound, ModelObservation
 from export_gate.rules.base import Finding, Rule
+from export_gate.wall.contract import Dim, ModelContract
+from export_gate.wall.observation import DimFound, ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

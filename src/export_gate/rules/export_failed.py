@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import ModelContract
-from export_gate.observation import Failure, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.export_advice import export_advice
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.wording import first_line, place, plain, source_place
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import Failure, ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

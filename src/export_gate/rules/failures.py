@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from export_gate.contract import ModelContract, TargetName
-from export_gate.observation import Failure, ModelObservation, Stage, TargetObservation
 from export_gate.rules.base import Finding
 from export_gate.rules.cases import other_cases, planned_targets
 from export_gate.rules.wording import paragraph, place
+from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.observation import Failure, ModelObservation, Stage, TargetObservation
 
 SHAPE_REFUSAL = re.compile(
     r"Guard failed:(?![^\n]*dtype)"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from export_gate.contract import ModelContract
-from export_gate.observation import CaseResult, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import Fault, golden_faults, other_cases
 from export_gate.rules.numbers import describe_fault, measured_and_allowed, needed_atol, spread
 from export_gate.rules.structure_mismatch import describe_structure
 from export_gate.rules.wording import first_line, place, scientific
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import CaseResult, ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from export_gate.contract import ModelContract, TargetName
-from export_gate.observation import ModelObservation, Probe
 from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.cases import planned_targets
 from export_gate.rules.wording import count, listing, place, targets_key
+from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.observation import ModelObservation, Probe
 
 OUTSIDE = ("below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
 """Kinds of probe that an artifact should refuse."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import ModelContract
-from export_gate.observation import ARTIFACT_CHANGED, Failure, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
 from export_gate.rules.wording import first_line, targets_key
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import ARTIFACT_CHANGED, Failure, ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from export_gate.contract import ModelContract
-from export_gate.observation import Failure
 from export_gate.rules.wording import plain, targets_key
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import Failure
 
 
 def missing_package_cause(failure: Failure) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from export_gate.contract import ModelContract, TargetName
-from export_gate.observation import CaseResult, Comparison, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import nonfinite_policy
 from export_gate.rules.equivalence import total
 from export_gate.rules.wording import count, place
+from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.observation import CaseResult, Comparison, ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from export_gate.contract import ModelContract, Output
-from export_gate.observation import ModelObservation, OutputLeaf, PromiseBroken
-from export_gate.promises import broken_promises, leaf_promises
 from export_gate.rules.contract_broken import RAISED
+from export_gate.wall.contract import ModelContract, Output
+from export_gate.wall.observation import ModelObservation, OutputLeaf, PromiseBroken
+from export_gate.wall.promises import broken_promises, leaf_promises
 
 
 def held_again(contract: ModelContract, observation: ModelObservation) -> ModelObservation:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from export_gate.contract import Dim, GuardPolicy, ModelContract, TargetName
-from export_gate.observation import DimFound, ModelObservation, Probe
 from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.cases import other_cases, planned_targets
 from export_gate.rules.dim_specialized import is_specialized
 from export_gate.rules.failures import SHAPE_REFUSAL, Located, failure_details, failures_of
 from export_gate.rules.wording import count, first_line, place
+from export_gate.wall.contract import Dim, GuardPolicy, ModelContract, TargetName
+from export_gate.wall.observation import DimFound, ModelObservation, Probe
 
 SMALLEST_SYMBOL = 2
 """torch.export's range analysis takes 0 and 1 apart, so a found minimum up to 2 says nothing against 0 or 1."""

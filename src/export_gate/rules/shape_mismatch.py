@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import ModelContract
-from export_gate.observation import Comparison, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import differing_outputs
 from export_gate.rules.wording import shape
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import Comparison, ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import ModelContract
-from export_gate.observation import Comparison, ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.nondeterministic_model import describe_difference
 from export_gate.rules.numbers import spread
 from export_gate.rules.wording import listing, place
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import Comparison, ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

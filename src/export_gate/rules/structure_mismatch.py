@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import ModelContract
-from export_gate.observation import ModelObservation, Structure
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import other_cases, planned_targets
 from export_gate.rules.wording import count, listing, place
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import ModelObservation, Structure
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import ModelContract
-from export_gate.observation import ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from export_gate.contract import GoldenSource, ModelContract, TargetName, Tolerance
+from export_gate.wall.contract import GoldenSource, ModelContract, TargetName, Tolerance
 
 # Source: the protocol of section 3 of the design for float32; unit roundoff with a small factor for the rest.
 SAME_KERNELS = {

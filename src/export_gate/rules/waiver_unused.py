@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from export_gate.contract import ModelContract, Waiver
 from export_gate.rules.base import Finding, Named
+from export_gate.wall.contract import ModelContract, Waiver
 
 
 def check(contract: ModelContract, used: Collection[Waiver]) -> Iterator[Finding]:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
-from export_gate.contract import ModelContract, Waiver
-from export_gate.observation import CaseResult, Comparison, ModelObservation, NonfiniteCount
 from export_gate.rules import nothing_compared
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.waivable import WAIVABLE
 from export_gate.rules.wording import place, targets_key
-from export_gate.waivable import WAIVABLE
+from export_gate.wall.contract import ModelContract, Waiver
+from export_gate.wall.observation import CaseResult, Comparison, ModelObservation, NonfiniteCount
 
 Wanted = Callable[[str | None, str | None, str | None], bool]
 """Whether to keep a (target, output, case)."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from export_gate.contract import ModelContract
-from export_gate.observation import ModelObservation
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.wording import paragraph
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import ModelObservation
 
 MEANINGS = {
     "SIGKILL": (

@@ -19,10 +19,13 @@ def main() -> int:
         return 2
     load_package()
     if sys.argv[1:] == ["replay"]:  # needs no torch
-        from export_gate.worker.replay import main as serve
-    else:
-        from export_gate.worker.server import main as serve
-    return serve(sys.argv[1:])
+        from export_gate.worker.replay.replay import main as replay
+
+        return replay(sys.argv[1:])
+    from export_gate.worker.process.server import main as serve
+    from export_gate.worker.tasks import work
+
+    return serve(sys.argv[1:], work)
 
 
 def load_package() -> None:

@@ -61,7 +61,7 @@ def make_lines() -> torch.nn.Module:
 
 def make_replay() -> torch.nn.Module:
     """The gate's own lines, as it wrote them, once more; the numbers in them included."""
-    channel = sys.modules["export_gate.worker.channel"]
+    channel = sys.modules["export_gate.worker.process.channel"]
     true = channel.write_all  # type: ignore[attr-defined]
 
     class Replaying(Honest):
@@ -76,7 +76,7 @@ def make_replay() -> torch.nn.Module:
 def _channel() -> Any:
     import gc
 
-    kind = sys.modules["export_gate.worker.channel"].Channel  # type: ignore[attr-defined]
+    kind = sys.modules["export_gate.worker.process.channel"].Channel  # type: ignore[attr-defined]
     return next(thing for thing in gc.get_objects() if type(thing) is kind and thing.token)
 
 

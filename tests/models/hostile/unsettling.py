@@ -89,7 +89,7 @@ def make_surroundings(*, lies: bool) -> torch.nn.Module:
     signal.alarm(1)
     sys.path.clear()
     sys.modules["json"] = types.ModuleType("json")
-    sys.modules["export_gate.worker.compare"] = types.ModuleType("compare")
+    sys.modules["export_gate.worker.leaves.compare"] = types.ModuleType("compare")
     sys.setrecursionlimit(300)
     warnings.simplefilter("ignore")
     atexit.register(os._exit, 0)

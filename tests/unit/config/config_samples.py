@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from export_gate.config import Config, load_config
-from export_gate.errors import UserError
+from export_gate.wall.errors import UserError
 
 DOCS = Path(__file__).parents[3] / "docs" / "config.md"
 

@@ -11,12 +11,12 @@ import pytest
 import yaml
 from config_samples import Project, config, documented_configs
 
-from export_gate.codec import decode, encode
 from export_gate.config import Position, load_config
 from export_gate.config.document import read_document
 from export_gate.config.nodes import Allowance
 from export_gate.config.problems import Problems
-from export_gate.contract import (
+from export_gate.wall.codec import decode, encode
+from export_gate.wall.contract import (
     AotiTarget,
     Budget,
     ConstantSpec,

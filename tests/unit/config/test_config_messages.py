@@ -10,7 +10,7 @@ import yaml
 from config_samples import MESSAGES, TEMPLATES, Project, samples
 
 from export_gate.config import load_config
-from export_gate.errors import UserError
+from export_gate.wall.errors import UserError
 
 SYNTAX = pytest.param(
     "syntax", marks=pytest.mark.skipif(not yaml.__with_libyaml__, reason="PyYAML without libyaml words these otherwise")

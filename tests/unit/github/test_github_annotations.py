@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from export_gate.checkout import Checkout
 from export_gate.github.annotations import annotations_of
 from export_gate.github.workflow_commands import Annotation
-from export_gate.observation import SourceLine
 from export_gate.report.build import build_report
 from export_gate.report.results import Results
+from export_gate.run.checkout import Checkout
+from export_gate.wall.observation import SourceLine
 
 CHECKOUT = Checkout(
     root="/w/shop",

@@ -9,12 +9,12 @@ import report_samples as samples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export_gate.errors import UserError
 from export_gate.github.marker import Marker, Run, check_comment_id, digest, parse_marker
 from export_gate.report.build import build_report
 from export_gate.report.render import render
 from export_gate.report.results import Results
 from export_gate.rules.judge import EXIT_CODES, judge
+from export_gate.wall.errors import UserError
 
 MARKER = Marker(comment="export-gate", run=Run(id=12345, attempt=2), verdict="violations", digest="0123456789abcdef")
 LINE = "<!-- export-gate: comment=export-gate run=12345.2 verdict=violations digest=0123456789abcdef -->"

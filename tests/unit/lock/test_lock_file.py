@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_gate.errors import UserError
 from export_gate.lock.file import LARGEST_BYTES, lock_path, lock_text, parse_lock, read_lock, write_lock
-from export_gate.lock.record import Lock, LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
+from export_gate.rules.lock.record import Lock, LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
+from export_gate.wall.errors import UserError
 
 LOCK = Lock(
     models={

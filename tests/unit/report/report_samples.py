@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from export_gate.contract import (
+from export_gate.report.results import Results
+from export_gate.rules.judge import Terms, judge
+from export_gate.wall.contract import (
     Dim,
     ExportedProgramTarget,
     ModelContract,
@@ -15,7 +17,7 @@ from export_gate.contract import (
     TargetName,
     TensorSpec,
 )
-from export_gate.observation import (
+from export_gate.wall.observation import (
     Artifact,
     CaseResult,
     Comparison,
@@ -33,8 +35,6 @@ from export_gate.observation import (
     SourceLine,
     TargetObservation,
 )
-from export_gate.report.results import Results
-from export_gate.rules.judge import Terms, judge
 
 BATCH = Dim(name="batch", min=2, max=16)
 TARGETS = (ExportedProgramTarget(), Pt2Target(), OnnxTarget())

@@ -9,14 +9,14 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from export_gate.contract import Dim, ModelContract, OnnxTarget
-from export_gate.observation import CaseResult, ControlInput, ModelObservation, Probe, RunObservation
 from export_gate.report.build import build_report
 from export_gate.report.findings import reproduce
 from export_gate.report.ladder import ENDINGS, STAGE_OF_RULE
 from export_gate.report.record import Cell, Report, Row
 from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
+from export_gate.wall.contract import Dim, ModelContract, OnnxTarget
+from export_gate.wall.observation import CaseResult, ControlInput, ModelObservation, Probe, RunObservation
 
 
 def _run(*models: ModelObservation, **changes: object) -> Report:

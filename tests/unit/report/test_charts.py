@@ -12,12 +12,12 @@ import report_samples as samples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_gate.contract import ModelContract, OnnxTarget, Tolerance
-from export_gate.observation import AxisNorms, CaseResult, Comparison, ErrorPicture, ModelObservation, Structure
 from export_gate.report.charts import shapes
 from export_gate.report.charts.model import ModelCharts, model_charts
 from export_gate.report.charts.record import Chart, Panel
 from export_gate.report.charts.scale import log_scale, power_of_ten
+from export_gate.wall.contract import ModelContract, OnnxTarget, Tolerance
+from export_gate.wall.observation import AxisNorms, CaseResult, Comparison, ErrorPicture, ModelObservation, Structure
 
 
 def drawn(

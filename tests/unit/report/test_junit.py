@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from junitparser import JUnitXml
 
-from export_gate.contract import ModelContract, OnnxTarget, Waiver
-from export_gate.observation import CaseResult, ModelObservation, RunObservation, Structure
 from export_gate.report.build import build_report
 from export_gate.report.escape import visible
 from export_gate.report.junit import junit
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
+from export_gate.wall.contract import ModelContract, OnnxTarget, Waiver
+from export_gate.wall.observation import CaseResult, ModelObservation, RunObservation, Structure
 
 MESSAGE = {"type", "message"}
 SHAPE: dict[str, tuple[set[str], set[str], set[str]]] = {

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
-from export_gate.checkout import Checkout
-from export_gate.errors import UserError
-from export_gate.judging import join, judged
-from export_gate.report.merge import Part, merge
+from export_gate.outcome.judging import join, judged
+from export_gate.outcome.merge import Part, merge
 from export_gate.report.results import Results, write_results
+from export_gate.run.checkout import Checkout
+from export_gate.wall.errors import UserError
 
 A, B, C = Path("a.json"), Path("b.json"), Path("c.json")
 

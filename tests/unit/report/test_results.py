@@ -12,9 +12,9 @@ import jsonschema
 import pytest
 import report_samples as samples
 
-from export_gate.errors import GateError, UserError
-from export_gate.observation import RunObservation
 from export_gate.report.results import Results, read_results, results_schema, write_results
+from export_gate.wall.errors import GateError, UserError
+from export_gate.wall.observation import RunObservation
 
 RUNS = [samples.green, samples.red, samples.problem, samples.broken]
 

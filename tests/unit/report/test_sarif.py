@@ -20,15 +20,15 @@ from hostile_samples import hostile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_gate.checkout import Checkout
-from export_gate.contract import OnnxTarget, Waiver
-from export_gate.observation import RunObservation
 from export_gate.report.build import build_report
 from export_gate.report.escape import visible
 from export_gate.report.results import Results
 from export_gate.report.sarif import sarif
 from export_gate.rules import CATALOGUE
 from export_gate.rules.base import Finding
+from export_gate.run.checkout import Checkout
+from export_gate.wall.contract import OnnxTarget, Waiver
+from export_gate.wall.observation import RunObservation
 
 CHECKOUT = Checkout(root="/home/runner/work/glyphlab", config="ci/export-gate.yml", lines={"glyph-head": 12})
 OFFICIAL = b'"title": "Static Analysis Results Format (SARIF) Version 2.1.0 JSON Schema"'

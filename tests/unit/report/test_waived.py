@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
-from export_gate.codec import encode
-from export_gate.contract import Waiver
-from export_gate.errors import UserError
-from export_gate.judging import Outcome, judged, rejudge
+from export_gate.outcome.judging import Outcome, judged, rejudge
 from export_gate.report.artifacts import manifest
 from export_gate.report.render import Format, render
 from export_gate.report.results import Results, read_results, write_results
+from export_gate.wall.codec import encode
+from export_gate.wall.contract import Waiver
+from export_gate.wall.errors import UserError
 
 WAIVER = Waiver(rule="value-mismatch", target="onnx", reason="ties round apart", until="2027-01-31")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from export_gate.contract import (
+from export_gate.wall.contract import (
     AotiTarget,
     Controls,
     Dim,
@@ -22,7 +22,7 @@ from export_gate.contract import (
     TensorSpec,
     Tolerance,
 )
-from export_gate.observation import (
+from export_gate.wall.observation import (
     AxisNorms,
     CaseResult,
     Comparison,

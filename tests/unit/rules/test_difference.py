@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_gate.lock.file import lock_text, parse_lock
-from export_gate.lock.record import Lock, LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
 from export_gate.rules.lock.difference import Difference, differences
+from export_gate.rules.lock.record import Lock, LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
 from export_gate.rules.lock.sizes import Sizes
 
 X = LockedTensor(name="x", dtype="float32", shape=("batch", "3"), range=(0.0, 1.0))

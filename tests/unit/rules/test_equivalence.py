@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rule_samples import leaf
 
-from export_gate.contract import Tolerance
-from export_gate.observation import AxisNorms, Comparison, NonfiniteCount
 from export_gate.rules.equivalence import first_fault, ratio, worst_norm
 from export_gate.rules.wording import round_up
+from export_gate.wall.contract import Tolerance
+from export_gate.wall.observation import AxisNorms, Comparison, NonfiniteCount
 
 ONNX = Tolerance(atol=1e-5, rtol=1e-5)
 NORMS = (AxisNorms(index=0, max_abs_diff=1.1e-5, expected_max_abs=2.4),)

@@ -11,12 +11,12 @@ import torch
 from rule_samples import contract
 from torch.export import Dim as TorchDim
 
-from export_gate.contract import Dim
-from export_gate.observation import Failure, ModelObservation, TargetObservation
 from export_gate.rules.conversion_failed import check as check_conversion
 from export_gate.rules.export_advice import export_advice
 from export_gate.rules.export_failed import essence
-from export_gate.worker.failures import failure_of
+from export_gate.wall.contract import Dim
+from export_gate.wall.observation import Failure, ModelObservation, TargetObservation
+from export_gate.worker.process.failures import failure_of
 
 PROJECT = Path(__file__).parent / "refused"
 

@@ -5,10 +5,10 @@ from typing import get_args, get_type_hints
 import pytest
 from rule_samples import CASES, TargetObservation, contract, failed, failure, observed, run, target
 
-from export_gate.contract import OnnxTarget, Pt2Target
-from export_gate.observation import STAGES, Failure, ModelObservation
 from export_gate.rules.failures import failures_of, rule_for
 from export_gate.rules.judge import judge
+from export_gate.wall.contract import OnnxTarget, Pt2Target
+from export_gate.wall.observation import STAGES, Failure, ModelObservation
 
 KINDS = get_args(get_type_hints(Failure)["kind"])
 

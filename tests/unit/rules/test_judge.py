@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_samples import FAR, SAMPLES, case, contract, failure, hygiene, leaf, observed, run, target
 
-from export_gate.codec import decode, encode
-from export_gate.contract import OnnxTarget, Pt2Target, Tolerance
-from export_gate.observation import HygieneObservation, ModelObservation, Problem, RunObservation
 from export_gate.rules.judge import Judgement, ModelSummary, TargetSummary, judge
+from export_gate.wall.codec import decode, encode
+from export_gate.wall.contract import OnnxTarget, Pt2Target, Tolerance
+from export_gate.wall.observation import HygieneObservation, ModelObservation, Problem, RunObservation
 
 MISTAKE = Problem(message="factory 'x:y': no module named 'x'", hint="Set `pythonpath`.")
 

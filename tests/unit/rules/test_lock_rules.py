@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from rule_samples import CASES, case, contract, leaf, observed, run, target
 
-from export_gate.contract import Budget, Dim, OnnxTarget, Output, Pt2Target, Size, Waiver
-from export_gate.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, LockUsed, Margin
-from export_gate.observation import (
+from export_gate.rules.base import Finding
+from export_gate.rules.judge import Judgement, Terms, judge
+from export_gate.rules.lock.facts import locked_model
+from export_gate.rules.lock.margin_shrunk import has_shrunk
+from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, LockUsed, Margin
+from export_gate.wall.contract import Budget, Dim, OnnxTarget, Output, Pt2Target, Size, Waiver
+from export_gate.wall.observation import (
     Artifact,
     CaseResult,
     ControlInput,
@@ -20,10 +24,6 @@ from export_gate.observation import (
     Problem,
     TargetObservation,
 )
-from export_gate.rules.base import Finding
-from export_gate.rules.judge import Judgement, Terms, judge
-from export_gate.rules.lock.facts import locked_model
-from export_gate.rules.lock.margin_shrunk import has_shrunk
 
 TARGET = target(artifact=Artifact(path="m.onnx", sha256="0" * 64, size_bytes=1000), facts={"opset": "ai.onnx 20"})
 SEEN = observed(TARGET, parameters=30)

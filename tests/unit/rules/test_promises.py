@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 from rule_samples import CASES, case, contract, failure, leaf, observed, target
 
-from export_gate.contract import Output, Size
-from export_gate.observation import (
+from export_gate.rules.promises import held_again, unobserved_dims
+from export_gate.wall.contract import Output, Size
+from export_gate.wall.observation import (
     ControlInput,
     ControlSetObservation,
     ModelObservation,
     OutputLeaf,
     PromiseBroken,
 )
-from export_gate.rules.promises import held_again, unobserved_dims
 
 FIRST, SECOND = CASES
 BATCH, THREE = Size(dim="batch"), Size(offset=3)

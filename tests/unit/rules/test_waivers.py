@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from rule_samples import CASES, FAR, SAMPLES, case, contract, ended, failed, leaf, observed, run, target
 
-from export_gate.contract import OnnxTarget, Pt2Target, Waiver
-from export_gate.observation import ModelObservation, NonfiniteCount, Structure
 from export_gate.rules import RULES
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import Judgement, Terms, judge
 from export_gate.rules.lock import LOCK_RULES
-from export_gate.waivable import UNMEASURED, WAIVABLE
+from export_gate.rules.waivable import UNMEASURED, WAIVABLE
+from export_gate.wall.contract import OnnxTarget, Pt2Target, Waiver
+from export_gate.wall.observation import ModelObservation, NonfiniteCount, Structure
 
 TODAY = Terms(today="2027-01-31")
 TOMORROW = Terms(today="2027-02-01")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rule_samples import contract
 
-from export_gate.contract import ExportedProgramTarget, OnnxTarget
 from export_gate.rules.wording import targets_key
+from export_gate.wall.contract import ExportedProgramTarget, OnnxTarget
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from export_gate.worker.affine import is_affine_graph, is_affine_onnx
+from export_gate.worker.export.affine import is_affine_graph, is_affine_onnx
 
 ROWS = torch.export.Dim("rows", min=2, max=8)
 

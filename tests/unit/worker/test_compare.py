@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from export_gate.observation import AxisNorms, CaseResult, Comparison, NonfiniteCount, Structure
-from export_gate.worker import totals
-from export_gate.worker.compare import compare_case, compare_leaf
-from export_gate.worker.values import Leaf
+from export_gate.wall.observation import AxisNorms, CaseResult, Comparison, NonfiniteCount, Structure
+from export_gate.worker.leaves import totals
+from export_gate.worker.leaves.compare import compare_case, compare_leaf
+from export_gate.worker.leaves.values import Leaf
 
 NAN, INF = math.nan, math.inf
 
@@ -524,5 +524,5 @@ def test_blocks_cover_every_element_once_in_order():
 
 def test_comparing_does_not_import_torch():
     """Recorded outputs can be compared where torch is not installed."""
-    check = "import sys; import export_gate.worker.compare; sys.exit('torch' in sys.modules)"
+    check = "import sys; import export_gate.worker.leaves.compare; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0

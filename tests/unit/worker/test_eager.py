@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from worker_samples import Recorder, contract, subject, tensor
 
-from export_gate.contract import (
+from export_gate.wall.contract import (
     Controls,
     Dim,
     ExportedProgramTarget,
@@ -22,9 +22,9 @@ from export_gate.contract import (
     Size,
     Tolerance,
 )
-from export_gate.observation import ModelObservation, OutputLeaf
+from export_gate.wall.observation import ModelObservation, OutputLeaf
 from export_gate.worker.controls.build import build_control_set
-from export_gate.worker.eager import Eager, observe_behaviour, observe_eager
+from export_gate.worker.study.eager import Eager, observe_behaviour, observe_eager
 
 BATCH = Dim(name="batch", min=1, max=8)
 ROWS = tensor("batch", 3, range=(-10.0, 10.0))

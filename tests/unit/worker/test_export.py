@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from worker_samples import contract, tensor
 
-from export_gate.contract import (
+from export_gate.wall.contract import (
     ConstantSpec,
     DictSpec,
     Dim,
@@ -18,18 +18,18 @@ from export_gate.contract import (
     OnnxTarget,
     SequenceSpec,
 )
-from export_gate.observation import DimFound, Failure
-from export_gate.worker.axes import found_dims, is_static
+from export_gate.wall.observation import DimFound, Failure
 from export_gate.worker.controls.build import reference_sizes, reference_values
-from export_gate.worker.export import (
+from export_gate.worker.export.axes import found_dims, is_static
+from export_gate.worker.export.program import (
     Exported,
     dynamic_shapes,
     export_program,
     in_contract_words,
     torch_names,
 )
-from export_gate.worker.failures import failure_of
-from export_gate.worker.model import bind, forward_parameters
+from export_gate.worker.model.factory import bind, forward_parameters
+from export_gate.worker.process.failures import failure_of
 
 BATCH = Dim(name="batch", min=2, max=16)
 SEQ = Dim(name="seq", min=2, max=8)

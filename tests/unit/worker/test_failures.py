@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from export_gate.worker.failures import MESSAGE_LIMIT, TRACE_LINES, describe, failure_of, source_line
+from export_gate.worker.process.failures import MESSAGE_LIMIT, TRACE_LINES, describe, failure_of, source_line
 
 
 class Rude(Exception):

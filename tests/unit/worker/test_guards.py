@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from export_gate.contract import (
+from export_gate.wall.contract import (
     ConstantSpec,
     DictSpec,
     Dim,
@@ -24,14 +24,14 @@ from export_gate.contract import (
     Spec,
     TensorSpec,
 )
-from export_gate.observation import CaseResult, Comparison, Probe, Structure
-from export_gate.worker import probes as planning
-from export_gate.worker.export import export_program
-from export_gate.worker.guards import difference, eager_answers, first_line, run_probes
-from export_gate.worker.model import forward_parameters
-from export_gate.worker.probes import PlannedProbe, left_out_notes, plan_probes
-from export_gate.worker.reference import Runner, module_runner
-from export_gate.worker.values import Call, Leaf, Values, flatten
+from export_gate.wall.observation import CaseResult, Comparison, Probe, Structure
+from export_gate.worker.export.program import export_program
+from export_gate.worker.leaves.values import Call, Leaf, Values, flatten
+from export_gate.worker.model.factory import forward_parameters
+from export_gate.worker.model.reference import Runner, module_runner
+from export_gate.worker.study import probes as planning
+from export_gate.worker.study.guards import difference, eager_answers, first_line, run_probes
+from export_gate.worker.study.probes import PlannedProbe, left_out_notes, plan_probes
 
 BATCH, SIDE = Size(dim="batch"), Size(dim="side")
 
@@ -485,7 +485,7 @@ def test_the_worst_output_describes_the_difference(result: CaseResult, text: str
 
 def test_every_contract_dtype_has_a_wrong_one() -> None:
     """No dtype of a contract is left without its probe."""
-    from export_gate.contract import DTYPES
+    from export_gate.wall.contract import DTYPES
 
     assert set(planning.OTHER_DTYPE) == set(DTYPES)
     assert all(dtype != other for dtype, other in planning.OTHER_DTYPE.items())

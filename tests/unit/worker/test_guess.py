@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import nn
 
-from export_gate.contract import ConstantSpec, DictSpec, Job, ModelContract, SequenceSpec, TensorSpec
-from export_gate.errors import UserError
-from export_gate.worker.describe import _describe, load_module, spelled_signature
+from export_gate.wall.contract import ConstantSpec, DictSpec, Job, ModelContract, SequenceSpec, TensorSpec
+from export_gate.wall.errors import UserError
 from export_gate.worker.guess.consumers import consumers, keys_of
+from export_gate.worker.guess.describe import _describe, load_module, spelled_signature
 from export_gate.worker.guess.options import COMBINATIONS, combinations, options_for
 
 

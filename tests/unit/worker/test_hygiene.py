@@ -14,9 +14,10 @@ import pytest
 import torch
 from torch import nn
 
-from export_gate.observation import HygieneObservation
-from export_gate.worker import state
-from export_gate.worker.hygiene import (
+from export_gate.wall.observation import HygieneObservation
+from export_gate.worker.leaves.values import Call
+from export_gate.worker.model import state
+from export_gate.worker.model.hygiene import (
     factory_differences,
     observe_hygiene,
     repeat,
@@ -24,9 +25,8 @@ from export_gate.worker.hygiene import (
     unseeded_runner,
     weight_digest,
 )
-from export_gate.worker.state import restore_state, snapshot_state
-from export_gate.worker.state_changes import state_changes
-from export_gate.worker.values import Call
+from export_gate.worker.model.state import restore_state, snapshot_state
+from export_gate.worker.model.state_changes import state_changes
 
 
 def calls(*sizes: int) -> list[Callable[[], Call]]:

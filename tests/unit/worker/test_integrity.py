@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 import torch
 
-from export_gate.worker import compare, engine, integrity, totals
-from export_gate.worker.integrity import guarded, watched
+from export_gate.worker.leaves import compare, totals
+from export_gate.worker.process import integrity
+from export_gate.worker.process.integrity import guarded, watched
+from export_gate.worker.study import engine
 
 assert engine  # imports what the worker imports before any project code
 
@@ -124,4 +126,4 @@ def test_an_exception_passes_and_all_is_put_back():
         with pytest.raises(ValueError, match="on purpose"):
             guarded(fail)()
         assert callable(compare.compare_leaf)
-        assert replaced() == ("export_gate.worker.compare.compare_leaf",)
+        assert replaced() == ("export_gate.worker.leaves.compare.compare_leaf",)

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from export_gate.worker import isolated
-from export_gate.worker.isolated import Isolated
+from export_gate.worker.process import isolated
+from export_gate.worker.process.isolated import Isolated
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 

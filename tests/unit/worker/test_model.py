@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from export_gate.contract import ConstantSpec, ModelContract
-from export_gate.errors import UserError
-from export_gate.worker.model import Factory, Parameter, bind, check_inputs, forward_parameters
+from export_gate.wall.contract import ConstantSpec, ModelContract
+from export_gate.wall.errors import UserError
+from export_gate.worker.model.factory import Factory, Parameter, bind, check_inputs, forward_parameters
 
 
 def parameters_of(forward: Callable[..., Any]) -> tuple[Parameter, ...]:

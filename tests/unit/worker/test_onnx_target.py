@@ -12,12 +12,12 @@ from onnx import TensorProto, helper
 from torch import nn
 from worker_samples import contract, tensor
 
-from export_gate.contract import Dim, ModelContract, OnnxTarget
+from export_gate.wall.contract import Dim, ModelContract, OnnxTarget
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.specs import tensor_leaves
-from export_gate.worker.export import Exported, export_program
-from export_gate.worker.model import bind, forward_parameters
-from export_gate.worker.reference import describe_outputs, module_runner
+from export_gate.worker.export.program import Exported, export_program
+from export_gate.worker.model.factory import bind, forward_parameters
+from export_gate.worker.model.reference import describe_outputs, module_runner
 from export_gate.worker.targets import onnx as target
 from export_gate.worker.targets.base import Context, describe_artifact, digest_file
 from export_gate.worker.targets.onnx_names import dim_names

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from export_gate.codec import decode, encode
-from export_gate.observation import ErrorPicture
-from export_gate.worker.compare import compare_case
-from export_gate.worker.picture import Gallery
-from export_gate.worker.values import Leaf
+from export_gate.wall.codec import decode, encode
+from export_gate.wall.observation import ErrorPicture
+from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.picture import Gallery
+from export_gate.worker.leaves.values import Leaf
 
 NAN, INF = math.nan, math.inf
 DTYPES = ("float64", "float32", "float16", "int64", "int32", "uint8", "bool", "complex64")

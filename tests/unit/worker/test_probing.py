@@ -11,12 +11,12 @@ import torch
 from torch import nn
 from worker_samples import contract, subject, tensor
 
-from export_gate.contract import Dim
-from export_gate.observation import CaseResult, Comparison, Failure, Probe, Structure
+from export_gate.wall.contract import Dim
+from export_gate.wall.observation import CaseResult, Comparison, Failure, Probe, Structure
 from export_gate.worker.controls.record import ControlCase, Group
-from export_gate.worker.eager import Eager
-from export_gate.worker.probing import Probing, eager_begun, is_equal
-from export_gate.worker.reference import Reference, Runner, module_runner
+from export_gate.worker.model.reference import Reference, Runner, module_runner
+from export_gate.worker.study.eager import Eager
+from export_gate.worker.study.probing import Probing, eager_begun, is_equal
 from export_gate.worker.targets.base import Loaded
 
 BATCH = Dim(name="batch", min=2, max=4)

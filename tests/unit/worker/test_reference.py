@@ -10,16 +10,16 @@ import torch
 from torch import nn
 from worker_samples import Doubled, size
 
-from export_gate.contract import Output
-from export_gate.observation import OutputLeaf
-from export_gate.promises import broken_promises
-from export_gate.worker.reference import (
+from export_gate.wall.contract import Output
+from export_gate.wall.observation import OutputLeaf
+from export_gate.wall.promises import broken_promises
+from export_gate.worker.leaves.values import Call, Leaf, flatten
+from export_gate.worker.model.reference import (
     contract_names,
     count_flops,
     describe_outputs,
     module_runner,
 )
-from export_gate.worker.values import Call, Leaf, flatten
 
 
 def outputs(*names: str) -> tuple[Output, ...]:

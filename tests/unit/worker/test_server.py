@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from export_gate import observe
-from export_gate.contract import (
+from export_gate.rules import worker_died
+from export_gate.run import observe
+from export_gate.wall.contract import (
     PROTOCOL,
     ExportedProgramTarget,
     Job,
@@ -20,20 +21,20 @@ from export_gate.contract import (
     Size,
     TensorSpec,
 )
-from export_gate.errors import GateError, UserError
-from export_gate.protocol import Event, event_line
-from export_gate.rules import worker_died
-from export_gate.worker import children
-from export_gate.worker.channel import Channel
-from export_gate.worker.children import Child, bound_log, remaining_lines
-from export_gate.worker.server import Attempt, relay
+from export_gate.wall.errors import GateError, UserError
+from export_gate.wall.protocol import Event, event_line
+from export_gate.worker.process import children
+from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.children import Child, bound_log, remaining_lines
+from export_gate.worker.process.server import Attempt, relay
 
 FAULTS = Path(__file__).parents[2] / "models" / "faults"
 MAIN = Path(observe.__file__).parent / "worker" / "__main__.py"
 WITHOUT_FORK = f"""
 import runpy, sys
 runpy.run_path({str(MAIN)!r}, run_name="entry")["load_package"]()
-from export_gate.worker import children, server
+from export_gate.worker.process import children
+from export_gate.worker.process import server
 children.CAN_FORK = False
 sys.exit(server.main(sys.argv[1:]))
 """

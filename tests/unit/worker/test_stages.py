@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from worker_samples import Doubled, Recorder, contract, job, tensor
 
-from export_gate.errors import UserError
-from export_gate.worker.channel import Channel
-from export_gate.worker.stages import StageFailed, at_desk
+from export_gate.wall.errors import UserError
+from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.stages import StageFailed, at_desk
 
 
 @pytest.fixture

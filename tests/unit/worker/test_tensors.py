@@ -13,8 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, numpy_helper
 
-from export_gate.worker.tensors import ELEMENT_TYPES, narrow_bfloat16, read_tensor, tensor_bytes, widen_bfloat16
-from export_gate.worker.values import Leaf
+from export_gate.worker.leaves.values import Leaf
+from export_gate.worker.onnx_file.tensors import (
+    ELEMENT_TYPES,
+    narrow_bfloat16,
+    read_tensor,
+    tensor_bytes,
+    widen_bfloat16,
+)
 
 SPECIAL = [0.0, -0.0, 1.5, -2.25, np.nan, np.inf, -np.inf, 65504.0]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from export_gate.worker.traces import relative, shorten_traces
+from export_gate.worker.export.traces import relative, shorten_traces
 
 HERE = Path(__file__).parent
 

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 from worker_samples import Doubled, Recorder, Through, contract, job, subject, tensor
 
-from export_gate.contract import (
+from export_gate.wall.contract import (
     ConstantSpec,
     Controls,
     DataSource,
@@ -21,10 +21,10 @@ from export_gate.contract import (
     ModelContract,
     SequenceSpec,
 )
-from export_gate.errors import UserError
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.subject import looks_affine
-from export_gate.worker.trial import MINIMUM_CASES, Trial, choose_trial, matching
+from export_gate.worker.study.subject import looks_affine
+from export_gate.worker.study.trial import MINIMUM_CASES, Trial, choose_trial, matching
 
 BATCH = Dim(name="batch", min=1, max=8)
 ROWS = tensor("batch", 3, range=(-10.0, 10.0))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from export_gate.worker.values import Call, flatten, to_numpy
+from export_gate.worker.leaves.values import Call, flatten, to_numpy
 
 Pair = namedtuple("Pair", ["mean", "var"])  # noqa: PYI024 - models return these
 ONE = torch.tensor([1.0])

@@ -13,13 +13,21 @@ import torch
 from torch import nn
 from worker_samples import Recorder, contract, job, tensor
 
-from export_gate.contract import Controls, Dim, ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target, Tolerance
-from export_gate.observation import ModelObservation
+from export_gate.wall.contract import (
+    Controls,
+    Dim,
+    ExportedProgramTarget,
+    ModelContract,
+    OnnxTarget,
+    Pt2Target,
+    Tolerance,
+)
+from export_gate.wall.observation import ModelObservation
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.engine import observe_model
-from export_gate.worker.metadata import contract_metadata
-from export_gate.worker.variants import Variant, variants
+from export_gate.worker.study.engine import observe_model
+from export_gate.worker.study.variants import Variant, variants
+from export_gate.worker.targets.metadata import contract_metadata
 
 MODEL = '''
 import torch

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import nn
 
-from export_gate.contract import ExportedProgramTarget, Job, ModelContract, Size, TensorSpec
-from export_gate.observation import HygieneObservation, ModelObservation
-from export_gate.observe import Assembly
-from export_gate.protocol import read_numbered
-from export_gate.worker.channel import Channel
-from export_gate.worker.model import Factory, forward_parameters
-from export_gate.worker.stages import Desk
-from export_gate.worker.subject import Subject
+from export_gate.run.observe import Assembly
+from export_gate.wall.contract import ExportedProgramTarget, Job, ModelContract, Size, TensorSpec
+from export_gate.wall.observation import HygieneObservation, ModelObservation
+from export_gate.wall.protocol import read_numbered
+from export_gate.worker.model.factory import Factory, forward_parameters
+from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.subject import Subject
 
 
 def size(text: str | int) -> Size:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from export_gate.contract import TargetName
-from export_gate.observation import ControlSetObservation
 from export_gate.report.charts import shapes
 from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, Words
 from export_gate.report.charts.scale import LogScale, log_scale
 from export_gate.report.filters import number, plural
+from export_gate.wall.contract import TargetName
+from export_gate.wall.observation import ControlSetObservation
 
 WIDTH, LEFT, RIGHT = 960.0, 74.0, 18.0
 TITLE, HEIGHT, GAP = 26.0, 112.0, 12.0

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from export_gate.contract import TargetName
-from export_gate.observation import Comparison, ErrorPicture
 from export_gate.report.charts import shapes
 from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, Words
 from export_gate.report.filters import number
+from export_gate.wall.contract import TargetName
+from export_gate.wall.observation import Comparison, ErrorPicture
 
 WIDTH = 440.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 14.0, 52.0

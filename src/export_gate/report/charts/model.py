@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from export_gate.contract import ModelContract, TargetName
-from export_gate.observation import Comparison, ErrorPicture, ModelObservation
 from export_gate.report.charts.errors import errors_chart
 from export_gate.report.charts.heat import heat_chart
 from export_gate.report.charts.points import Point, output_point, target_points
 from export_gate.report.charts.record import Chart
 from export_gate.report.charts.sizes import sizes_chart
 from export_gate.report.charts.spread import spread_chart
+from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.observation import Comparison, ErrorPicture, ModelObservation
 
 MOST_CELLS = 32
 """Of a map, along each axis."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from export_gate.contract import TARGET_NAMES, TargetName
-from export_gate.observation import ControlSetObservation
 from export_gate.report.charts import shapes
 from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick
 from export_gate.report.charts.scale import LogScale, log_scale
 from export_gate.report.filters import share
+from export_gate.wall.contract import TARGET_NAMES, TargetName
+from export_gate.wall.observation import ControlSetObservation
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 14.0, 50.0

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from export_gate.observation import Comparison, ErrorPicture
 from export_gate.report.charts import shapes
 from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, Words
 from export_gate.report.charts.scale import LogScale, log_scale
 from export_gate.report.filters import count, number
+from export_gate.wall.observation import Comparison, ErrorPicture
 
 WIDTH, HEIGHT = 440.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 26.0, 52.0

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.contract import AotiTarget, Budget, ModelContract, OnnxTarget, Pt2Target, TargetName
 from export_gate.rules.base import Finding
 from export_gate.rules.lock.base import Change, LockRule
 from export_gate.rules.wording import place, targets_key
+from export_gate.wall.contract import AotiTarget, Budget, ModelContract, OnnxTarget, Pt2Target, TargetName
 
 
 def check(change: Change) -> Iterator[Finding]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from export_gate.contract import ModelContract
-from export_gate.lock.record import LockedModel, LockUsed
 from export_gate.rules.base import Finding, Named
+from export_gate.rules.lock.record import LockedModel, LockUsed
+from export_gate.wall.contract import ModelContract
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from export_gate.contract import TARGET_NAMES, Size, TargetName
-from export_gate.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor
+from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor
 from export_gate.rules.lock.sizes import axis_size, axis_sizes, dim_sizes
+from export_gate.wall.contract import TARGET_NAMES, Size, TargetName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

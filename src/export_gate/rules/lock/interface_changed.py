@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from export_gate.contract import ModelContract
-from export_gate.lock.record import LockUsed
 from export_gate.rules.base import Finding, Severity
 from export_gate.rules.lock.base import Change, LockRule
 from export_gate.rules.lock.difference import Difference, differences
+from export_gate.rules.lock.record import LockUsed
 from export_gate.rules.wording import place
+from export_gate.wall.contract import ModelContract
 
 
 def check(change: Change) -> Iterator[Finding]:

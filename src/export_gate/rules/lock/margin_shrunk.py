@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.lock.record import Margin
 from export_gate.rules.base import Finding
 from export_gate.rules.equivalence import ratio
 from export_gate.rules.lock.base import Change, LockRule
+from export_gate.rules.lock.record import Margin
 from export_gate.rules.wording import place, scientific
 
 GROWTH = 10.0

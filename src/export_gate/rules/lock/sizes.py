@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from export_gate.config.sizes import parse_size
-from export_gate.contract import Size
-from export_gate.lock.record import LockedDim
+from export_gate.rules.lock.record import LockedDim
+from export_gate.wall.contract import Size
+from export_gate.wall.sizes import parse_size
 
 TRIED = 2048
 """Sizes tried from each end of a range; what a range lacks shows at an end or within a period."""

@@ -7,12 +7,12 @@ from functools import partial
 
 import torch
 
-from export_gate.contract import ModelContract, TensorSpec
+from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.intervals import Interval, float_interval, is_restricted, torch_dtype
 from export_gate.worker.controls.record import ControlCase, case_name
 from export_gate.worker.controls.sizes import Sizes, allowed_sizes
 from export_gate.worker.controls.specs import build_values, elements_at, shape_at, tensor_leaves
-from export_gate.worker.values import Values
+from export_gate.worker.leaves.values import Values
 
 LIMIT = 4096
 """Elements of the input space beyond which there are no basis points."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from export_gate.contract import ModelContract
+from export_gate.wall.contract import ModelContract
 from export_gate.worker.controls.data import FileCases, data_cases
 from export_gate.worker.controls.function import function_cases
 from export_gate.worker.controls.generate import boundary_cases, further_cases, main_family, values_at
@@ -21,7 +21,7 @@ from export_gate.worker.controls.intervals import is_undeclared
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.sizes import Sizes, plan_sizes, reference_sizes
 from export_gate.worker.controls.specs import tensor_leaves
-from export_gate.worker.values import Values, flatten
+from export_gate.worker.leaves.values import Values, flatten
 
 __all__ = ["build_control_set", "digest", "reference_sizes", "reference_values", "values_at"]
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import torch
 
-from export_gate.contract import Dim, ModelContract, TensorSpec
-from export_gate.errors import UserError
+from export_gate.wall.contract import Dim, ModelContract, TensorSpec
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.intervals import admits
 from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
 from export_gate.worker.controls.specs import shape_text

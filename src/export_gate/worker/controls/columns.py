@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from export_gate.contract import ModelContract, Size, TensorSpec
-from export_gate.errors import UserError
+from export_gate.wall.contract import ModelContract, Size, TensorSpec
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.check import check_dtype
 from export_gate.worker.controls.draws import base_family, draw
 from export_gate.worker.controls.files import SINGLE
@@ -18,7 +18,7 @@ from export_gate.worker.controls.images import ImageFolder
 from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
 from export_gate.worker.controls.specs import build_values, shape_at, shape_text, tensor_leaves
 from export_gate.worker.controls.stream import Stream
-from export_gate.worker.values import Values
+from export_gate.worker.leaves.values import Values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

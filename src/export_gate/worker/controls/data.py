@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from export_gate.contract import DataSource, ModelContract
-from export_gate.errors import UserError
+from export_gate.wall.contract import DataSource, ModelContract
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.check import check_values, solve_sizes
 from export_gate.worker.controls.columns import Column, batches, drawn_paths, pick, read_columns, stack_values
 from export_gate.worker.controls.files import load_arrays

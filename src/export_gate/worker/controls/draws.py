@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from export_gate.contract import TensorSpec
+from export_gate.wall.contract import TensorSpec
 from export_gate.worker.controls.floats import draw_floats, fitting_families, sprinkle
 from export_gate.worker.controls.integers import (
     draw_bools,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from export_gate.errors import UserError
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.images import ImageFolder, is_image
 
 SUFFIXES = (".npz", ".npy", ".safetensors", ".pt")

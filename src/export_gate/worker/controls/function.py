@@ -10,17 +10,17 @@ from typing import Any
 
 import torch
 
-from export_gate.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
-from export_gate.errors import UserError
+from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.check import check_dtype, solve_sizes
 from export_gate.worker.controls.intervals import admits
 from export_gate.worker.controls.layout import clone
 from export_gate.worker.controls.record import ControlCase, case_name, sanitized
 from export_gate.worker.controls.specs import build_values
-from export_gate.worker.failures import describe
-from export_gate.worker.integrity import guarded
-from export_gate.worker.model import load_attribute
-from export_gate.worker.values import Values
+from export_gate.worker.leaves.values import Values
+from export_gate.worker.model.factory import load_attribute
+from export_gate.worker.process.failures import describe
+from export_gate.worker.process.integrity import guarded
 
 FAMILY = "function"
 Tensors = list[tuple[str, TensorSpec, torch.Tensor]]

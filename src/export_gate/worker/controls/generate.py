@@ -8,7 +8,7 @@ from functools import partial
 
 import torch
 
-from export_gate.contract import ModelContract, TensorSpec
+from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.draws import REPEATED, base_family, draw, families
 from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
 from export_gate.worker.controls.record import ControlCase, case_name
@@ -22,7 +22,7 @@ from export_gate.worker.controls.specs import (
     tensor_leaves,
 )
 from export_gate.worker.controls.stream import Stream
-from export_gate.worker.values import Values
+from export_gate.worker.leaves.values import Values
 
 CATCH_ORDER = (
     "halves", "offset", "nonfinite", "row-off", "tail-off", "right-padded", "right-masked", "all-false", "all-true",

@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from export_gate.contract import GoldenSource, ModelContract
-from export_gate.errors import UserError
+from export_gate.wall.contract import GoldenSource, ModelContract
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.columns import Column, allowed_rows, batches, drawn_paths, pick, read_columns
 from export_gate.worker.controls.data import FileCases, stacked_case, stem
 from export_gate.worker.controls.files import load_arrays
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.values import as_leaf
+from export_gate.worker.leaves.values import as_leaf
 
 
 def golden_cases(contract: ModelContract, base: Path, number: int) -> FileCases:

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from export_gate.contract import TensorSpec
-from export_gate.errors import UserError
+from export_gate.wall.contract import TensorSpec
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.intervals import torch_dtype
 from export_gate.worker.controls.specs import is_floating, shape_text
 

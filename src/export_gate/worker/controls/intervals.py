@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from export_gate.contract import TensorSpec
+from export_gate.wall.contract import TensorSpec
 from export_gate.worker.controls.specs import is_integer
 
 INFINITE_BOUND = 1e4

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from export_gate.worker.values import Leaf, Values
+from export_gate.worker.leaves.values import Leaf, Values
 
 Group = Literal["generated", "data", "golden", "function", "affine"]
 

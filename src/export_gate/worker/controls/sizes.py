@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from export_gate.contract import Dim, ModelContract
-from export_gate.errors import UserError
+from export_gate.wall.contract import Dim, ModelContract
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.specs import tensor_leaves
 
 Sizes = dict[str, int]

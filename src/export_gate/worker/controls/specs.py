@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from export_gate.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
-from export_gate.worker.values import Values
+from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.worker.leaves.values import Values
 
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 

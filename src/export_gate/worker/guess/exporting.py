@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from export_gate.worker.controls.build import reference_sizes
-from export_gate.worker.export import export_program
+from export_gate.worker.export.program import export_program
 from export_gate.worker.guess.layers import BATCH, SEQ
 from export_gate.worker.guess.outputs import FIRST, SECOND
 from export_gate.worker.guess.tryout import FIXED, Bench, Trial, fixed, measured, sentence_of

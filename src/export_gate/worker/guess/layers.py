@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import nn
 
-from export_gate.contract import Size, Spec, TensorSpec
+from export_gate.wall.contract import Size, Spec, TensorSpec
 
 BATCH, SEQ = "batch", "seq"
 SIDES = (32, 28, 64, 224, 24, 16, 128, 48, 96)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from export_gate.contract import ConstantSpec, Scalar, TensorSpec
+from export_gate.wall.contract import ConstantSpec, Scalar, TensorSpec
 from export_gate.worker.guess.layers import BATCH, CENTRED, IMAGE_LAYERS, SEQ, UNIT, image_specs, tensor
 
 IDS = re.compile(r"(.*_)?(ids?|tokens?|idx|index|indices|labels?|words?|symbols?)")

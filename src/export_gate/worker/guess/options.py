@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from torch import nn
 
-from export_gate.contract import DictSpec, SequenceSpec, TensorSpec
+from export_gate.wall.contract import DictSpec, SequenceSpec, TensorSpec
 from export_gate.worker.guess.consumers import consumers, keys_of, layers_in_order
 from export_gate.worker.guess.layers import SEQUENCE_LAYERS, Option, layer_options
 from export_gate.worker.guess.names import (

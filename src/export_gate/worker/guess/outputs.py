@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from export_gate.contract import Size
-from export_gate.description import Found
+from export_gate.wall.contract import Size
+from export_gate.wall.description import Found
 from export_gate.worker.guess.layers import BATCH, SEQ
-from export_gate.worker.values import Leaf
+from export_gate.worker.leaves.values import Leaf
 
 Sizes = dict[str, int]
 

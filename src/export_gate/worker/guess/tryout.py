@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from export_gate.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
-from export_gate.description import Found
+from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.description import Found
 from export_gate.worker.controls.build import reference_values
-from export_gate.worker.failures import describe
 from export_gate.worker.guess.layers import BATCH, SEQ, Option
 from export_gate.worker.guess.outputs import FIRST, SECOND, Sizes, find_outputs
-from export_gate.worker.model import Parameter, bind
-from export_gate.worker.reference import Runner, module_runner
-from export_gate.worker.values import Call, Leaf
+from export_gate.worker.leaves.values import Call, Leaf
+from export_gate.worker.model.factory import Parameter, bind
+from export_gate.worker.model.reference import Runner, module_runner
+from export_gate.worker.process.failures import describe
 
 FIXED = {BATCH: 2, SEQ: 16}
 """Sizes of dims that cannot vary, where the model takes them."""

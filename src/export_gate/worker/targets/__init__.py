@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from export_gate.contract import TargetName
+from export_gate.wall.contract import TargetName
 from export_gate.worker.targets import aoti, exported_program, onnx, pt2
 from export_gate.worker.targets.base import TargetModule
 

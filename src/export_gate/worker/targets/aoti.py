@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from export_gate.contract import AotiTarget
-from export_gate.worker.reference import module_runner
+from export_gate.wall.contract import AotiTarget
+from export_gate.worker.model.reference import module_runner
 from export_gate.worker.targets.base import Context, Loaded, files
 
 __all__ = ["convert", "files", "load"]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from export_gate.contract import ModelContract
-from export_gate.observation import Artifact, OutputLeaf
-from export_gate.seal import digest_file
-from export_gate.worker.export import Exported
-from export_gate.worker.reference import Runner
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.digest import digest_file
+from export_gate.wall.observation import Artifact, OutputLeaf
+from export_gate.worker.export.program import Exported
+from export_gate.worker.model.reference import Runner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,10 +9,12 @@ from typing import Any
 
 import torch
 
-from export_gate.contract import OnnxTarget
-from export_gate.worker.affine_onnx import is_affine_onnx
+from export_gate.wall.contract import OnnxTarget
 from export_gate.worker.controls.basis import packs_rows
-from export_gate.worker.onnx_session import (
+from export_gate.worker.leaves.values import Call, Leaf
+from export_gate.worker.model.reference import Runner, rename
+from export_gate.worker.onnx_file.affine import is_affine_onnx
+from export_gate.worker.onnx_file.session import (
     BFLOAT16,
     RENAMED,
     bfloat16_bits,
@@ -21,11 +23,9 @@ from export_gate.worker.onnx_session import (
     open_session,
     renamed_outputs,
 )
-from export_gate.worker.reference import Runner, rename
+from export_gate.worker.onnx_file.tensors import widen_bfloat16
 from export_gate.worker.targets.base import Context, Loaded
 from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
-from export_gate.worker.tensors import widen_bfloat16
-from export_gate.worker.values import Call, Leaf
 
 INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 """Weights above this go to external data: an inline save peaks at four times the weights."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from export_gate.contract import Size
-from export_gate.worker.axes import Axis
+from export_gate.wall.contract import Size
+from export_gate.worker.export.axes import Axis
 
 
 def name_inputs(graph: Any, names: Sequence[str]) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import torch
 
-from export_gate.contract import Pt2Target
-from export_gate.worker.affine import is_affine_graph
+from export_gate.wall.contract import Pt2Target
 from export_gate.worker.controls.basis import packs_rows
-from export_gate.worker.reference import module_runner
+from export_gate.worker.export.affine import is_affine_graph
+from export_gate.worker.model.reference import module_runner
 from export_gate.worker.targets.base import Context, Loaded, files
 
 __all__ = ["convert", "files", "load"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from export_gate.contract import Controls, DataSource, Dim, GoldenSource, ModelContract, Size, TensorSpec
+from export_gate.wall.contract import Controls, DataSource, Dim, GoldenSource, ModelContract, Size, TensorSpec
 
 
 def size(text: str | int) -> Size:

@@ -1,7 +1,7 @@
 import torch
 from control_samples import BATCH, contract, tensor
 
-from export_gate.contract import Dim, ModelContract
+from export_gate.wall.contract import Dim, ModelContract
 from export_gate.worker.controls.basis import affine_cases, packs_rows
 from export_gate.worker.controls.build import reference_sizes
 

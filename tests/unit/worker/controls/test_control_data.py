@@ -7,8 +7,8 @@ import pytest
 import torch
 from control_samples import BATCH, contract, tensor, with_data
 
-from export_gate.contract import Controls, DataSource, Dim, ModelContract
-from export_gate.errors import UserError
+from export_gate.wall.contract import Controls, DataSource, Dim, ModelContract
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.sample import choose_samples

@@ -10,7 +10,7 @@ from control_samples import contract, tensor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export_gate.contract import BOOL_DRAWS, DTYPES, FLOAT_DRAWS, INTEGER_DRAWS, Dim, Size, TensorSpec
+from export_gate.wall.contract import BOOL_DRAWS, DTYPES, FLOAT_DRAWS, INTEGER_DRAWS, Dim, Size, TensorSpec
 from export_gate.worker.controls.build import values_at
 from export_gate.worker.controls.draws import base_family, draw, families
 from export_gate.worker.controls.intervals import admits

@@ -7,8 +7,8 @@ import pytest
 import torch
 from control_samples import BATCH, contract, tensor
 
-from export_gate.contract import ConstantSpec, Controls, DictSpec, Dim, ModelContract, SequenceSpec
-from export_gate.errors import UserError
+from export_gate.wall.contract import ConstantSpec, Controls, DictSpec, Dim, ModelContract, SequenceSpec
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.build import build_control_set
 
 Write = Callable[[str], Path]

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from control_samples import BATCH, contract, tensor, with_golden
 
-from export_gate.contract import Controls, GoldenSource, ModelContract, Output
-from export_gate.errors import UserError
+from export_gate.wall.contract import Controls, GoldenSource, ModelContract, Output
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.build import build_control_set
 
 X = tensor("float32", "batch", 3)

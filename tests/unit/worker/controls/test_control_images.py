@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from control_samples import BATCH, tensor, with_data
 
-from export_gate.contract import Dim, TensorSpec
-from export_gate.errors import UserError
+from export_gate.wall.contract import Dim, TensorSpec
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.build import build_control_set
 
 PLACE = "models.m.controls.data[0]: images"

@@ -4,9 +4,9 @@ from typing import Any
 import torch
 from control_samples import BATCH, SIDE, contract, tensor
 
-from export_gate.contract import ConstantSpec, Controls, DictSpec, Dim, ModelContract, SequenceSpec
+from export_gate.wall.contract import ConstantSpec, Controls, DictSpec, Dim, ModelContract, SequenceSpec
 from export_gate.worker.controls.build import build_control_set, digest, reference_sizes, reference_values
-from export_gate.worker.values import flatten
+from export_gate.worker.leaves.values import flatten
 
 BASE = Path()
 

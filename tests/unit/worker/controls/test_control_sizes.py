@@ -1,8 +1,8 @@
 import pytest
 from control_samples import BATCH, SIDE, contract, tensor
 
-from export_gate.contract import Controls, Dim
-from export_gate.errors import UserError
+from export_gate.wall.contract import Controls, Dim
+from export_gate.wall.errors import UserError
 from export_gate.worker.controls.sizes import plan_sizes, reference_sizes
 
 

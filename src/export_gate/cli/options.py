@@ -1,0 +1,57 @@
+"""Options that several commands share, and the files that they name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from export_gate.wall.errors import UserError
+
+DEFAULT_CONFIGS = ("export-gate.yml", "export-gate.yaml")
+
+config_option = click.option(
+    "-c", "--config", "config", type=click.Path(path_type=Path), help="The config; default export-gate.yml."
+)
+python_option = click.option("--python", metavar="PATH", help="The project's interpreter (has torch).")
+folder_option = click.option(
+    "--report-dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Receives results.json, report.md, report.html and artifacts; default .export-gate beside the config.",
+)
+fail_on_option = click.option(
+    "--fail-on",
+    type=click.Choice(["violation", "warning"]),
+    default="violation",
+    show_default=True,
+    help="The least severity that fails the check.",
+)
+
+
+def find_config(named: Path | None) -> Path:
+    """The config to use.
+
+    Raises:
+        UserError: none was named and there is none here.
+    """
+    if named is not None:
+        return named
+    for name in DEFAULT_CONFIGS:
+        if Path(name).exists():
+            return Path(name)
+    raise UserError(
+        f"there is no {DEFAULT_CONFIGS[0]} here; write one with `export-gate init FACTORY` or name it with -c"
+    )
+
+
+def save_text(text: str, path: Path) -> None:
+    """Write a file that the user named.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -1,0 +1,71 @@
+"""The report folder: made ready before a run, filled after it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from export_gate.outcome.handed_in import refuse_own_artifacts
+from export_gate.outcome.judging import Outcome
+from export_gate.outcome.links import REPORTS, refuse_links
+from export_gate.report.artifacts import write_manifests
+from export_gate.report.html import render_html
+from export_gate.report.render import render
+from export_gate.report.results import write_results
+from export_gate.wall.contract import Job
+from export_gate.wall.errors import GateError, UserError
+
+OURS = "*\n"
+"""The .gitignore by which a report folder is known; it keeps all of the folder out of git."""
+
+
+def publish(outcome: Outcome, folder: Path) -> None:
+    """Write results.json, report.md, report.html and the artifacts' manifests.
+
+    Raises:
+        GateError: one of them cannot be written.
+    """
+    write_results(outcome.results, folder / "results.json")
+    try:
+        (folder / "report.md").write_text(render(outcome.report, "markdown"), encoding="utf-8")
+        (folder / "report.html").write_text(render_html(outcome.results, outcome.report), encoding="utf-8")
+        write_manifests(outcome.results, folder)
+    except OSError as error:
+        raise GateError(f"{folder}: cannot write the report: {error.strerror or error}") from error
+
+
+def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
+    """Make the report folder, invisible to git, and remove what an earlier run left of the same models.
+
+    Raises:
+        UserError: it, or something of it, is a symbolic link, or somebody else's file or an artifact that was handed in
+            would be removed or written over.
+        GateError: the folder cannot be written.
+    """
+    refuse_links(folder, jobs)
+    refuse_own_artifacts(folder, jobs)
+    try:
+        _refuse_foreign(folder, jobs)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".gitignore").write_text(OURS, encoding="utf-8")
+        for stale in REPORTS:
+            (folder / stale).unlink(missing_ok=True)
+        for job in jobs:
+            shutil.rmtree(job.artifacts, ignore_errors=True)
+            (folder / "logs" / f"{job.contract.name}.log").unlink(missing_ok=True)
+    except OSError as error:
+        raise GateError(f"{folder}: cannot write the report folder: {error.strerror or error}") from error
+
+
+def _refuse_foreign(folder: Path, jobs: tuple[Job, ...]) -> None:
+    """Where no run has written the folder yet, nothing may lie where this one removes and writes."""
+    mark = folder / ".gitignore"
+    if mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == OURS:
+        return
+    places = (mark, *(folder / name for name in REPORTS), *(Path(job.artifacts) for job in jobs))
+    for place in places:
+        if place.exists():
+            raise UserError(
+                f"{place}: is there already, is not of an earlier run, and would be removed or written over",
+                "name another folder with --report-dir; a new one is best",
+            )

@@ -1,0 +1,147 @@
+"""Results to an outcome: the verdict with its report, again under other contracts, of several machines as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from export_gate.config import Config
+from export_gate.outcome.merge import merge
+from export_gate.report.build import build_report
+from export_gate.report.record import Report
+from export_gate.report.results import Results, read_results
+from export_gate.rules.judge import Judgement, Verdict, judge
+from export_gate.rules.promises import held_again, unobserved_dims
+from export_gate.run.plan import Selection, select
+from export_gate.wall.contract import ModelContract, Tolerance
+from export_gate.wall.errors import GateError, UserError
+from export_gate.wall.observation import ModelObservation
+
+Change = Callable[[ModelContract], ModelContract]
+"""Another contract for the same observations."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a run leaves behind."""
+
+    results: Results
+    judgement: Judgement
+    report: Report
+    notes: tuple[str, ...] = ()
+    """What the caller should be told besides."""
+
+
+def judged(results: Results) -> Outcome:
+    """What the rules say of these contracts and observations, whatever findings came with them."""
+    judgement = judge(results.contracts, results.run, results.terms)
+    return _outcome(results, judgement)
+
+
+def rejudge(path: Path, change: Change, today: str | None = None) -> Outcome:
+    """Judge recorded observations again under changed contracts.
+
+    Args:
+        path: a results.json.
+        change: applied to each contract.
+        today: ISO date that waivers are held against; None is the recorded one, which gives the recorded verdict.
+
+    Raises:
+        UserError: the file holds no results, or promises outputs over a dim that was not observed.
+    """
+    recorded = read_results(path)
+    contracts = tuple(change(contract) for contract in recorded.contracts)
+    run = replace(recorded.run, models=tuple(_promises_held(recorded, contracts, path)))
+    return judged(replace(recorded, contracts=contracts, run=run, judged_on=today or recorded.judged_on))
+
+
+def _promises_held(recorded: Results, contracts: Sequence[ModelContract], path: Path) -> Iterator[ModelObservation]:
+    """The observations, with what eager breaks of the outputs that are declared otherwise now."""
+    before = {contract.name: contract.outputs for contract in recorded.contracts}
+    changed = {contract.name: contract for contract in contracts if contract.outputs != before[contract.name]}
+    for seen in recorded.run.models:
+        contract = changed.get(seen.model)
+        for dim in unobserved_dims(contract, seen) if contract else ():
+            raise UserError(
+                f"{path}: `models.{seen.model}.outputs` of the config has the dim {dim!r}, expected dims whose sizes "
+                "were recorded at every control input",
+                "Run `export-gate run` again.",
+            )
+        yield held_again(contract, seen) if contract else seen
+
+
+def join(paths: Sequence[Path]) -> Outcome:
+    """Judge the results of several machines as one run.
+
+    Raises:
+        UserError: a file holds no results, or they are not of one run.
+    """
+    return judged(merge([(path, read_results(path)) for path in paths]))
+
+
+def fail_on_warnings(outcome: Outcome) -> Outcome:
+    """The same with every warning a violation, so that the verdict and what is shown agree."""
+    findings = tuple(
+        replace(finding, severity="violation") if finding.severity == "warning" else finding
+        for finding in outcome.judgement.findings
+    )
+    has_violation = any(finding.severity == "violation" for finding in findings)
+    is_verified = outcome.judgement.verdict == "verified"
+    verdict: Verdict = "violations" if is_verified and has_violation else outcome.judgement.verdict
+    return _outcome(outcome.results, replace(outcome.judgement, findings=findings, verdict=verdict))
+
+
+def _outcome(results: Results, judgement: Judgement) -> Outcome:
+    """The outcome; a green verdict whose own report shows an unchecked model is a fault of ours, never a pass."""
+    decided = replace(results, findings=judgement.findings, verdict=judgement.verdict)
+    report = build_report(decided)
+    if judgement.verdict == "verified" and report.counts.unchecked:
+        raise GateError(f"verdict and report disagree: {report.headline}; this is a bug in export-gate")
+    return Outcome(results=decided, judgement=judgement, report=report)
+
+
+def with_tolerance(atol: float | None, rtol: float | None, targets: tuple[str, ...]) -> Change:
+    """A change of contract: other tolerances for the named targets, or for all."""
+
+    def change(contract: ModelContract) -> ModelContract:
+        return replace(
+            contract,
+            targets=tuple(
+                replace(target, tolerance=_over(target.tolerance, atol, rtol))
+                if not targets or target.name in targets
+                else target
+                for target in contract.targets
+            ),
+        )
+
+    return change
+
+
+def with_config(config: Config) -> Change:
+    """A change of contract: tolerances, guard policies, output promises and waivers as the config says them now.
+
+    Raises:
+        UserError: the config has no model of that name.
+    """
+
+    def change(contract: ModelContract) -> ModelContract:
+        (now,) = select(config, Selection(models=(contract.name,)))
+        known = {target.name: target for target in now.targets}
+        targets = tuple(
+            replace(target, tolerance=known[target.name].tolerance, guards=known[target.name].guards)
+            if target.name in known
+            else target
+            for target in contract.targets
+        )
+        return replace(contract, tolerance=now.tolerance, outputs=now.outputs, targets=targets, waivers=now.waivers)
+
+    return change
+
+
+def _over(tolerance: Tolerance, atol: float | None, rtol: float | None) -> Tolerance:
+    return replace(
+        tolerance,
+        atol=tolerance.atol if atol is None else atol,
+        rtol=tolerance.rtol if rtol is None else rtol,
+    )

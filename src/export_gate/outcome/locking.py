@@ -1,0 +1,54 @@
+"""Verified results to the interface lock beside their config."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from export_gate.config import Config, load_config
+from export_gate.lock.file import lock_path, write_lock
+from export_gate.report.results import Results, read_results
+from export_gate.rules.judge import judge
+from export_gate.rules.lock.facts import locked_model
+from export_gate.rules.lock.record import Lock
+from export_gate.wall.errors import UserError
+
+RUN_ALL = "Run `export-gate run` without models, --target, --skip-target, --case and --shard, then lock."
+
+
+def write_lock_of(path: Path, config_path: Path) -> tuple[Path, int]:
+    """Write the lock of a run; its path and the number of models in it.
+
+    Raises:
+        UserError: the results are not those of a whole, verified run of the config as it is now.
+    """
+    config, results = load_config(config_path), read_results(path)
+    for message, hint in _objections(results, config):
+        raise UserError(f"{path}: {message}", hint)
+    observed = {model.model: model for model in results.run.models}
+    models = {contract.name: locked_model(contract, observed[contract.name]) for contract in results.contracts}
+    target = lock_path(config_path)
+    write_lock(Lock(models=models), target)
+    return target, len(models)
+
+
+def _objections(results: Results, config: Config) -> Iterator[tuple[str, str]]:
+    """What keeps the results from being locked, and what to do."""
+    if results.config_sha256 != config.sha256:
+        expected, found = config.sha256[:12], results.config_sha256[:12]
+        yield (
+            f"results of another {config.path}: expected config sha256 {expected}, got {found}",
+            "Run `export-gate run` again, then lock.",
+        )
+    missing = [model.name for model in config.models if model.name not in {c.name for c in results.contracts}]
+    if missing or results.narrowed or results.planned:
+        lacks = f"model {missing[0]}" if missing else "some targets, control inputs or shards"
+        yield f"results of a part of the config, without {lacks}: expected a run of all of it", RUN_ALL
+    # An interface that changed is what a new lock is for, so the old one has no say.
+    verdict = judge(results.contracts, results.run, replace(results.terms, lock=None)).verdict
+    if verdict != "verified":
+        yield (
+            f"expected verified results, got the verdict {verdict!r}",
+            "A lock holds what was verified: fix the findings (or waive them), run again, then lock.",
+        )

@@ -1,0 +1,1 @@
+"""A config and an order to observations: planned, sent to the worker, sealed."""

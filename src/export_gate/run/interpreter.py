@@ -1,0 +1,158 @@
+"""Which Python runs the project's code: never a guess in silence, the report says which one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from export_gate.wall.errors import UserError
+
+BIN = "Scripts" if sys.platform == "win32" else "bin"
+PYTHON_NAMES = ("python.exe",) if sys.platform == "win32" else ("python", "python3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """The project's Python and why it was chosen."""
+
+    path: Path
+    reason: str
+
+
+def find_interpreter(
+    option: str | None, configured: str | None, folder: Path, environment: Mapping[str, str]
+) -> Interpreter:
+    """The project's interpreter.
+
+    `--python`, then EXPORT_GATE_PYTHON, then `python:` in the config, then `.venv` beside the config, then
+    `$VIRTUAL_ENV`, then this interpreter if torch is installed in it, then `python` on PATH.
+
+    Raises:
+        UserError: one that was named does not exist, or there is none at all.
+    """
+    named = (
+        ("--python", option, Path.cwd()),
+        ("EXPORT_GATE_PYTHON", environment.get("EXPORT_GATE_PYTHON"), Path.cwd()),
+        ("`python:` in the config", configured, folder),
+    )
+    for source, text, base in named:
+        if text:
+            return Interpreter(path=_named(text, base, source, environment), reason=source)
+    found = (
+        (_in_environment(folder / ".venv"), ".venv beside the config"),
+        (_own_environment(environment), "VIRTUAL_ENV"),
+        (Path(sys.executable) if find_spec("torch") else None, "export-gate's own environment has torch"),
+        (_on_path(environment), "python on PATH"),
+    )
+    for path, reason in found:
+        if path is not None:
+            return Interpreter(path=path, reason=reason)
+    raise UserError(
+        "no Python with the project's packages was found: name it with `--python`, EXPORT_GATE_PYTHON or `python:`"
+    )
+
+
+def find_runtime(option: str | None, environment: Mapping[str, str]) -> Interpreter:
+    """The interpreter that replays a kit: the first that is named or found, whatever is installed in it.
+
+    `--python`, then EXPORT_GATE_PYTHON, then `$VIRTUAL_ENV`, then this interpreter if ONNX Runtime is installed in it,
+    then `python` on PATH.
+
+    Raises:
+        UserError: one that was named does not exist, or there is none at all.
+    """
+    for source, text in (("--python", option), ("EXPORT_GATE_PYTHON", environment.get("EXPORT_GATE_PYTHON"))):
+        if text:
+            return Interpreter(path=_named(text, Path.cwd(), source, environment), reason=source)
+    found = (
+        (_own_environment(environment, "onnxruntime"), "VIRTUAL_ENV"),
+        (Path(sys.executable) if find_spec("onnxruntime") else None, "export-gate's own environment has onnxruntime"),
+        (_on_path(environment), "python on PATH"),
+    )
+    for path, reason in found:
+        if path is not None:
+            return Interpreter(path=path, reason=reason)
+    raise UserError("no Python with onnxruntime was found: name it with `--python` or EXPORT_GATE_PYTHON")
+
+
+def _named(text: str, base: Path, source: str, environment: Mapping[str, str]) -> Path:
+    """A path, or a command on PATH where it has no separator."""
+    is_command = os.sep not in text and "/" not in text
+    found = shutil.which(text, path=environment.get("PATH", "")) if is_command else None
+    path = Path(found) if found else base / Path(text).expanduser()
+    if not path.is_file():
+        raise UserError(f"{source}: there is no interpreter {text!r} (looked for {path})")
+    if not os.access(path, os.X_OK):
+        raise UserError(f"{source}: {path} is not executable")
+    return path
+
+
+def _in_environment(folder: Path) -> Path | None:
+    return next((path for name in PYTHON_NAMES if (path := folder / BIN / name).is_file()), None)
+
+
+def _own_environment(environment: Mapping[str, str], package: str = "torch") -> Path | None:
+    """`$VIRTUAL_ENV`, unless it is the environment that export-gate itself runs in without that package."""
+    folder = environment.get("VIRTUAL_ENV")
+    if not folder or (Path(folder) == Path(sys.prefix) and not find_spec(package)):
+        return None
+    return _in_environment(Path(folder))
+
+
+def _on_path(environment: Mapping[str, str]) -> Path | None:
+    """The first `python` on PATH that is not export-gate's own environment."""
+    own = Path(sys.prefix) / BIN
+    entries = [entry for entry in environment.get("PATH", "").split(os.pathsep) if entry and Path(entry) != own]
+    found = next((path for name in PYTHON_NAMES if (path := shutil.which(name, path=os.pathsep.join(entries)))), None)
+    return Path(found) if found else None
+
+
+def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The part of the environment that project code may see: no tokens, no CI variables."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if (name.upper() in ALLOWED or name.upper().startswith(ALLOWED_PREFIXES)) and not _is_secret(name)
+    }
+
+
+ALLOWED = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "TMP", "TEMP", "PWD",
+    "VIRTUAL_ENV", "CONDA_PREFIX", "CI", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "LD_LIBRARY_PATH",
+    "LD_PRELOAD", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING",
+    "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE",
+    "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "WINDIR",
+})  # fmt: skip
+ALLOWED_PREFIXES = (
+    "LC_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "AOT_INDUCTOR_", "AOTI_", "ATEN_",
+    "CUDA_", "HF_", "TRANSFORMERS_", "XDG_", "ORT_", "ONNX_", "DNNL_", "ONEDNN_", "NUMPY_", "TRITON_",
+)  # fmt: skip
+SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "APIKEY", "API_KEY", "PRIVATE_KEY")
+
+
+def _is_secret(name: str) -> bool:
+    return any(word in name.upper() for word in SECRET_WORDS)
+
+
+def why_no_python(path: Path, environment: Mapping[str, str]) -> str:
+    """What the file does instead of running Python code; empty where it runs it."""
+    command = [str(path), "-c", "print(6 * 7)"]
+    visible = worker_environment(environment)
+    try:
+        tried = subprocess.run(
+            command, env=visible, capture_output=True, text=True, errors="replace", timeout=60, check=False
+        )
+    except OSError as error:
+        return str(error.strerror or error)
+    except subprocess.TimeoutExpired:
+        return "it did not end within 60 s"
+    if tried.returncode == 0 and tried.stdout.strip() == "42":
+        return ""
+    printed = " ".join((tried.stderr or tried.stdout).split())[:500]
+    return f"it ended with exit status {tried.returncode} and printed {printed or 'nothing'}"

@@ -1,0 +1,42 @@
+"""What a caller wants checked, and the request to the worker that it amounts to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from export_gate.run.plan import Selection
+from export_gate.run.shards import Shard
+from export_gate.wall.contract import PROTOCOL, Job, Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a caller wants checked."""
+
+    config: Path
+    selection: Selection = field(default_factory=Selection)
+    python: str | None = None
+    """The interpreter that the caller names; None leaves it to the search order."""
+    parallel: int = 1
+    folder: Path = Path(".export-gate")
+    """Receives results.json, report.md, report.html and artifacts."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    shard: Shard | None = None
+    """The part of the selection that this machine checks; None is all of it."""
+    lock_base: str | None = None
+    """The commit whose interface lock holds; None is the working tree's."""
+
+
+def default_parallel() -> int:
+    """One model per core, as each uses one thread."""
+    return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def worker_request(order: Order, jobs: tuple[Job, ...]) -> Request:
+    """What the worker is asked for these jobs."""
+    return Request(
+        protocol=PROTOCOL, jobs=jobs, parallel=order.parallel, log_folder=str(order.folder.resolve() / "logs")
+    )

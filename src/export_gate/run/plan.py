@@ -1,0 +1,86 @@
+"""A config and a selection to the jobs of one run."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from export_gate.config import Config
+from export_gate.wall.contract import Job, ModelContract, Target
+from export_gate.wall.errors import UserError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What the command line picks from the config; empty means all."""
+
+    models: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    """Targets to leave out, whether planned or not."""
+    cases: tuple[str, ...] = ()
+    """Glob patterns of control input names."""
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it leaves out parts of the models that it picks."""
+        return bool(self.targets or self.skipped or self.cases)
+
+
+def make_plan(config: Config, selection: Selection, folder: Path) -> tuple[Job, ...]:
+    """One job per selected model; artifacts go below `folder`.
+
+    Raises:
+        UserError: a model or target that the config does not have, or no target is left of any model.
+    """
+    contracts = select(config, selection)
+    return tuple(
+        Job(
+            contract=contract,
+            base=str(config.path.resolve().parent),
+            pythonpath=config.pythonpath,
+            artifacts=str(folder.resolve() / "artifacts" / contract.name),
+            cases=selection.cases,
+        )
+        for contract in contracts
+    )
+
+
+def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
+    """The selected contracts, each cut to the selected targets.
+
+    Raises:
+        UserError: a model or target that the config does not have, or no target is left of any model.
+    """
+    known = [contract.name for contract in config.models]
+    for name in selection.models:
+        if name not in known:
+            raise UserError(f"{config.path}: there is no model {name!r}; {_nearest(name, known)}")
+    chosen = [c for c in config.models if not selection.models or c.name in selection.models]
+    planned = {target.name for contract in chosen for target in contract.targets}
+    for name in selection.targets:
+        if name not in planned:
+            raise UserError(f"{config.path}: no selected model has the target {name!r}; {_nearest(name, planned)}")
+    cut = [replace(c, targets=_cut(c, selection)) for c in chosen]
+    kept = tuple(contract for contract in cut if contract.targets)
+    if not kept:
+        wanted = sorted(set(selection.targets or planned))
+        raise UserError(
+            f"{config.path}: nothing to compare: --skip-target leaves out every selected target ({', '.join(wanted)}), "
+            "expected at least one to be left",
+            "Skip fewer targets, or select models that have others.",
+        )
+    return kept
+
+
+def _cut(contract: ModelContract, selection: Selection) -> tuple[Target, ...]:
+    picked = selection.targets or tuple(target.name for target in contract.targets)
+    return tuple(t for t in contract.targets if t.name in picked and t.name not in selection.skipped)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    names = sorted(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"it has {', '.join(names)}"

@@ -1,0 +1,1 @@
+"""`export-gate init`: a model's factory to a first config."""

@@ -1,0 +1,148 @@
+"""What `kit.json` says of a portable conformance kit, and what a replay of one is told. Shared over the wall.
+
+A kit is a folder: `model.onnx` with its data files, and `test_data_set_N` folders in the layout of the ONNX backend
+tests. Each export of its own (`separate`) is such a folder inside of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Literal
+
+from export_gate.wall.contract import Tolerance
+from export_gate.wall.protocol import target_key
+
+KIT_SCHEMA = 1
+"""Raised whenever a reader of `kit.json` would misread the new file."""
+MANIFEST = "kit.json"
+ONNX_FILE, PT2_FILE = "model.onnx", "model.pt2"
+VALUES_DTYPES = (
+    "float64", "float32", "float16", "bfloat16",
+    "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
+    "complex64", "complex128",
+)  # fmt: skip
+"""Dtypes of tensors that a kit can hold, as torch spells them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitFile:
+    """One file of a kit."""
+
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitOutput:
+    """One output leaf of the eager model, in order."""
+
+    name: str
+    """The contract's."""
+    graph_name: str
+    """The ONNX graph's; differs where an input has the contract's name."""
+    dtype: str
+    """Where it is none of `VALUES_DTYPES` the leaf is no number and has no file."""
+    python: bool = False
+    """A Python number, counted as a 0-d tensor; a float of eager's may be float32 in an artifact."""
+    tolerance: Tolerance
+    """As resolved for the ONNX target when the kit was made."""
+    nonfinite: Literal["match", "forbid", "allow"] = "match"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether data sets hold its values."""
+        return self.dtype in VALUES_DTYPES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """One control input with what eager returned for it."""
+
+    folder: str
+    """`test_data_set_0`, inside the export's folder."""
+    case: str
+    """The control input's name."""
+    group: Literal["generated", "data", "golden", "function", "affine"] = "generated"
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitExport:
+    """One ONNX file and its data sets."""
+
+    folder: str = ""
+    """Empty for the main export, `batch=1` for a separate one."""
+    separate: dict[str, int] = field(default_factory=dict)
+    """Dim sizes this export was made for alone."""
+    inputs: tuple[str, ...]
+    """The graph's inputs in order; `input_0.pb` holds the first."""
+    data_sets: tuple[DataSet, ...]
+
+    @property
+    def key(self) -> str:
+        """Names the export in events."""
+        return target_key("onnx", self.separate)
+
+    def path(self, *names: str) -> str:
+        """A path inside the kit of something in this export's folder."""
+        return PurePosixPath(self.folder, *names).as_posix()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kit:
+    """A whole `kit.json`."""
+
+    schema_version: int = KIT_SCHEMA
+    tool_version: str
+    model: str
+    verified: bool
+    """False where the kit was forced: the artifact is not known to do what eager does."""
+    revision: str | None = None
+    """Of the checkout that the model came from."""
+    config_sha256: str
+    controls_sha256: str
+    platform: str
+    cpu: str
+    """Vector width that eager ran with."""
+    python: str
+    versions: dict[str, str]
+    """Of the packages that made the artifact and the expected outputs."""
+    providers: tuple[str, ...]
+    """ONNX Runtime's, that the artifact was verified with."""
+    optimization: Literal["disable", "basic", "extended", "all"] = "all"
+    outputs: tuple[KitOutput, ...]
+    exports: tuple[KitExport, ...]
+    files: dict[str, KitFile]
+    """Every file but kit.json itself, by its path in the kit."""
+
+    @property
+    def cases(self) -> int:
+        """The number of data sets."""
+        return sum(len(export.data_sets) for export in self.exports)
+
+    @property
+    def numbers(self) -> tuple[KitOutput, ...]:
+        """The outputs that data sets hold; `output_0.pb` is the first."""
+        return tuple(output for output in self.outputs if output.is_number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KitData:
+    """What the worker wrote of one export: the data sets, and what the graph calls things."""
+
+    export: KitExport
+    graph_names: dict[str, str]
+    """The contract's output name -> the graph's, where they differ."""
+    python: tuple[str, ...]
+    """Outputs that are Python numbers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """What the driver asks of `worker/replay.py`."""
+
+    folder: str
+    kit: Kit
+    """As read and checked."""
+    providers: tuple[str, ...]

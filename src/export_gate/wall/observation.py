@@ -1,0 +1,342 @@
+"""What the worker saw: facts without judgement, as standard-library records.
+
+Rules turn them into findings. Everything a verdict rests on is here, so results can be judged again without exporting.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from export_gate.wall.contract import GuardPolicy, TargetName
+
+Stage = Literal["model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards"]
+STAGES: tuple[Stage, ...] = ("model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """Where the observations were made."""
+
+    python: str
+    """Version, e.g. 3.11.7."""
+    executable: str
+    platform: str
+    cpu: str
+    """Vector width in use, e.g. AVX512; eager results differ between widths as much as a runtime's do."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Distribution name -> version of torch, numpy, onnx, onnxscript, onnxruntime where installed."""
+    threads: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceLine:
+    """A line of the user's own source."""
+
+    path: str
+    line: int
+    text: str
+
+
+ARTIFACT_CHANGED = "ArtifactChanged"
+"""The type of the failure to load where a file is not what was verified any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Something did not complete: an exception, a death or a timeout."""
+
+    stage: Stage
+    kind: Literal["exception", "died", "timed-out", "missing-package"]
+    type: str
+    """Exception class, signal name (`SIGSEGV`) or exit status (`exit 3`)."""
+    message: str
+    case: str | None = None
+    source: SourceLine | None = None
+    """Innermost frame that belongs to the project."""
+    suggestions: tuple[str, ...] = ()
+    """Torch's own suggested fixes, one per line."""
+    trace: str = ""
+    """The last lines of the traceback or of what the worker printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """The user's mistake, found on the worker's side: the model could not be checked as declared."""
+
+    message: str
+    """What, where, expected against actual."""
+    hint: str
+    """What to do next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NonfiniteCount:
+    """Counts of non-finite elements."""
+
+    nan: int = 0
+    posinf: int = 0
+    neginf: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AxisNorms:
+    """One index of the tolerance axis, judged apart."""
+
+    index: int
+    max_abs_diff: float
+    expected_max_abs: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """One output leaf of one control input: eager (expected) against an artifact (actual).
+
+    The numeric fields are over entries finite on both sides, computed in float64 (integers exactly), and are zero
+    where dtype or shape differ.
+    """
+
+    output: str
+    expected_dtype: str
+    actual_dtype: str
+    expected_shape: tuple[int, ...]
+    actual_shape: tuple[int, ...]
+    elements: int = 0
+    """Elements compared, non-finite included."""
+    max_abs_diff: float = 0.0
+    expected_max_abs: float = 0.0
+    where: tuple[int, ...] | None = None
+    """Index of the largest difference."""
+    expected_at: float | None = None
+    actual_at: float | None = None
+    mismatched_elements: int = 0
+    """Entries that are not equal bit for value (non-finite disagreement included)."""
+    nonfinite_mismatched: int = 0
+    """Positions where the NaN, +inf or -inf masks differ."""
+    nonfinite_where: tuple[int, ...] | None = None
+    """First of those positions."""
+    expected_nonfinite: NonfiniteCount = NonfiniteCount()
+    actual_nonfinite: NonfiniteCount = NonfiniteCount()
+    error_quantiles: tuple[float, ...] = ()
+    """Of |P-M| over finite entries at 0.5, 0.9, 0.99, 0.999 and 1."""
+    top1_agreement: float | None = None
+    """Share of rows whose argmax along the last axis agrees; None where that axis is shorter than 2."""
+    per_axis: tuple[AxisNorms, ...] = ()
+    """Filled where the contract sets `tolerance.axis`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorPicture:
+    """How the error of one output is spread, at the control input where it is worst. No verdict rests on it."""
+
+    output: str
+    case: str
+    unequal: tuple[int, ...] = ()
+    """Entries by |P-M|, in quarters of a decade below the largest one: count k is of the entries in
+    (largest * 10**(-(k+1)/4), largest * 10**(-k/4)], the last one of all smaller ones. Complex entries are two each.
+    """
+    equal: int = 0
+    """Entries without a difference."""
+    where: tuple[int, ...] = ()
+    """Index of the largest difference, or of the first entry that is finite on one side only."""
+    axes: tuple[int, ...] = ()
+    """Axes that `grid` lays out (rows and columns, or columns alone); the other indices are those of `where`."""
+    columns: int = 1
+    """Cells in a row of `grid`."""
+    grid: tuple[float, ...] = ()
+    """The largest |P-M| in each of at most 32 x 32 cells, row by row; infinite where masks of NaN or inf differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Structure:
+    """Leaf names in order, where expected and actual disagree; `name:None` and `name:int` mark non-tensor leaves."""
+
+    expected: tuple[str, ...]
+    actual: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseResult:
+    """One control input on one artifact."""
+
+    case: str
+    structure: Structure | None = None
+    """None where the structures agree."""
+    outputs: tuple[Comparison, ...] = ()
+    failure: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probe:
+    """One call outside (or at the edge of) the declared contract and how the artifact answered."""
+
+    kind: Literal["below-min", "above-max", "at-min", "at-max", "wrong-size", "wrong-dtype", "wrong-rank"]
+    axis: str
+    """What was varied: a dim name or `input[axis]`."""
+    declared: str
+    """The contract's words, e.g. `2..16` or `float32`."""
+    tried: str
+    answer: Literal["refused", "accepted-equal", "accepted-differs", "accepted-eager-refuses"]
+    message: str = ""
+    """The refusal's first line, or the difference."""
+    checks: Literal["default", "runtime-checks"] = "default"
+    """`runtime-checks`: AOTInductor with AOTI_RUNTIME_CHECK_INPUTS=1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DimFound:
+    """A declared dim as the exported program has it."""
+
+    axis: str
+    """`input[axis]`, e.g. `x[0]`."""
+    dim: str
+    declared: tuple[int, int]
+    """Range of the axis (not of the dim): for `2*seq+1` with seq in [1, 8] this is (3, 17)."""
+    found: tuple[int, int]
+    """Equal bounds mean specialized. torch.export treats a lower bound of 2 and below alike."""
+    specialized: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Artifact:
+    """A file that was verified."""
+
+    path: str
+    """Relative to the report folder, or to the config where it was handed in."""
+    sha256: str
+    size_bytes: int
+    """All files of the artifact, external data included."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Every file of the artifact with its own sha256; `sha256` above is the main file's where it is the only one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetObservation:
+    """One target of one model."""
+
+    target: TargetName
+    guards: GuardPolicy = "require"
+    artifact: Artifact | None = None
+    failure: Failure | None = None
+    """Why the target ended early, if it did."""
+    reached: Stage = "export"
+    """Furthest stage begun."""
+    cases: tuple[CaseResult, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    pictures: tuple[ErrorPicture, ...] = ()
+    """One of each output that differs anywhere."""
+    facts: dict[str, str] = field(default_factory=dict)
+    """Opset, providers, loader and the like, for the report."""
+    notes: tuple[str, ...] = ()
+    affine: bool = False
+    """Every operator of the artifact's graph is affine in the input."""
+    duration_s: float = 0.0
+    separate: dict[str, int] = field(default_factory=dict)
+    """Dim sizes this export was made for alone; empty for the main export."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlInput:
+    """One member of the control set."""
+
+    name: str
+    family: str
+    sizes: dict[str, int] = field(default_factory=dict)
+    group: Literal["generated", "data", "golden", "function", "affine"] = "generated"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSetObservation:
+    """The control set as it was used."""
+
+    sha256: str
+    """Over names, dtypes, shapes and bytes of all control inputs, in order."""
+    inputs: tuple[ControlInput, ...]
+    left_out: int = 0
+    """Cases dropped by the limit on their number or by the FLOP budget."""
+    left_out_reason: str = ""
+    case_flops: float | None = None
+    """Forward floating-point operations of the reference case."""
+    undeclared_range: tuple[str, ...] = ()
+    """Tensor inputs without `range` or `values`: wide inputs were not tried."""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputLeaf:
+    """An output leaf of the eager model at the reference input."""
+
+    name: str
+    dtype: str
+    """`float32` and the like; `None` and `str` for leaves that are no numbers."""
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromiseBroken:
+    """Eager itself did not keep the declared contract at one control input."""
+
+    case: str
+    message: str
+    source: SourceLine | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HygieneObservation:
+    """How the eager model behaves apart from its values."""
+
+    train_modules: tuple[str, ...] = ()
+    """Submodules in train mode that act differently there (dropout, batch norm, ...), as `name (Class)`."""
+    train_module_count: int = 0
+    """All modules in train mode."""
+    forced_eval: bool = False
+    scripted: bool = False
+    """A TorchScript module."""
+    repeats: int = 0
+    """How often eager was run on the same input."""
+    nondeterministic: tuple[Comparison, ...] = ()
+    """Outputs that differed between repeats, the worst pair each."""
+    factory_differs: tuple[str, ...] = ()
+    """Parameters or buffers that differ between two calls of the factory with the same seeds."""
+    mutated_inputs: tuple[str, ...] = ()
+    state_changed: tuple[str, ...] = ()
+    """Buffers, parameters and attributes that forward changed, as `name: before -> after`."""
+    state_effects: tuple[Comparison, ...] = ()
+    """Outputs that depended on earlier calls (a used instance against a fresh one), the worst each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelObservation:
+    """Everything seen of one model."""
+
+    model: str
+    problem: Problem | None = None
+    failure: Failure | None = None
+    """Why the model ended before its targets (model, controls, eager and export stages)."""
+    reached: Stage = "model"
+    parameters: int = 0
+    """Number of parameter elements."""
+    weights_bytes: int = 0
+    hygiene: HygieneObservation = HygieneObservation()
+    controls: ControlSetObservation | None = None
+    outputs: tuple[OutputLeaf, ...] = ()
+    broken: tuple[PromiseBroken, ...] = ()
+    golden: tuple[CaseResult, ...] = ()
+    """Golden outputs (expected) against eager (actual)."""
+    dims: tuple[DimFound, ...] = ()
+    affine: bool = False
+    """Every operator of the exported graph is affine in the input and the basis points are in the control set."""
+    targets: tuple[TargetObservation, ...] = ()
+    duration_s: float = 0.0
+    peak_memory_bytes: int = 0
+    printed: str = ""
+    """The last lines that the model printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunObservation:
+    """One run of the worker."""
+
+    environment: Environment | None = None
+    """None where the worker did not come up."""
+    models: tuple[ModelObservation, ...] = ()

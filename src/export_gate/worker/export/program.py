@@ -1,0 +1,178 @@
+"""A fresh module, a reference call and the contract's Dims to an ExportedProgram."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch.export import Dim, ExportedProgram
+
+from export_gate.wall import contract as promised
+from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.observation import Failure
+from export_gate.worker.export.axes import Axis, is_static, program_axes
+from export_gate.worker.leaves.values import Call
+from export_gate.worker.model.factory import Parameter, bind
+
+__all__ = ["Exported", "dynamic_shapes", "export_program", "in_contract_words", "is_static"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """One ExportedProgram and how its axes are spelled in the contract."""
+
+    program: ExportedProgram
+    call: Call
+    """The reference call it was traced with."""
+    separate: dict[str, int]
+    """Dims fixed at one size for this export."""
+    axes: tuple[Axis, ...]
+    """Every axis of every tensor input."""
+
+
+def export_program(
+    module: torch.nn.Module,
+    call: Call,
+    contract: ModelContract,
+    parameters: Sequence[Parameter],
+    separate: Mapping[str, int],
+) -> Exported:
+    """Export with explicit Dims; dims named in `separate` are static.
+
+    Raises:
+        Exception: whatever torch.export raises, in words for `in_contract_words`; the caller records it.
+    """
+    spelled = _spelled_keywords(call, parameters)
+    if spelled != tuple(parameters):
+        _spell_forward(module, spelled)
+    shapes = dynamic_shapes(contract, spelled, separate)
+    with torch.no_grad():
+        program = torch.export.export(module, call.args, call.kwargs, dynamic_shapes=shapes, strict=contract.strict)
+    return Exported(
+        program=program,
+        call=call,
+        separate=dict(separate),
+        axes=tuple(program_axes(program, contract)),
+    )
+
+
+def dynamic_shapes(
+    contract: ModelContract, parameters: Sequence[Parameter], separate: Mapping[str, int]
+) -> dict[str, Any]:
+    """`torch.export.export`'s `dynamic_shapes`, by parameter name; parameters that get no value are left out."""
+    dims = {dim.name: dim for dim in contract.dims if dim.name not in separate and not is_static(dim)}
+    names = torch_names(contract)
+    axes = {name: _torch_dim(dim, names[name]) for name, dim in dims.items()}
+    shapes = bind({name: _shape_spec(spec, axes) for name, spec in contract.inputs.items()}, parameters)
+    return dict(_signature(parameters).bind(*shapes.args, **shapes.kwargs).arguments)
+
+
+def torch_names(contract: ModelContract) -> dict[str, str]:
+    """Declared dim -> the name of the torch Dim behind it.
+
+    torch reads names as sympy does, where `N`, `S` or `beta` are functions and constants, and fails on a relation
+    between sizes. Such a dim gets an underscore before it, and so does one with `multiple-of`, whose torch Dim counts
+    the steps.
+    """
+    names: dict[str, str] = {}
+    for dim in contract.dims:
+        name = dim.name if dim.multiple_of == 1 and _is_plain_symbol(dim.name) else f"_{dim.name}"
+        while name != dim.name and name in {other.name for other in contract.dims} | set(names.values()):
+            name = f"_{name}"
+        names[dim.name] = name
+    return names
+
+
+def in_contract_words(failure: Failure, contract: ModelContract) -> Failure:
+    """The failure of an export with torch's names of the dims turned back into the contract's."""
+    names = {torch_names(contract)[dim.name]: dim.name for dim in contract.dims if dim.multiple_of == 1}
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names if name != names[name]) or "(?!)")
+
+    def restored(text: str) -> str:
+        return pattern.sub(lambda found: names[found[0]], text)
+
+    return replace(
+        failure,
+        message=restored(failure.message),
+        suggestions=tuple(map(restored, failure.suggestions)),
+        trace=restored(failure.trace),
+    )
+
+
+def _is_plain_symbol(name: str) -> bool:
+    import sympy  # type: ignore[import-untyped] # it has no stubs
+
+    try:
+        return bool(sympy.sympify(name) == sympy.Symbol(name))
+    except (sympy.SympifyError, TypeError, AttributeError):
+        return False
+
+
+def _torch_dim(dim: promised.Dim, name: str) -> Any:
+    """A torch Dim, or the contract's own where torch is to find out how its axes are related."""
+    if dim.mode == "auto":
+        return dim
+    step = dim.multiple_of
+    steps = Dim(name, min=-(-dim.min // step), max=dim.max // step)
+    return steps if step == 1 else steps * step
+
+
+def _shape_spec(spec: Spec, dims: Mapping[str, Any]) -> Any:
+    match spec:
+        case TensorSpec():
+            sized = [(index, size, size.dim) for index, size in enumerate(spec.shape)]
+            return {index: _axis_spec(size, dims[dim]) for index, size, dim in sized if dim is not None and dim in dims}
+        case SequenceSpec():
+            items = [_shape_spec(item, dims) for item in spec.items]
+            return tuple(items) if spec.kind == "tuple" else items
+        case DictSpec():
+            return {key: _shape_spec(item, dims) for key, item in spec.items.items()}
+        case ConstantSpec():
+            return None
+
+
+def _axis_spec(size: Size, dim: Any) -> Any:
+    if isinstance(dim, promised.Dim):
+        return Dim.AUTO(min=size.at({dim.name: dim.min}), max=size.at({dim.name: dim.max}))
+    scaled = dim if size.factor == 1 else size.factor * dim
+    return scaled if size.offset == 0 else scaled + size.offset
+
+
+def _signature(parameters: Sequence[Parameter]) -> inspect.Signature:
+    return inspect.Signature(
+        [inspect.Parameter(p.name, p.kind, default=inspect.Parameter.empty if p.required else None) for p in parameters]
+    )
+
+
+def _spelled_keywords(call: Call, parameters: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """The parameters with `**kwargs` replaced by the names that the call passes through it."""
+    known = {parameter.name for parameter in parameters}
+    further = [
+        Parameter(name=name, kind=inspect.Parameter.KEYWORD_ONLY, required=True)
+        for name in call.kwargs
+        if name not in known
+    ]
+    if not further:
+        return tuple(parameters)
+    return (*(p for p in parameters if p.kind is not inspect.Parameter.VAR_KEYWORD), *further)
+
+
+def _spell_forward(module: torch.nn.Module, parameters: Sequence[Parameter]) -> None:
+    """Give forward a signature that names what it takes through `**kwargs`.
+
+    torch.export takes no dims for such arguments ("Must provide a tree_name when there might be a mismatch", torch
+    2.13): it looks for each of them both by its own name and below that of `**kwargs`.
+    """
+    forward = module.forward
+
+    @functools.wraps(forward)
+    def spelled(*args: Any, **kwargs: Any) -> Any:
+        return forward(*args, **kwargs)
+
+    spelled.__signature__ = _signature(parameters)  # type: ignore[attr-defined] # inspect.signature reads it
+    module.forward = spelled

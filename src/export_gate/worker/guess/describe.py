@@ -1,0 +1,163 @@
+"""A model to its description: forward's parameters, and inputs that were guessed and tried."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from export_gate.wall.codec import encode
+from export_gate.wall.contract import ConstantSpec, Dim, Job, Spec
+from export_gate.wall.description import Description, Guess, LeftOut
+from export_gate.wall.errors import UserError
+from export_gate.wall.protocol import Event
+from export_gate.worker.guess.exporting import try_export
+from export_gate.worker.guess.names import constant_for
+from export_gate.worker.guess.options import combinations, options_for, told
+from export_gate.worker.guess.tryout import Trial, dims_of, in_order, make_bench, try_out
+from export_gate.worker.model.factory import (
+    forward_parameters,
+    is_scripted,
+    load_attribute,
+    load_factory,
+    require_factory,
+)
+from export_gate.worker.model.hygiene import training_modules
+from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.stages import at_desk
+
+Signature = tuple[inspect.Parameter, ...]
+PLAIN = (bool, int, float, str, type(None))
+STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+DEFAULT_CHARACTERS = 60
+OPTIONAL_GUESSES = 2
+
+
+def describe_forward(job: Job, channel: Channel) -> None:
+    """Send the description of the job's model; only the factory of its contract counts."""
+    with at_desk(job, channel) as desk, desk.stage("model"):
+        description = _describe(load_module(job))
+        channel.send(Event(op="answer", model=job.contract.name, value=encode(description)))
+
+
+def load_module(job: Job) -> torch.nn.Module:
+    """What the factory makes without arguments.
+
+    Raises:
+        UserError: it needs arguments, or it is or makes something else than a module in Python.
+    """
+    reference = job.contract.factory
+    made = load_attribute(reference, Path(job.base), "factory")
+    require_factory(made, reference)
+    missing = _required(made)
+    if missing:
+        raise UserError(
+            f"factory {reference!r} needs arguments: its parameters are {inspect.signature(made)}",
+            "init cannot guess them: name a function that needs none, such as "
+            f"`def make_model(): return {made.__name__}({', '.join(f'{name}=...' for name in missing)})`, "
+            "or write the config by hand with "
+            f"`kwargs: {{{', '.join(f'{name}: ...' for name in missing)}}}` below `factory`",
+        )
+    module = load_factory(job.contract, Path(job.base))()
+    if is_scripted(module):
+        raise UserError(
+            f"factory {reference!r} returns TorchScript, which torch.export does not take",
+            "return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`",
+        )
+    return module
+
+
+def _required(made: Any) -> list[str]:
+    """Parameters without a default; none where there is no signature."""
+    try:
+        parameters = inspect.signature(made).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in STARS]
+
+
+def _describe(module: torch.nn.Module) -> Description:
+    training = training_modules(module)[1]
+    module.eval()
+    signature = tuple(inspect.signature(module.forward).parameters.values())
+    declared = declared_parameters(module, signature)
+    if not declared:
+        raise UserError(
+            f"{type(module).__name__}.{spelled_signature(signature)} names no parameter: init cannot tell its inputs",
+            "write the config by hand; docs/config.md begins with a small one",
+        )
+    constants = constant_arguments(module, signature)
+    bench = make_bench(module, [p.name for p in declared], forward_parameters(module), constants)
+    trial = try_export(bench, try_out(bench, combinations([options_for(p, module) for p in declared])))
+    guesses = _guesses(declared, trial, constants, module)
+    return Description(
+        signature=spelled_signature(signature),
+        inputs=guesses,
+        left_out=tuple(
+            _left_out(p, module, trial.dims) for p in signature if p.name not in {guess.name for guess in guesses}
+        ),
+        dims=trial.dims,
+        verdict="works" if trial.works else "fails",
+        tried=trial.tried,
+        sizes=tuple(f"{name} {', '.join(map(str, sizes))}" for name, sizes in trial.sizes.items()),
+        problem=trial.problem,
+        notes=trial.notes,
+        outputs=trial.outputs,
+        training=training,
+    )
+
+
+def declared_parameters(module: torch.nn.Module, signature: Signature) -> Signature:
+    """The parameters that need a value; where all have defaults, the main one."""
+    named = tuple(p for p in signature if p.kind not in STARS)
+    required = tuple(p for p in named if p.default is p.empty)
+    main = getattr(module, "main_input_name", None)
+    return required or tuple(p for p in named if p.name == main) or named[:1]
+
+
+def constant_arguments(module: torch.nn.Module, signature: Signature) -> dict[str, Spec]:
+    """`use_cache: false` for Hugging Face decoders: a cache is no tensor to compare."""
+    config = getattr(module, "config", None)
+    is_on = getattr(config, "use_cache", False) and getattr(config, "is_decoder", True)
+    return {p.name: ConstantSpec(value=False) for p in signature if p.name == "use_cache" and is_on}
+
+
+def _guesses(
+    declared: Signature, trial: Trial, constants: dict[str, Spec], module: torch.nn.Module
+) -> tuple[Guess, ...]:
+    found = {p.name: option for p, option in zip(declared, trial.options, strict=True)}
+    specs = in_order({**{n: option.spec for n, option in found.items()}, **constants}, forward_parameters(module))
+    return tuple(
+        Guess(name=name, spec=spec, reason=found[name].reason if name in found else "a cache cannot be compared")
+        for name, spec in specs.items()
+    )
+
+
+def _left_out(parameter: inspect.Parameter, module: torch.nn.Module, dims: Sequence[Dim]) -> LeftOut:
+    is_star = parameter.kind in STARS
+    default = "" if is_star else repr(parameter.default)
+    return LeftOut(
+        name=parameter.name,
+        kind=parameter.kind.name.lower(),  # type: ignore[arg-type] # the enum has these five
+        default=default if len(default) <= DEFAULT_CHARACTERS else f"{default[:DEFAULT_CHARACTERS]}...",
+        spec=None if is_star else _optional_spec(parameter, module, dims),
+    )
+
+
+def _optional_spec(parameter: inspect.Parameter, module: torch.nn.Module, dims: Sequence[Dim]) -> Spec | None:
+    """What would declare the parameter; None where that takes a dim which the other inputs do not have."""
+    if parameter.default is not None and isinstance(parameter.default, PLAIN):
+        return ConstantSpec(value=parameter.default)
+    constant = constant_for(parameter.annotation)
+    specs = [constant] if constant else [option.spec for option in told(parameter.name, module)[:OPTIONAL_GUESSES]]
+    known = {dim.name for dim in dims}
+    return next((spec for spec in specs if known.issuperset(dims_of({parameter.name: spec}))), None)
+
+
+def spelled_signature(signature: Sequence[inspect.Parameter]) -> str:
+    """`forward(x, *, mask=None)`, without annotations."""
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature]
+    return f"forward{inspect.Signature(bare)}"

@@ -1,0 +1,169 @@
+"""Expected and actual output leaves to comparisons: every number that a verdict rests on.
+
+NumPy only, so that recorded outputs can be compared again without torch. Arrays are read in blocks: beside its inputs a
+comparison holds one float64 per element (for the quantiles), and nothing of that size where the arrays are identical.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from export_gate.wall.observation import AxisNorms, CaseResult, Comparison, NonfiniteCount, Structure
+from export_gate.worker.leaves.totals import QUANTILES_PER_MILLE, Totals, layout_of
+from export_gate.worker.leaves.values import Leaf
+
+Array = npt.NDArray[Any]
+
+AXIS_NORMS_LIMIT = 256
+"""Longer axes keep only the norms that decide verdicts."""
+
+
+def compare_case(case: str, expected: Sequence[Leaf], actual: Sequence[Leaf], axis: int | None = None) -> CaseResult:
+    """Compare all leaves of one control input; leaves that are no numbers take part in the structure only."""
+    wanted, found = tuple(_mark(leaf) for leaf in expected), tuple(_mark(leaf) for leaf in actual)
+    if wanted != found:
+        return CaseResult(case=case, structure=Structure(expected=wanted, actual=found))
+    pairs = zip(expected, actual, strict=True)
+    return CaseResult(case=case, outputs=tuple(compare_leaf(e, a, axis) for e, a in pairs if e.value is not None))
+
+
+def compare_leaf(expected: Leaf, actual: Leaf, axis: int | None = None) -> Comparison:
+    """Compare two leaves that hold numbers.
+
+    Floats are subtracted in float64: exact for float32 and narrower unless the exponents lie far apart, then rounded
+    once (relative error 2**-53). Integers are subtracted exactly. Complex numbers count as pairs of reals; counts and
+    `where` stay those of the complex elements. Source: the definition in README.md, "What 'verified' means".
+    """
+    expected = _as_counted(expected, actual)
+    if expected.value is None or actual.value is None:
+        raise ValueError(f"leaf {expected.name!r} holds no number")
+    head = Comparison(
+        output=expected.name,
+        expected_dtype=expected.dtype,
+        actual_dtype=actual.dtype,
+        expected_shape=expected.value.shape,
+        actual_shape=actual.value.shape,
+    )
+    is_comparable = head.expected_dtype == head.actual_dtype and head.expected_shape == head.actual_shape
+    if not is_comparable or expected.value.size == 0:
+        return head
+    return _measure(replace(head, elements=expected.value.size), expected.value, actual.value, axis)
+
+
+def _mark(leaf: Leaf) -> str:
+    constant = f" {leaf.constant}" if leaf.constant else ""
+    return f"{leaf.name}:{leaf.dtype}{constant}" if leaf.value is None else leaf.name
+
+
+def _as_counted(expected: Leaf, actual: Leaf) -> Leaf:
+    """A Python float counts as the float32 that an artifact returns for it, unless it is too large for one."""
+    if not (expected.python and expected.dtype == "float64" and actual.dtype == "float32"):
+        return expected
+    assert expected.value is not None
+    with np.errstate(over="ignore"):
+        rounded = expected.value.astype(np.float32)
+    fits = bool(np.isfinite(rounded) == np.isfinite(expected.value))
+    return replace(expected, dtype="float32", value=rounded if fits else expected.value)
+
+
+def _measure(head: Comparison, expected: Array, actual: Array, axis: int | None) -> Comparison:
+    e, a = flat_reals(expected), flat_reals(actual)
+    parts = e.size // expected.size
+    rank = expected.ndim
+    has_axis = axis is not None and -rank <= axis < rank
+    is_same = _is_identical(e, a)
+    scale = _finite_scale(e) if is_same and not has_axis else None
+    if scale is not None:
+        zeros = (0.0,) * len(QUANTILES_PER_MILLE)
+        top1 = 1.0 if _has_rows(expected) else None
+        return replace(head, expected_max_abs=scale, error_quantiles=zeros, top1_agreement=top1)
+    totals = Totals.of(e, a, layout_of(expected.shape, axis if has_axis else None, parts), parts)
+    at = totals.largest_at
+    return replace(
+        head,
+        max_abs_diff=float(totals.largest),
+        expected_max_abs=float(totals.scale_norms.max()),
+        where=None if at is None else _index(at // parts, expected.shape),
+        expected_at=None if at is None else float(e[at]),
+        actual_at=None if at is None else float(a[at]),
+        mismatched_elements=totals.mismatched,
+        nonfinite_mismatched=totals.nonfinite_mismatched,
+        nonfinite_where=None if totals.nonfinite_at is None else _index(totals.nonfinite_at, expected.shape),
+        expected_nonfinite=_count(totals.expected_nonfinite),
+        actual_nonfinite=_count(totals.actual_nonfinite),
+        error_quantiles=totals.quantiles(),
+        top1_agreement=_top1_agreement(expected, actual) if _has_rows(expected) else None,
+        per_axis=_axis_norms(totals) if has_axis else (),
+    )
+
+
+def flat_reals(array: Array) -> Array:
+    """All elements in C order as integers or real floats: bool as uint8, complex as (real, imaginary)."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.kind == "b":
+        return flat.view(np.uint8)
+    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
+
+
+def _is_identical(e: Array, a: Array) -> bool:
+    bits = np.dtype(f"u{e.dtype.itemsize}")
+    return e.dtype == a.dtype and bool(np.array_equal(e.view(bits), a.view(bits)))
+
+
+def _finite_scale(e: Array) -> float | None:
+    """The largest |e|, or None where an element is not finite."""
+    low, high = e.min().item(), e.max().item()
+    return float(max(abs(low), abs(high))) if math.isfinite(low) and math.isfinite(high) else None
+
+
+def _axis_norms(totals: Totals) -> tuple[AxisNorms, ...]:
+    """Norms of each index; of a long axis only those that no other index dominates.
+
+    An index with no larger difference beside no smaller norm fails only where the dominating one fails as well, under
+    any tolerance, so the verdict is the same without it.
+    """
+    gaps, scales = totals.gap_norms, totals.scale_norms
+    kept = range(len(gaps)) if len(gaps) <= AXIS_NORMS_LIMIT else _undominated(gaps, scales)
+    return tuple(AxisNorms(index=i, max_abs_diff=float(gaps[i]), expected_max_abs=float(scales[i])) for i in kept)
+
+
+def _undominated(gaps: Array, scales: Array) -> list[int]:
+    order = np.lexsort((-gaps.astype(np.float64), scales))
+    before = np.maximum.accumulate(gaps[order])  # norms grow along `order`, so only a larger difference still matters
+    is_kept = np.concatenate([[True], before[1:] > before[:-1]])
+    return sorted(order[is_kept].tolist())
+
+
+def _has_rows(array: Array) -> bool:
+    return array.ndim > 0 and array.shape[-1] > 1 and array.dtype.kind != "c"
+
+
+def _top1_agreement(expected: Array, actual: Array) -> float:
+    return float(np.mean(_top1(expected) == _top1(actual)))
+
+
+def _top1(array: Array) -> Array:
+    """Index of each row's largest entry that is not NaN; -1 where all are."""
+    top: Array = np.asarray(array.argmax(axis=-1))
+    if array.dtype.kind != "f" or not np.isnan(np.take_along_axis(array, top[..., None], axis=-1)).any():
+        return top  # argmax stops at the first NaN, so none of the rows has one
+    numbers = ~np.isnan(array)
+    filled = np.where(numbers, array, -np.inf)
+    top = filled.argmax(axis=-1)
+    only_neginf = np.take_along_axis(filled, top[..., None], axis=-1)[..., 0] == -np.inf
+    top = np.where(only_neginf, numbers.argmax(axis=-1), top)
+    return np.where(numbers.any(axis=-1), top, -1)
+
+
+def _index(position: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(position, shape))
+
+
+def _count(counts: npt.NDArray[np.int64]) -> NonfiniteCount:
+    return NonfiniteCount(nan=int(counts[0]), posinf=int(counts[1]), neginf=int(counts[2]))

@@ -1,0 +1,221 @@
+"""A factory's name to fresh nn.Module instances, and forward's parameters to calls."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.errors import UserError
+from export_gate.worker.leaves.values import Call, Values
+from export_gate.worker.model.importing import at_line, import_place
+from export_gate.worker.process.failures import describe
+from export_gate.worker.process.integrity import guarded
+
+SEED = 20261020
+"""Seeds every factory call and every forward call, so that twins are alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One parameter of forward."""
+
+    name: str
+    kind: inspect._ParameterKind
+    required: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Factory:
+    """A callable of the project that makes the model, with the arguments of the contract."""
+
+    make: Callable[..., Any]
+    reference: str
+    kwargs: dict[str, Any]
+    base: Path
+    force_eval: bool = False
+
+    def __call__(self) -> torch.nn.Module:
+        """A fresh instance, made under fixed seeds.
+
+        Raises:
+            UserError: the factory raises, exits, or returns something else than an nn.Module.
+        """
+        seed_everything()
+        try:
+            made = guarded(self.make)(**self.kwargs)
+        except SystemExit as error:
+            raise UserError(
+                f"factory {self.reference!r} called sys.exit({error.code!r}): it must return the model",
+                "raise an exception instead, or name a factory that is no script",
+            ) from error
+        except Exception as error:
+            at = at_line(error, self.base)
+            raise UserError(
+                f"factory {self.reference!r} raised {type(error).__name__}: {describe(error)}{at}",
+                f"call it with the project's interpreter, {sys.executable}, in {self.base}",
+            ) from error
+        if not isinstance(made, torch.nn.Module):
+            raise UserError(
+                f"factory {self.reference!r} returned {_article(made)}, expected a torch.nn.Module",
+                "return the module itself, its weights loaded and in eval mode",
+            )
+        return made.eval() if self.force_eval else made
+
+
+def load_factory(contract: ModelContract, base: Path) -> Factory:
+    """The contract's factory, imported.
+
+    Raises:
+        UserError: it cannot be imported or called with the contract's `kwargs`.
+    """
+    made = load_attribute(contract.factory, base, "factory")
+    if not callable(made):
+        raise UserError(
+            f"factory {contract.factory!r} is {_article(made)}, expected a function or class",
+            "name what makes the model, not a value",
+        )
+    require_factory(made, contract.factory)
+    try:
+        inspect.signature(made).bind(**contract.kwargs)
+    except TypeError as error:
+        raise UserError(
+            f"factory {contract.factory!r} cannot be called with kwargs {contract.kwargs}: {error}; "
+            f"its parameters are {inspect.signature(made)}",
+            f"write `models.{contract.name}.kwargs` as the factory takes them",
+        ) from error
+    except ValueError:
+        pass  # builtins have no signature to check
+    return Factory(make=made, reference=contract.factory, kwargs=contract.kwargs, base=base)
+
+
+def require_factory(made: Any, reference: str) -> None:
+    """Refuse a module where a function is meant that makes one.
+
+    Raises:
+        UserError: it is an instance of nn.Module.
+    """
+    if isinstance(made, torch.nn.Module):
+        raise UserError(
+            f"factory {reference!r} is an nn.Module itself ({type(made).__name__}), "
+            "expected a function or class that makes one",
+            "add a function that returns it, such as `def make_model(): return ...`, and name that one",
+        )
+
+
+def load_attribute(reference: str, base: Path, role: str) -> Any:
+    """The object that `module:attribute` or `path/to/file.py:attribute` names; `role` is its name in messages.
+
+    Raises:
+        UserError: the module cannot be imported or has no such attribute.
+    """
+    place, _, attribute = reference.rpartition(":")
+    module = import_place(place, base, f"{role} {reference!r}")
+    found: Any = module
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            raise UserError(
+                f"{role} {reference!r}: {place} has no attribute {name!r}; {_nearest(name, vars(module))}",
+                f"name a function or class of {place}",
+            )
+        found = getattr(found, name)
+    return found
+
+
+def seed_everything() -> None:
+    """Seed torch, numpy and Python's `random` alike before every call."""
+    torch.manual_seed(SEED)
+    np.random.seed(SEED)  # noqa: NPY002 - the legacy global generator is what models use
+    random.seed(SEED)
+
+
+def is_scripted(module: torch.nn.Module) -> bool:
+    """Whether the model is, or holds, TorchScript."""
+    return any(isinstance(part, torch.jit.ScriptModule) for part in module.modules())
+
+
+def forward_parameters(module: torch.nn.Module) -> tuple[Parameter, ...]:
+    """The parameters of the module's forward."""
+    return tuple(
+        Parameter(name=p.name, kind=p.kind, required=p.default is p.empty)
+        for p in inspect.signature(module.forward).parameters.values()
+    )
+
+
+def check_inputs(contract: ModelContract, parameters: Sequence[Parameter]) -> None:
+    """Hold the contract's inputs against forward's parameters.
+
+    Raises:
+        UserError: a declared input is no parameter, a required parameter is not declared, or the order differs.
+    """
+    named = [p for p in parameters if p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)]
+    open_ended = len(named) < len(parameters)
+    signature = f"forward({', '.join(_spelling(p) for p in parameters)})"
+    unknown = [name for name in contract.inputs if name not in {p.name for p in named}]
+    if unknown and not open_ended:
+        raise UserError(
+            f"input {unknown[0]!r} is no parameter of {signature}; {_nearest(unknown[0], [p.name for p in named])}",
+            f"name `models.{contract.name}.inputs` as forward's parameters are named",
+        )
+    missing = [p.name for p in named if p.required and p.name not in contract.inputs]
+    if missing:
+        raise UserError(
+            f"parameter {missing[0]!r} of {signature} is not declared under `inputs`",
+            f"add it to `models.{contract.name}.inputs`, as a tensor or as a constant",
+        )
+    positional = [p.name for p in named if p.kind is not inspect.Parameter.KEYWORD_ONLY and p.name in contract.inputs]
+    declared = [name for name in contract.inputs if name in positional]
+    if declared != positional:
+        raise UserError(
+            f"inputs are declared as {', '.join(declared)}, but the order of {signature} is {', '.join(positional)}",
+            f"write `models.{contract.name}.inputs` in forward's order",
+        )
+
+
+def bind(values: Values, parameters: Sequence[Parameter]) -> Call:
+    """Values to the arguments of one call: by position up to the first gap, the rest by name."""
+    kinds = {p.name: p.kind for p in parameters}
+    has_varargs = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
+    args: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    order = [p.name for p in parameters]
+    for name, value in values.items():
+        kind = kinds.get(name)
+        by_position = kind is not inspect.Parameter.KEYWORD_ONLY if kind is not None else has_varargs
+        if by_position and not kwargs and (kind is None or order.index(name) == len(args)):
+            args.append(value)
+        else:
+            kwargs[name] = value
+    return Call(args=tuple(args), kwargs=kwargs)
+
+
+def _spelling(parameter: Parameter) -> str:
+    stars: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return f"{stars.get(parameter.kind, '')}{parameter.name}" + (
+        "" if parameter.required or parameter.kind in stars else "=..."
+    )
+
+
+def _article(value: Any) -> str:
+    if value is None:
+        return "None"
+    name = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    import difflib
+
+    public = [known for known in names if not known.startswith("__")]
+    close = difflib.get_close_matches(name, public, n=1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"it has {', '.join(sorted(public)[:8])}" if public else "it has none"

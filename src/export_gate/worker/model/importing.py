@@ -1,0 +1,101 @@
+"""A module's name, or the path of a source file, to the imported module of the project."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import importlib.util
+import os
+import sys
+import types
+from pathlib import Path
+
+from export_gate.wall.errors import UserError
+from export_gate.worker.process.failures import describe, source_line
+from export_gate.worker.process.integrity import guarded
+
+SEARCHED_SHOWN = 4
+"""Folders of sys.path that a message names."""
+
+
+def import_place(place: str, base: Path, role: str) -> types.ModuleType:
+    """The module of that name, or of the file with that path below `base`; `role` begins every message.
+
+    Raises:
+        UserError: it is not there, or its code raises or exits.
+    """
+    try:
+        if place.endswith(".py"):
+            return guarded(_import_file)(base / place)
+        return guarded(importlib.import_module)(place)
+    except FileNotFoundError as error:
+        if error.filename != str((base / place).resolve()):
+            raise _import_failed(error, place, base, role) from error
+        raise UserError(
+            f"{role}: there is no file {place} in {base}", "a path is relative to the config's folder"
+        ) from error
+    except ModuleNotFoundError as error:
+        raise _module_not_found(error, place, base, role) from error
+    except SystemExit as error:
+        raise UserError(
+            f"{role}: importing {place} called sys.exit({error.code!r}){at_line(error, base)}",
+            "put what only a script does under `if __name__ == '__main__':`",
+        ) from error
+    except Exception as error:
+        raise _import_failed(error, place, base, role) from error
+
+
+def _import_failed(error: Exception, place: str, base: Path, role: str) -> UserError:
+    return UserError(
+        f"{role}: importing {place} raised {type(error).__name__}: {describe(error)}{at_line(error, base)}",
+        f"import it with the project's interpreter, {sys.executable}, in {base}",
+    )
+
+
+def _module_not_found(error: ModuleNotFoundError, place: str, base: Path, role: str) -> UserError:
+    """The named module is not there, or something that it imports is not."""
+    if not f"{place}.".startswith(f"{error.name}."):
+        return UserError(
+            f"{role}: importing {place} needs the module {error.name!r}, which is not there{at_line(error, base)}",
+            f"install it for the project's interpreter, {sys.executable}, or add its folder to `pythonpath`",
+        )
+    looked = ", ".join(sys.path[:SEARCHED_SHOWN])
+    return UserError(
+        f"{role}: there is no module {error.name!r} (looked in {looked}, ...)",
+        "add the folder that holds it to `pythonpath`",
+    )
+
+
+def _import_file(path: Path) -> types.ModuleType:
+    path = path.resolve()
+    name = f"export_gate_project_{path.stem}"
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == str(path):
+        return known
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path} is no Python source file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def at_line(error: BaseException, base: Path) -> str:
+    """The project's own line that raised, in parentheses."""
+    line = source_line(error, (base,))
+    return "" if line is None else f" (at {_display_path(line.path, base)}:{line.line}: {line.text})"
+
+
+def _display_path(path: str, base: Path) -> str:
+    """The path relative to the project where it lies inside."""
+    try:
+        return str(Path(path).resolve().relative_to(base.resolve()))
+    except ValueError:
+        return path

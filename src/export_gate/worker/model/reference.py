@@ -1,0 +1,76 @@
+"""Control inputs to the eager model's outputs, the expected side of every comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from export_gate.wall.contract import Output
+from export_gate.wall.observation import OutputLeaf
+from export_gate.worker.leaves.values import Call, Leaf, flatten
+from export_gate.worker.model.factory import seed_everything
+from export_gate.worker.process.integrity import guarded
+
+Runner = Callable[[Call], tuple[Leaf, ...]]
+"""Runs the eager model or an artifact on one call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """What eager returned at one control input."""
+
+    case: str
+    leaves: tuple[Leaf, ...]
+
+
+def module_runner(module: Callable[..., Any], names: Mapping[str, str]) -> Runner:
+    """Runs a module (eager, or a program's) under no_grad and fixed seeds; `names` renames output leaves."""
+    forward = guarded(module)
+
+    def run(call: Call) -> tuple[Leaf, ...]:
+        seed_everything()
+        with torch.no_grad():
+            returned = forward(*call.args, **call.kwargs)
+        return rename(flatten(returned), names)
+
+    return run
+
+
+def rename(leaves: tuple[Leaf, ...], names: Mapping[str, str]) -> tuple[Leaf, ...]:
+    """The leaves under the contract's names."""
+    return tuple(replace(leaf, name=names.get(leaf.name, leaf.name)) for leaf in leaves)
+
+
+def contract_names(leaves: Sequence[Leaf], outputs: Sequence[Output]) -> dict[str, str]:
+    """Eager's own leaf name -> the contract's, by position.
+
+    Empty where the contract names none or another number, and where eager itself has one of the declared names: then
+    they are keys of its own, whose places are not to be mistaken.
+    """
+    declared = [output.name for output in outputs]
+    found = [leaf.name for leaf in leaves]
+    if len(declared) != len(found) or set(declared) & set(found):
+        return {}
+    return dict(zip(found, declared, strict=True))
+
+
+def describe_outputs(leaves: Sequence[Leaf]) -> tuple[OutputLeaf, ...]:
+    """Names, dtypes and shapes of eager's outputs."""
+    return tuple(
+        OutputLeaf(name=leaf.name, dtype=leaf.dtype, shape=() if leaf.value is None else leaf.value.shape)
+        for leaf in leaves
+    )
+
+
+def count_flops(module: torch.nn.Module, call: Call) -> float:
+    """Floating-point operations of one forward (as `torch.utils.flop_counter` counts them)."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    seed_everything()
+    counter = FlopCounterMode(display=False)
+    with torch.no_grad(), counter:
+        guarded(module)(*call.args, **call.kwargs)
+    return float(counter.get_total_flops())

@@ -1,0 +1,1 @@
+"""ONNX files without torch: sessions, serialized tensors, affine graphs."""

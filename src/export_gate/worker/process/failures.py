@@ -1,0 +1,125 @@
+"""Exceptions to Failure records: the message, the user's own source line and torch's suggested fixes."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import re
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+
+from export_gate.wall.observation import Failure, SourceLine, Stage
+from export_gate.worker.process.preload import DISTRIBUTIONS, missing_packages
+
+MESSAGE_LIMIT = 4000
+TRACE_LINES = 30
+LIBRARY_FRAMES = 3
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")
+_QUOTED_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
+
+
+def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: str | None = None) -> Failure:
+    """The record of an exception; `roots` are the folders that hold the project's own code."""
+    folders = tuple(roots)
+    message = describe(error)
+    missing = _missing_package(error) if stage in ("convert", "load") else None
+    return Failure(
+        stage=stage,
+        kind="exception" if missing is None else "missing-package",
+        type=type(error).__name__,
+        message=message if missing is None else missing_packages([missing]),
+        case=case,
+        source=source_line(error, folders),
+        suggestions=suggested_fixes(message),
+        trace=last_lines(error, folders),
+    )
+
+
+def _missing_package(error: BaseException) -> str | None:
+    """The package to install, where a target's own package is not there: named by the exception or by its cause."""
+    names = {str(raised.name).partition(".")[0] for raised in _chain(error) if isinstance(raised, ModuleNotFoundError)}
+    return next((name for name in DISTRIBUTIONS if name in names), None)
+
+
+def describe(error: BaseException) -> str:
+    """The exception's text, without colour codes, bounded; safe for exceptions whose own text cannot be made."""
+    try:
+        text = str(error)
+    except BaseException as broken:  # noqa: BLE001 - the model's exception class is not ours to trust
+        text = f"(its text cannot be shown: {type(broken).__name__})"
+    text = _ANSI.sub("", text).strip()
+    return text if len(text) <= MESSAGE_LIMIT else text[: MESSAGE_LIMIT - 3] + "..."
+
+
+def suggested_fixes(message: str) -> tuple[str, ...]:
+    """The lines below torch's `Suggested fixes:`."""
+    found = _SUGGESTED.search(message + "\n")
+    return tuple(line.strip() for line in found.group(1).splitlines()) if found else ()
+
+
+def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
+    """The innermost line of the project's own code that the exception passed, or that its text quotes."""
+    places = [place for raised in _chain(error) for place in _frames(raised.__traceback__)]
+    places += [(_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
+    own = [(path, line) for path, line in places if is_own(path, roots)]
+    if not own:
+        return None
+    path, line = own[-1]
+    return SourceLine(path=path, line=line, text=linecache.getline(path, line).strip())
+
+
+def _absolute(path: str, roots: tuple[Path, ...]) -> str:
+    """A quoted path as a file of the project, where it is relative to one of its folders."""
+    return next((str(root / path) for root in roots if not Path(path).is_absolute() and (root / path).is_file()), path)
+
+
+def is_own(path: str, roots: tuple[Path, ...]) -> bool:
+    """Whether the file lies in the project and is not an installed package."""
+    file = Path(path)
+    if "site-packages" in file.parts or "dist-packages" in file.parts or _PACKAGE in file.parents:
+        return False
+    return any(root in file.parents for root in roots)
+
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception's causes first, itself last."""
+    chain: list[BaseException] = []
+    current: BaseException | None = error
+    while current is not None and current not in chain:
+        chain.append(current)
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
+    return chain[::-1]
+
+
+def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
+    return [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(trace)]
+
+
+def last_lines(error: BaseException, roots: tuple[Path, ...]) -> str:
+    """The traceback for the project's reader: its own frames whole, runs of frames in libraries counted.
+
+    Where no frame is the project's own, the last frames stay, whosever they are.
+    """
+    frames = [frame for raised in _chain(error) for frame in traceback.extract_tb(raised.__traceback__)]
+    own = [frame for frame in frames if is_own(frame.filename, roots)]
+    lines = _abridged(frames, roots) if own else _formatted(frames[-LIBRARY_FRAMES:])
+    text = f"{type(error).__name__}: {describe(error)}"
+    return "\n".join([*lines, *text.splitlines()][-TRACE_LINES:])[-2 * MESSAGE_LIMIT :]
+
+
+def _abridged(frames: list[traceback.FrameSummary], roots: tuple[Path, ...]) -> list[str]:
+    lines: list[str] = []
+    for is_kept, run in itertools.groupby(frames, lambda frame: is_own(frame.filename, roots)):
+        group = list(run)
+        lines += _formatted(group) if is_kept else [f"  ... {len(group)} frames in libraries"]
+    return lines
+
+
+def _formatted(frames: list[traceback.FrameSummary]) -> list[str]:
+    return [line for text in traceback.format_list(frames) for line in text.rstrip().splitlines()]

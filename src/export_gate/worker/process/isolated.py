@@ -1,0 +1,161 @@
+"""Calls that may kill their process, made in forked copies of it: a death becomes an answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import torch
+
+from export_gate.wall.codec import decode, encode
+from export_gate.worker.process.children import CAN_FORK, READ_BYTES, signal_name
+
+Record = TypeVar("Record")
+Input = TypeVar("Input")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copy:
+    """A forked copy of this process and where its records come from."""
+
+    pid: int
+    reader: int
+    token: bytes
+    """Stands before each record."""
+
+    def end(self) -> None:
+        """Kill it, whatever it does, and wait for it."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self.reader)
+        _ending(self.pid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Isolated(Generic[Input, Record]):
+    """A function from inputs to records, and what stands for the record of an input that it died of."""
+
+    kind: type[Record]
+    call: Callable[[Input], Record]
+    died: Callable[[Input, str], Record]
+    """Told what ended the process: a signal's name, an exit status or the time limit."""
+    limit_s: float = 60.0
+    """Bound on each input, in seconds."""
+
+    def each(self, inputs: Sequence[Input]) -> tuple[Record, ...]:
+        """The record of every input, in order."""
+        with self.begun(inputs) as records:
+            return records()
+
+    @contextmanager
+    def begun(self, inputs: Sequence[Input]) -> Iterator[Callable[[], tuple[Record, ...]]]:
+        """Have a forked copy of this process, as it is now, begin on the inputs; yields what waits for the records.
+
+        The copy works through the inputs; where it dies, another one goes on after the input it died of. Where there
+        is no fork the calls are made right here, once the records are asked for.
+        """
+        copies: list[Copy] = []
+        if inputs and CAN_FORK:
+            with contextlib.suppress(OSError):  # no process to be had now: once more when the records are asked for
+                copies.append(self._copy(inputs))
+
+        def records() -> tuple[Record, ...]:
+            if not CAN_FORK:
+                return tuple(self.call(given) for given in inputs)
+            found: list[Record] = []
+            while len(found) < len(inputs):
+                rest = inputs[len(found) :]
+                more, ending = self._read(copies.pop() if copies else self._copy(rest))
+                found += more
+                if len(found) < len(inputs):
+                    found.append(self.died(inputs[len(found)], ending))
+            return tuple(found)
+
+        try:
+            yield records
+        finally:
+            for copy in copies:
+                copy.end()
+
+    def _copy(self, inputs: Sequence[Input]) -> Copy:
+        reader, writer = os.pipe()
+        token = secrets.token_hex(8).encode()  # what the call itself writes to the descriptor stands before it
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                os.close(reader)
+                torch.set_num_threads(
+                    1
+                )  # threads that the model has started are not in the copy, which would wait for them
+                self._work(inputs, writer, token)
+                status = 0
+            finally:
+                os._exit(status)
+        os.close(writer)
+        return Copy(pid=pid, reader=reader, token=token)
+
+    def _read(self, copy: Copy) -> tuple[list[Record], str]:
+        """What the copy says, and what ended it."""
+        records: list[Record] = []
+        try:
+            for line in _lines_within(copy.reader, self.limit_s):
+                record = self._record(line.partition(copy.token)[2], len(records))
+                records += [] if record is None else [record]
+        except TimeoutError:
+            copy.end()
+            return records, f"still running after {self.limit_s:g} s"
+        os.close(copy.reader)
+        return records, _ending(copy.pid)
+
+    def _work(self, inputs: Sequence[Input], writer: int, token: bytes) -> None:
+        with os.fdopen(writer, "wb", buffering=0) as stream:
+            for number, given in enumerate(inputs):
+                stream.write(token + json.dumps([number, encode(self.call(given))]).encode() + b"\n")
+
+    def _record(self, line: bytes, wanted: int) -> Record | None:
+        """The record of that number; None for another one or for what the call itself wrote to the descriptor.
+
+        Once a record is lost none after it counts, so that each input keeps its own.
+        """
+        with contextlib.suppress(ValueError, TypeError):
+            number, value = json.loads(line)
+            return decode(self.kind, value) if number == wanted else None
+        return None
+
+
+def _ending(pid: int) -> str:
+    """What ended a process of ours: a signal's name or an exit status."""
+    try:
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    except ChildProcessError:  # the model ignores SIGCHLD, so the system has forgotten it
+        return "an unknown status"
+    return signal_name(-code) if code < 0 else f"exit {code}"
+
+
+def _lines_within(reader: int, limit_s: float) -> Iterator[bytes]:
+    """Lines of a pipe up to its end.
+
+    Raises:
+        TimeoutError: the next one did not come in time.
+    """
+    pending, deadline = b"", time.monotonic() + limit_s
+    while True:
+        if not select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            raise TimeoutError
+        chunk = os.read(reader, READ_BYTES)
+        if not chunk:
+            return
+        *lines, pending = (pending + chunk).split(b"\n")
+        for line in lines:
+            deadline = time.monotonic() + limit_s
+            yield line

@@ -1,0 +1,131 @@
+"""Imports everything that a model's process will need, before any operator runs, and describes the environment."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.metadata
+import os
+import platform
+import sys
+
+from export_gate.wall.contract import PROTOCOL, Request
+from export_gate.wall.observation import Environment
+
+ALWAYS = ("torch", "numpy")
+EXPORT_MODULES = (
+    "torch.export",
+    "torch.export._trace",
+    "torch.export.pt2_archive._package",
+    "torch._export.non_strict_utils",
+    "torch._export.passes.replace_set_grad_with_hop_pass",
+    "torch._export.serde.serialize",
+    "torch._functorch.aot_autograd",
+    "torch._functorch.partitioners",
+    "torch._inductor.codecache",
+    "torch._inductor.output_code",
+    "torch._subclasses.schema_check_mode",
+    "torch.fx.passes._tensorify_python_scalars",
+    "torch.utils._runtime_estimation",
+    "torch.utils._sympy.reference",
+    "torch.utils.flop_counter",
+    "networkx",
+    "sympy.tensor.tensor",
+)
+"""What an export imports on its way (torch 2.13); one that is not there is imported later, or never."""
+ONNX_MODULES = (
+    "onnx",
+    "onnx_ir",
+    "onnxscript",
+    "onnxscript.function_libs.torch_lib.ops",
+    "onnxscript.rewriter.onnx_fusions",
+    "onnxscript.rewriter.rules.fusion",
+    "torch.onnx",
+    "torch.onnx._internal.exporter._compat",
+    "torch.onnx._internal.exporter._torchlib.ops",
+    "onnxruntime",
+)
+DISTRIBUTIONS = ("torch", "numpy", "onnx", "onnxscript", "onnxruntime")
+
+
+def preload(request: Request) -> str | None:
+    """Import the project's packages; the reason where the worker is of no use without one of them."""
+    if request.protocol != PROTOCOL:
+        return f"the worker speaks protocol {PROTOCOL}, the driver {request.protocol}: reinstall export-gate"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    reasons = {name: reason for name in ALWAYS if (reason := _why_not(name)) is not None}
+    if all(reasons.values()) and reasons:
+        return broken_packages(reasons)
+    if reasons:
+        return missing_packages(list(reasons))
+    import torch
+
+    torch.set_num_threads(1)
+    with contextlib.suppress(RuntimeError):  # already set by the project's sitecustomize
+        torch.set_num_interop_threads(1)
+    for name in _needed(request):
+        _import(name)
+    return None
+
+
+def _needed(request: Request) -> tuple[str, ...]:
+    """What the request's work imports: control inputs are listed without an export, and not every model has an ONNX."""
+    if request.action == "controls":
+        return ()
+    has_onnx = any(target.name == "onnx" for job in request.jobs for target in job.contract.targets)
+    return EXPORT_MODULES + (ONNX_MODULES if has_onnx and request.action != "describe" else ())
+
+
+def missing_packages(names: list[str]) -> str:
+    """What to install, and where."""
+    return (
+        f"{sys.executable} (the project's interpreter) cannot import {', '.join(names)}: "
+        f"install with `{sys.executable} -m pip install {' '.join(names)}`, "
+        "or name another interpreter with `--python`, EXPORT_GATE_PYTHON or `python:` in the config"
+    )
+
+
+def broken_packages(reasons: dict[str, str]) -> str:
+    """What is there and does not import, and why."""
+    return (
+        f"{sys.executable} (the project's interpreter) has {' and '.join(reasons)}, but cannot import "
+        f"{'it' if len(reasons) == 1 else 'them'}: {'; '.join(reasons.values())}; install again, "
+        "or name another interpreter with `--python`, EXPORT_GATE_PYTHON or `python:` in the config"
+    )
+
+
+def environment() -> Environment:
+    """The interpreter, the machine and the versions that the observations rest on."""
+    import torch
+
+    return Environment(
+        python=platform.python_version(),
+        executable=sys.executable,
+        platform=platform.platform(),
+        cpu=torch.backends.cpu.get_cpu_capability(),
+        versions={name: version for name in DISTRIBUTIONS if (version := _version(name))},
+        threads=torch.get_num_threads(),
+    )
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _import(name: str) -> bool:
+    """Import a module where it is to be had; a broken optional one shows itself where it is needed."""
+    return _why_not(name) is None
+
+
+def _why_not(name: str) -> str | None:
+    """Why a module cannot be imported, empty where it is not there; None where it can."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        return "" if error.name == name else f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a package can fail to import in any way
+        return f"{type(error).__name__}: {error}"
+    return None

@@ -1,0 +1,199 @@
+"""One request to event lines: preloads the project's packages once, then one process per model.
+
+Where fork exists each model gets a forked child, which finds torch, torch.export and the ONNX exporter imported;
+nothing runs an operator before the fork. Elsewhere each model gets a fresh interpreter. A child that dies or overruns
+its time is replaced by one that skips the target it died in, so that the other targets are still observed.
+"""
+
+from __future__ import annotations
+
+import secrets
+import signal
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from export_gate.wall.contract import Job, Request
+from export_gate.wall.observation import Failure, Stage
+from export_gate.wall.protocol import Event, parse_request
+from export_gate.worker.process import children, preload
+from export_gate.worker.process.channel import Channel, read_numbered
+from export_gate.worker.process.children import Child, Work
+from export_gate.worker.process.collection import keep_for_good, uncollected
+
+TICK_S = 0.05
+"""Longest wait before deaths and deadlines are looked at, in seconds."""
+PRINTED_CHARACTERS = 4000
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """One child's work on one job, as far as its events told."""
+
+    job: Job
+    child: Child
+    token: bytes
+    deadline: float
+    """On `time.monotonic`."""
+    stage: Stage = "model"
+    target: str = ""
+    case: str = ""
+    done: set[str] = field(default_factory=set)
+    """Target keys that the child began; all but the last are complete."""
+    received: int = 0
+    """Events so far; the next one has this number."""
+    lost: int = 0
+    """Events that did not come, or came out of turn."""
+    finished: bool = False
+    broke: bool = False
+    """The gate's own code failed."""
+
+
+def main(arguments: list[str], work: Work) -> int:
+    """Serve the one request on standard input; events leave on what was standard output."""
+    events = children.reserve_stdout()
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return 0
+    request = parse_request(line)
+    channel = Channel(descriptor=events)
+    with uncollected():
+        problem = preload.preload(request)
+    keep_for_good()
+    if problem is not None:
+        channel.send(Event(op="unusable", value=problem))
+        return 0
+    channel.set("environment", preload.environment())
+    if arguments == ["--child"]:
+        children.attend(request.jobs[0], request, channel, work)
+        return 0
+    children.adopt_orphans()
+    signal.signal(signal.SIGTERM, _stop)
+    return serve(request, channel, work)
+
+
+def _stop(_number: int, _frame: object) -> None:
+    """Leave `serve` by its `finally`, which kills what the models started."""
+    raise SystemExit(1)
+
+
+def serve(request: Request, channel: Channel, work: Work) -> int:
+    """Run all jobs, `request.parallel` at a time, until done or until the driver goes away."""
+    waiting = deque(request.jobs)
+    running: list[Attempt] = []
+    try:
+        while waiting or running:
+            while waiting and len(running) < request.parallel:
+                running.append(start(waiting.popleft(), request, channel, work))
+            if not children.driver_lives():
+                return 1
+            lines = children.read_lines([attempt.child for attempt in running], TICK_S)
+            for attempt in running:
+                children.bound_log(attempt.child)
+                for line in lines.get(attempt.child.pid, ()):
+                    relay(attempt, line, channel)
+            for attempt in [attempt for attempt in running if is_over(attempt)]:
+                running.remove(attempt)
+                again = conclude(attempt, channel)
+                if again is not None:
+                    waiting.appendleft(again)
+    finally:
+        for attempt in running:
+            children.kill(attempt.child)
+        children.kill_orphans()
+    return 0
+
+
+def start(job: Job, request: Request, channel: Channel, work: Work) -> Attempt:
+    """Start a child on the job."""
+    token = secrets.token_hex(8).encode() + b" "
+    child = children.start(job, request, token, channel.descriptor, work)
+    channel.send(Event(op="started", model=job.contract.name, value=child.pid))
+    return Attempt(job=job, child=child, token=token, deadline=time.monotonic() + job.contract.timeout_s)
+
+
+def relay(attempt: Attempt, line: bytes, channel: Channel) -> None:
+    """Pass an event on to the driver and note where the child is; anything else on the descriptor is dropped."""
+    numbered = read_numbered(line, attempt.token)
+    if numbered is None:
+        return
+    number, event = numbered
+    if number != attempt.received:  # lost, repeated or put in by somebody else
+        attempt.lost += max(1, number - attempt.received)
+    if number < attempt.received:
+        return
+    attempt.received = number + 1
+    if event.model != attempt.job.contract.name:
+        return
+    if event.op == "at":
+        attempt.stage, attempt.target, attempt.case = event.field, event.target, str(event.value or "")  # type: ignore[assignment] # a stage's name, checked by the driver
+    elif event.op == "ended":
+        attempt.finished = True
+        return
+    elif event.op == "broke":
+        attempt.broke = True
+        return
+    if event.target:
+        attempt.done.add(event.target)
+    channel.send(event)
+
+
+def is_over(attempt: Attempt) -> bool:
+    """Whether the child has ended or must."""
+    return children.has_ended(attempt.child) or time.monotonic() > attempt.deadline
+
+
+def conclude(attempt: Attempt, channel: Channel) -> Job | None:
+    """Report how the child ended; the job to try next, where targets are still to be observed."""
+    name = attempt.job.contract.name
+    timed_out = not children.has_ended(attempt.child)
+    exit_status = children.kill(attempt.child)
+    for line in children.remaining_lines(attempt.child):
+        relay(attempt, line, channel)
+    printed = children.printed(attempt.child, PRINTED_CHARACTERS)
+    again = None
+    reporter = replace(channel, model=name)
+    if attempt.finished and attempt.lost:
+        reporter.fail(_damaged(attempt, printed))
+    elif not attempt.finished:
+        reporter.fail(_failure(attempt, timed_out, exit_status, printed), target=attempt.target)
+        if attempt.target:
+            again = replace(attempt.job, skip=(*attempt.job.skip, *sorted(attempt.done)))
+    if again is None:
+        channel.send(Event(op="set", model=name, field="printed", value=printed))
+        channel.send(Event(op="set", model=name, field="peak_memory_bytes", value=attempt.child.peak_memory_bytes))
+        channel.send(Event(op="ended", model=name))
+    return again
+
+
+def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) -> Failure:
+    """What befell the child, in the stage it last announced."""
+    timeout_s = attempt.job.contract.timeout_s
+    if timed_out:
+        kind, what, message = "timed-out", "timeout", f"still running after {timeout_s:g} s"
+    elif attempt.broke:
+        kind, what, message = "died", "an error of export-gate itself", "the traceback is among the last lines printed"
+    elif exit_status < 0:
+        kind, what, message = "died", children.signal_name(-exit_status), "the worker process was killed"
+    else:
+        kind, what, message = "died", f"exit {exit_status}", "the worker process ended before its work was done"
+    return Failure(
+        stage=attempt.stage,
+        kind=kind,  # type: ignore[arg-type] # one of the two literals above
+        type=what,
+        message=message,
+        case=attempt.case or None,
+        trace=printed,
+    )
+
+
+def _damaged(attempt: Attempt, printed: str) -> Failure:
+    """Facts are missing, and a missing one may be a difference: what arrived must not look complete."""
+    return Failure(
+        stage=attempt.stage,
+        kind="died",
+        type="a damaged channel",
+        message=f"{attempt.lost} of {attempt.received} facts about the model were lost, or came out of turn",
+        trace=printed,
+    )

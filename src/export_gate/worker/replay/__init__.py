@@ -1,0 +1,1 @@
+"""A conformance kit to comparisons, without torch."""

@@ -1,0 +1,69 @@
+"""Files of a kit to tensors, each held against its digest, and the ONNX file to what it would read and take."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from export_gate.wall.conformance import DataSet, KitExport, ReplayRequest
+from export_gate.wall.errors import UserError
+from export_gate.worker.leaves.values import Leaf
+from export_gate.worker.onnx_file.session import external_files
+from export_gate.worker.onnx_file.tensors import read_tensor
+
+
+def check_graph(path: Path, export: KitExport, request: ReplayRequest) -> None:
+    """Hold an ONNX file against the manifest before ONNX Runtime opens it.
+
+    Raises:
+        UserError: it is no model, reads a file that the kit does not list, or has other inputs.
+    """
+    import onnx
+
+    try:
+        model = onnx.load(str(path), load_external_data=False)
+    except Exception as error:
+        raise UserError(f"{path}: no ONNX model: {type(error).__name__}") from error
+    for location in external_files(model):
+        if export.path(location) not in request.kit.files:
+            raise UserError(f"{path}: its weights are in {ascii(location)[:120]}, a file that kit.json does not list")
+    weights = {tensor.name for tensor in model.graph.initializer}
+    inputs = tuple(value.name for value in model.graph.input if value.name not in weights)
+    if inputs != export.inputs:
+        found, wanted = (", ".join(map(ascii, names))[:120] or "none" for names in (inputs, export.inputs))
+        raise UserError(f"{path}: its inputs are {found}; kit.json has {wanted}")
+
+
+def read_set(data_set: DataSet, export: KitExport, request: ReplayRequest) -> tuple[list[Leaf], list[Leaf]]:
+    """Inputs under the graph's names; expected outputs under the contract's, those that are no numbers included.
+
+    Raises:
+        UserError: a file is not what the manifest says, or no tensor.
+    """
+    paths = (export.path(data_set.folder, f"input_{number}.pb") for number in range(len(export.inputs)))
+    inputs = [_read(path, name, request) for path, name in zip(paths, export.inputs, strict=True)]
+    expected: list[Leaf] = []
+    numbers = iter(range(len(request.kit.outputs)))
+    for output in request.kit.outputs:
+        if not output.is_number:
+            expected.append(Leaf(name=output.name, dtype=output.dtype, value=None))
+            continue
+        path = export.path(data_set.folder, f"output_{next(numbers)}.pb")
+        read = _read(path, output.graph_name, request)
+        expected.append(Leaf(name=output.name, dtype=read.dtype, value=read.value, python=output.python))
+    return inputs, expected
+
+
+def _read(name: str, tensor: str, request: ReplayRequest) -> Leaf:
+    """The tensor in a file; the bytes that are digested are those that are parsed."""
+    path = Path(request.folder) / name
+    content = path.read_bytes()
+    if hashlib.sha256(content).hexdigest() != request.kit.files[name].sha256:
+        raise UserError(f"{path}: the file was changed while the kit was replayed")
+    try:
+        leaf = read_tensor(content)
+    except ValueError as error:
+        raise UserError(f"{path}: {error}") from error
+    if leaf.name != tensor:
+        raise UserError(f"{path}: holds the tensor {ascii(leaf.name)[:80]}, expected {ascii(tensor)[:80]}")
+    return leaf

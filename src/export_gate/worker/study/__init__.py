@@ -1,0 +1,1 @@
+"""One model, from eager references to verified targets."""

@@ -1,0 +1,117 @@
+"""A fresh eager model to references, broken promises, golden comparisons and hygiene facts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import CaseResult, HygieneObservation, OutputLeaf, PromiseBroken
+from export_gate.wall.promises import broken_promises
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.values import Leaf
+from export_gate.worker.model import hygiene
+from export_gate.worker.model.reference import (
+    Reference,
+    contract_names,
+    describe_outputs,
+    module_runner,
+    rename,
+)
+from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.subject import Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eager:
+    """What the eager model said."""
+
+    references: Mapping[str, Reference]
+    """By case name, in order; cases that eager refused are missing."""
+    outputs: tuple[OutputLeaf, ...]
+    names: dict[str, str]
+    """Eager's own leaf name -> the contract's."""
+
+
+def observe_behaviour(
+    cases: Sequence[ControlCase], subject: Subject, desk: Desk
+) -> tuple[HygieneObservation, Exception | None]:
+    """How the fresh instance behaves apart from its values; it is fresh again afterwards.
+
+    Where that cannot be found out only what was known before stands, with the reason. Mostly eager refuses one of the
+    inputs, of which its references tell; any other reason must be told, since what was not looked at may be wrong.
+    """
+    desk.channel.at("eager", case=cases[0].name)
+    ordered = sorted(cases, key=lambda case: math.prod(case.sizes.values()))
+    calls = [partial(subject.call, case) for case in (ordered[0], *[case for case in cases if case is not ordered[0]])]
+    try:
+        facts = hygiene.observe_hygiene(subject.module, hygiene.unseeded_runner(subject.module), calls)
+    except Exception as error:  # noqa: BLE001 - the caller tells of it
+        return subject.hygiene, error
+    facts = replace(facts, **{name: getattr(subject.hygiene, name) for name in ("forced_eval", *TRAINING)})
+    desk.channel.set("hygiene", facts)
+    return facts, None
+
+
+TRAINING = ("train_modules", "train_module_count")
+"""Known before `force-eval` was applied."""
+
+
+def observe_eager(cases: Sequence[ControlCase], subject: Subject, desk: Desk) -> Eager:
+    """Run the eager model once on every control input, in order, on one instance."""
+    run = module_runner(subject.module, {})
+    references: dict[str, Reference] = {}
+    broken: list[PromiseBroken] = []
+    names: dict[str, str] = {}
+    for case in cases:
+        desk.channel.at("eager", case=case.name)
+        try:
+            leaves = run(subject.call(case))
+        except BaseException as error:  # noqa: BLE001 - whatever forward raises is an observation
+            broken.append(_refusal(error, case, desk))
+            continue
+        names = names or contract_names(leaves, subject.contract.outputs)
+        leaves = rename(leaves, names)
+        messages = broken_promises(describe_outputs(leaves), subject.contract.outputs, case.sizes)
+        broken += [PromiseBroken(case=case.name, message=message) for message in messages]
+        references[case.name] = Reference(case=case.name, leaves=leaves)
+    first = next(iter(references.values()), None)
+    eager = Eager(references=references, outputs=describe_outputs(first.leaves) if first else (), names=names)
+    desk.channel.set("outputs", eager.outputs)
+    desk.channel.set("broken", broken)
+    desk.channel.set("golden", _golden(cases, references, subject.contract))
+    return eager
+
+
+def _refusal(error: BaseException, case: ControlCase, desk: Desk) -> PromiseBroken:
+    failure = desk.failure(error, "eager", case.name)
+    return PromiseBroken(case=case.name, message=f"{failure.type}: {failure.message}", source=failure.source)
+
+
+def _golden(
+    cases: Sequence[ControlCase], references: Mapping[str, Reference], contract: ModelContract
+) -> list[CaseResult]:
+    return [
+        compare_case(
+            case.name,
+            case.expected,
+            _picked(references[case.name].leaves, case.expected),
+            _golden_axis(case, contract),
+        )
+        for case in cases
+        if case.expected is not None and case.name in references
+    ]
+
+
+def _golden_axis(case: ControlCase, contract: ModelContract) -> int | None:
+    own = None if case.golden is None else contract.controls.golden[case.golden].tolerance.axis
+    return contract.tolerance.axis if own is None else own
+
+
+def _picked(leaves: Sequence[Leaf], expected: Sequence[Leaf]) -> tuple[Leaf, ...]:
+    """The eager leaves that the golden file speaks of, in its order."""
+    by_name = {leaf.name: leaf for leaf in leaves}
+    return tuple(by_name[leaf.name] for leaf in expected if leaf.name in by_name)

@@ -1,0 +1,121 @@
+"""One job to the events of one model: load -> controls -> eager -> export -> targets. The worker's tour.
+
+Eager and export each get an instance of their own from the factory: an ExportedProgram shares buffers with the module
+it came from. Eager is released before the export, so that the weights are in memory once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from export_gate.wall.contract import Job, ModelContract
+from export_gate.wall.observation import HygieneObservation, Problem
+from export_gate.worker.model import hygiene
+from export_gate.worker.model.factory import check_inputs, forward_parameters, is_scripted, load_factory
+from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.integrity import watched
+from export_gate.worker.process.stages import Desk, at_desk
+from export_gate.worker.study.eager import observe_behaviour, observe_eager
+from export_gate.worker.study.probing import eager_begun
+from export_gate.worker.study.subject import Subject
+from export_gate.worker.study.trial import choose_trial
+from export_gate.worker.study.variants import Study, observe_variants
+from export_gate.worker.study.verify import require_artifacts
+
+Sequel = Callable[[Study, Desk], None]
+"""What else is done with a model that was observed."""
+
+
+def observe_model(job: Job, channel: Channel, then: Sequel | None = None) -> None:
+    """Observe the job's model and send every fact as it is known; `then` follows once its targets are done."""
+    started = time.perf_counter()
+    with watched() as replaced:
+        with at_desk(job, channel) as desk:
+            _observe(job, desk, then)
+        names = replaced()
+        if names:
+            channel.set("problem", _tampered(job.contract, names))
+    channel.set("duration_s", time.perf_counter() - started)
+
+
+def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | None:
+    """A fresh instance and how it is called; None where it is TorchScript, which has no forward to export."""
+    with desk.stage("model"):
+        factory = load_factory(contract, base)
+        module = factory()
+        facts = _facts(module, contract)
+        desk.channel.set("hygiene", facts)
+        desk.channel.set("parameters", sum(weight.numel() for weight in module.parameters()))
+        desk.channel.set("weights_bytes", sum(w.numel() * w.element_size() for w in module.parameters()))
+        if facts.scripted:
+            return None
+        if facts.forced_eval:
+            module.eval()
+        parameters = forward_parameters(module)
+        check_inputs(contract, parameters)
+    return Subject(
+        contract=contract,
+        factory=replace(factory, force_eval=facts.forced_eval),
+        module=module,
+        parameters=parameters,
+        hygiene=facts,
+    )
+
+
+def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
+    require_artifacts(job.contract, Path(job.base))
+    subject = load_subject(job.contract, Path(job.base), desk)
+    if subject is None:
+        return
+    weights = hygiene.weight_digest(subject.module)  # before anything runs: forward may write into buffers
+    with desk.stage("controls"):
+        trial = choose_trial(job, subject, desk)
+        desk.channel.set("controls", trial.observation)
+    with desk.stage("eager"):
+        facts, unknown = observe_behaviour(trial.cases, subject, desk)
+        with eager_begun(subject, trial.cases) as asked:
+            eager = observe_eager(trial.cases, subject, desk)
+            desk.channel.at("eager")
+            probing = asked(eager)
+        if unknown is not None and len(eager.references) == len(trial.cases):
+            raise unknown
+    if not eager.references:
+        return  # eager refuses every control input: contract-broken says so
+    study = Study(
+        job=job,
+        factory=subject.factory,
+        parameters=subject.parameters,
+        trial=trial,
+        eager=eager,
+        hygiene=facts,
+        weights=weights,
+        probing=probing,
+    )
+    del subject, asked, unknown  # with them the eager instance is released before the export
+    observe_variants(study, desk)
+    if then is not None:
+        then(study, desk)
+
+
+def _tampered(contract: ModelContract, names: tuple[str, ...]) -> Problem:
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return Problem(
+        message=f"models.{contract.name}: the project's code replaced {names[0]}{more}, which is part of export-gate",
+        hint="take that out: a model that changes what checks it cannot be checked",
+    )
+
+
+def _facts(module: torch.nn.Module, contract: ModelContract) -> HygieneObservation:
+    """Train mode and TorchScript, before anything runs."""
+    names, count = hygiene.training_modules(module)
+    return HygieneObservation(
+        train_modules=names,
+        train_module_count=count,
+        forced_eval=contract.train_mode == "force-eval" and count > 0,
+        scripted=is_scripted(module),
+    )

@@ -1,0 +1,232 @@
+"""Calls at the edge of the contract and outside it, and how an artifact answers them beside eager.
+
+Source: docs/targets.md; an exported program does not enforce a lower bound of 2, say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from export_gate.wall.observation import CaseResult, Comparison, Probe
+from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.values import Leaf, PackedLeaf, pack, unpack
+from export_gate.worker.model.reference import Reference, Runner
+from export_gate.worker.process.failures import describe
+from export_gate.worker.process.isolated import Isolated
+from export_gate.worker.study.probes import PlannedProbe
+
+Verdict = Literal["refused", "accepted-equal", "accepted-differs", "accepted-eager-refuses"]
+
+MESSAGE_LENGTH = 200
+LIMIT_S = 60.0
+"""Bound on one call outside the contract."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a program says to a probe."""
+
+    probe: PlannedProbe
+    leaves: tuple[Leaf, ...] = ()
+    refusal: str | None = None
+    """First line of the exception; None where it accepts."""
+
+
+def eager_answers(
+    probes: Sequence[PlannedProbe],
+    eager: Runner,
+    limit_s: float = LIMIT_S,
+    references: Mapping[str, Reference] = MappingProxyType({}),
+) -> tuple[Answer, ...]:
+    """Eager's answers to the probes that are tried; see `eager_asked`."""
+    with eager_asked(probes, eager, limit_s) as answers:
+        return answers(references)
+
+
+@contextmanager
+def eager_asked(
+    probes: Sequence[PlannedProbe], eager: Runner, limit_s: float = LIMIT_S
+) -> Iterator[Callable[[Mapping[str, Reference]], tuple[Answer, ...]]]:
+    """Begin to ask eager, once for all targets; yields what waits for the answers.
+
+    In a forked copy of this process as it is now, as the artifacts are asked: eager, too, may crash or hang outside
+    its contract. What control inputs answer is taken from their references, and asked where there is none.
+    """
+    tried = [probe for probe in probes if not probe.left_out]
+
+    def call(probe: PlannedProbe) -> Packed:
+        answer = _ask(probe, eager)
+        return Packed(leaves=tuple(pack(leaf) for leaf in answer.leaves), refusal=answer.refusal)
+
+    def died(_: PlannedProbe, ending: str) -> Packed:
+        return Packed(refusal=f"the process died: {ending}")
+
+    isolated = Isolated(kind=Packed, call=call, died=died, limit_s=limit_s)
+    with isolated.begun([probe for probe in tried if not probe.case]) as records:
+
+        def answers(references: Mapping[str, Reference]) -> tuple[Answer, ...]:
+            said = iter(records())
+            further = iter(isolated.each([p for p in tried if p.case and p.case not in references]))
+            return tuple(
+                Answer(probe=probe, leaves=references[probe.case].leaves)
+                if probe.case in references
+                else _unpacked(probe, next(further if probe.case else said))
+                for probe in tried
+            )
+
+        yield answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """An answer as JSON can carry it."""
+
+    leaves: tuple[PackedLeaf, ...] = ()
+    refusal: str | None = None
+
+
+def _unpacked(probe: PlannedProbe, packed: Packed) -> Answer:
+    return Answer(probe=probe, leaves=tuple(unpack(leaf) for leaf in packed.leaves), refusal=packed.refusal)
+
+
+def run_probes(
+    answers: Sequence[Answer],
+    artifact: Runner,
+    is_equal: Callable[[CaseResult], bool],
+    checks: Literal["default", "runtime-checks"] = "default",
+    *,
+    limit_s: float = LIMIT_S,
+) -> tuple[Probe, ...]:
+    """Try all the probes on an artifact; see `probes_begun`."""
+    with probes_begun(answers, artifact, is_equal, checks, limit_s=limit_s) as probes:
+        return probes({})
+
+
+@contextmanager
+def probes_begun(
+    answers: Sequence[Answer],
+    artifact: Runner,
+    is_equal: Callable[[CaseResult], bool],
+    checks: Literal["default", "runtime-checks"] = "default",
+    *,
+    limit_s: float = LIMIT_S,
+    known: Collection[str] = (),
+) -> Iterator[Callable[[Mapping[str, CaseResult]], tuple[Probe, ...]]]:
+    """Begin to try the probes on an artifact; yields what takes the results of control inputs and waits for the probes.
+
+    In a forked copy of this process as it is now: input outside the contract can kill it.
+
+    Args:
+        answers: Eager's, from `eager_asked`.
+        artifact: Runs the artifact; any exception is a refusal.
+        is_equal: Whether a comparison with eager's outputs passes; loose, as wrong guards give wrong results, not
+            inexact ones.
+        checks: Whether AOTInductor's own checks are on.
+        limit_s: Bound on each call, in seconds.
+        known: Control inputs whose results there will be, which answer the probes that have their sizes.
+    """
+
+    def call(eager: Answer) -> Probe:
+        return _probe(eager, checks, *_verdict(eager, _ask(eager.probe, artifact), is_equal))
+
+    def died(eager: Answer, ending: str) -> Probe:
+        return _probe(eager, checks, "refused", f"the process died: {ending}")
+
+    asked = [eager for eager in answers if eager.probe.case not in known]
+    with Isolated(kind=Probe, call=call, died=died, limit_s=limit_s).begun(asked) as records:
+
+        def probes(results: Mapping[str, CaseResult]) -> tuple[Probe, ...]:
+            said = iter(records())
+            return tuple(
+                _probe(eager, checks, *_verdict_of(results[eager.probe.case], is_equal))
+                if eager.probe.case in known
+                else next(said)
+                for eager in answers
+            )
+
+        yield probes
+
+
+def _ask(probe: PlannedProbe, run: Runner) -> Answer:
+    call = probe.call()
+    try:
+        return Answer(probe=probe, leaves=run(call))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever is raised refuses the call
+        return Answer(probe=probe, refusal=first_line(error))
+
+
+def _probe(eager: Answer, checks: Literal["default", "runtime-checks"], answer: Verdict, message: str) -> Probe:
+    probe = eager.probe
+    return Probe(
+        kind=probe.kind,
+        axis=probe.axis,
+        declared=probe.declared,
+        tried=probe.tried,
+        answer=answer,
+        message=message,
+        checks=checks,
+    )
+
+
+def _verdict(eager: Answer, artifact: Answer, is_equal: Callable[[CaseResult], bool]) -> tuple[Verdict, str]:
+    if artifact.refusal is not None:
+        return "refused", artifact.refusal
+    if eager.refusal is not None:
+        return "accepted-eager-refuses", f"eager refuses: {eager.refusal}"
+    return _verdict_of(compare_case(f"{eager.probe.kind} {eager.probe.axis}", eager.leaves, artifact.leaves), is_equal)
+
+
+def _verdict_of(result: CaseResult, is_equal: Callable[[CaseResult], bool]) -> tuple[Verdict, str]:
+    if result.failure is not None:
+        return "refused", _shortened(result.failure.message, result.failure.type)
+    return ("accepted-equal", "") if is_equal(result) else ("accepted-differs", difference(result))
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's text; its class where there is none.
+
+    ONNX Runtime and others end it with a colon or the like and name the sizes on the second, which then belongs to it.
+    """
+    return _shortened(describe(error), type(error).__name__)
+
+
+def _shortened(message: str, kind: str) -> str:
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    text = lines[0] if lines else kind
+    if len(lines) > 1 and text.endswith((":", "following indices")):
+        text = f"{text} {lines[1]}"
+    return text if len(text) <= MESSAGE_LENGTH else f"{text[: MESSAGE_LENGTH - 3]}..."
+
+
+def difference(result: CaseResult) -> str:
+    """How an artifact's answer differs from eager's, by its worst output."""
+    if result.structure is not None:
+        actual, expected = (
+            ", ".join(names) or "nothing" for names in (result.structure.actual, result.structure.expected)
+        )
+        return f"returned {actual}; eager returns {expected}"
+    if not result.outputs:
+        return "no output to compare"
+    worst = max(result.outputs, key=_severity)
+    place = f"output '{worst.output}': "
+    if _is_other_type(worst):
+        actual = f"{worst.actual_dtype}{list(worst.actual_shape)}"
+        return f"{place}{actual}; eager returns {worst.expected_dtype}{list(worst.expected_shape)}"
+    if worst.nonfinite_mismatched:
+        return (
+            f"{place}NaN or infinity at {worst.nonfinite_mismatched} of {worst.elements} elements where eager differs"
+        )
+    return f"{place}max |P-M| {worst.max_abs_diff:.1e} where max |M| is {worst.expected_max_abs:.1e}"
+
+
+def _severity(comparison: Comparison) -> tuple[bool, bool, float]:
+    relative = comparison.max_abs_diff / (comparison.expected_max_abs or 1.0)
+    return _is_other_type(comparison), comparison.nonfinite_mismatched > 0, relative
+
+
+def _is_other_type(comparison: Comparison) -> bool:
+    return (comparison.expected_dtype, comparison.expected_shape) != (comparison.actual_dtype, comparison.actual_shape)

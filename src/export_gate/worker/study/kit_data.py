@@ -1,0 +1,132 @@
+"""An observed model to the files of a conformance kit: copies of its artifacts, and a data set per control input."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from export_gate.wall.codec import encode
+from export_gate.wall.conformance import MANIFEST, ONNX_FILE, PT2_FILE, DataSet, KitData, KitExport
+from export_gate.wall.contract import Job, Request, Target
+from export_gate.wall.errors import UserError
+from export_gate.wall.protocol import Event
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.leaves.values import Leaf, flatten
+from export_gate.worker.onnx_file.session import renamed_outputs
+from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, tensor_bytes
+from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.engine import observe_model
+from export_gate.worker.study.variants import Study, Variant, variants
+from export_gate.worker.study.verify import existing_artifact
+from export_gate.worker.targets import TARGETS
+
+FILE_NAMES = {"onnx": ONNX_FILE, "pt2": PT2_FILE}
+"""Targets whose files a kit holds -> their names there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Graph:
+    """What an ONNX file calls its inputs and outputs."""
+
+    inputs: tuple[str, ...]
+    graph_names: dict[str, str]
+    """The contract's output name -> the graph's, where they differ."""
+
+
+def write_data(job: Job, request: Request, channel: Channel) -> None:
+    """Observe the job's model, then write artifacts and data sets to `request.save` and tell what was written."""
+    if request.save is None:
+        raise ValueError("a kit needs a folder")
+    observe_model(job, channel, then=partial(_write, root=Path(request.save)))
+
+
+def _write(study: Study, desk: Desk, root: Path) -> None:
+    """Raises UserError for what a kit cannot hold, or where it cannot be written."""
+    for variant in variants(study.contract, study.trial.cases):
+        try:
+            data = _write_export(study, variant, root)
+        except OSError as error:
+            raise UserError(f"{error.filename or root}: cannot be written: {error.strerror or error}") from error
+        if data is not None:
+            desk.channel.send(Event(op="answer", model=study.contract.name, value=encode(data)))
+
+
+def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
+    """Artifacts and data sets of one export; None where it has no ONNX file (what failed is in the observation)."""
+    folder = root / variant.folder
+    paths = {target.name: _artifact(study, variant, target) for target in study.contract.targets}
+    if not paths["onnx"].is_file():
+        return None
+    for name, path in paths.items():
+        if path.is_file():
+            _copy_artifact(name, path, folder, study.contract.name)
+    graph = _read_graph(paths["onnx"])
+    cases = [case for case in variant.cases if case.name in study.eager.references]
+    sets = tuple(
+        DataSet(folder=f"test_data_set_{number}", case=case.name, group=case.group, sizes=dict(case.sizes))
+        for number, case in enumerate(cases)
+    )
+    python: dict[str, None] = {}
+    for each, case in zip(sets, cases, strict=True):
+        leaves = study.eager.references[case.name].leaves
+        _write_set(folder / each.folder, case, leaves, graph, study.contract.name)
+        python.update(dict.fromkeys(leaf.name for leaf in leaves if leaf.python))
+    export = KitExport(folder=variant.folder, separate=variant.separate, inputs=graph.inputs, data_sets=sets)
+    return KitData(export=export, graph_names=graph.graph_names, python=tuple(python))
+
+
+def _artifact(study: Study, variant: Variant, target: Target) -> Path:
+    """Where the artifact lies that was verified: handed in, or as its target's `convert` names it."""
+    handed_in = existing_artifact(target, Path(study.job.base))
+    return handed_in or Path(study.job.artifacts) / variant.folder / FILE_NAMES[target.name]
+
+
+def _copy_artifact(target: Any, path: Path, folder: Path, model: str) -> None:
+    """Copy the artifact's main file under the kit's name, and data files to where the main file looks for them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in TARGETS[target].files(path):
+        inside = os.path.relpath(source, path.parent)
+        name = FILE_NAMES[target] if source == path else inside
+        if inside.startswith("..") or Path(name).parts[0].startswith((MANIFEST, "test_data_set_")):
+            raise UserError(
+                f"models.{model}.targets.{target}.artifact: its weights are in {inside!r}, which has no place in a kit",
+                "save the file with its weights beside it, e.g. by `onnx.save(..., save_as_external_data=True)`",
+            )
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, folder / name)
+
+
+def _read_graph(path: Path) -> Graph:
+    import onnx
+
+    model = onnx.load(str(path), load_external_data=False)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return Graph(
+        inputs=tuple(value.name for value in model.graph.input if value.name not in weights),
+        graph_names={name: own for own, name in renamed_outputs(model).items()},
+    )
+
+
+def _write_set(folder: Path, case: ControlCase, outputs: Sequence[Leaf], graph: Graph, model: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    given = {leaf.name: leaf for leaf in flatten(case.make()) if leaf.value is not None and not leaf.python}
+    for number, name in enumerate(graph.inputs):
+        if name not in given:
+            raise UserError(f"models.{model}: the ONNX file has an input {name!r} that the contract lacks")
+        _write_tensor(folder / f"input_{number}.pb", given[name], name, model)
+    numbers = [leaf for leaf in outputs if leaf.dtype in ELEMENT_TYPES]
+    for number, leaf in enumerate(numbers):
+        _write_tensor(folder / f"output_{number}.pb", leaf, graph.graph_names.get(leaf.name, leaf.name), model)
+
+
+def _write_tensor(path: Path, leaf: Leaf, name: str, model: str) -> None:
+    try:
+        path.write_bytes(tensor_bytes(leaf, name))
+    except ValueError as error:
+        raise UserError(f"models.{model}: {leaf.name!r} cannot be put into a kit: {error}") from error

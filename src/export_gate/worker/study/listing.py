@@ -1,0 +1,63 @@
+"""Answers that stop before the check: the control set listed, one input shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from export_gate.wall.contract import Job, Request
+from export_gate.wall.protocol import Event
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.leaves.values import to_numpy
+from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.stages import at_desk
+from export_gate.worker.study.engine import load_subject
+from export_gate.worker.study.trial import Trial, choose_trial, matching
+
+ELEMENTS_SHOWN = 64
+
+
+def list_controls(job: Job, request: Request, channel: Channel) -> None:
+    """Send the control set; with `request.show`, one input's values too, written to `request.save` where given."""
+    with at_desk(job, channel) as desk:
+        subject = load_subject(job.contract, Path(job.base), desk)
+        if subject is None:
+            return
+        with desk.stage("controls"):
+            trial = choose_trial(job, subject, desk)
+            channel.set("controls", trial.observation)
+            if request.show is not None:
+                _show(trial, request, channel)
+
+
+def _show(trial: Trial, request: Request, channel: Channel) -> None:
+    case = matching(trial.cases, (request.show or "",))[0]
+    arrays = {name: array for name, value in case.make().items() for name, array in _arrays(name, value)}
+    if request.save is not None:
+        np.savez(request.save, **{name: array for name, array in arrays.items() if array.dtype != object})
+    channel.send(Event(op="answer", model=channel.model, value=_texts(case, arrays)))
+
+
+def _texts(case: ControlCase, arrays: dict[str, Any]) -> dict[str, Any]:
+    with np.printoptions(threshold=ELEMENTS_SHOWN, edgeitems=3, linewidth=100):
+        return {
+            "name": case.name,
+            "inputs": {
+                name: {"dtype": str(array.dtype), "shape": list(array.shape), "text": str(array)}
+                for name, array in arrays.items()
+            },
+        }
+
+
+def _arrays(name: str, value: Any) -> list[tuple[str, Any]]:
+    """Tensor leaves of one input as arrays, constants as 0-d object arrays."""
+    if isinstance(value, torch.Tensor):
+        return [(name, to_numpy(value))]
+    if isinstance(value, dict):
+        return [pair for key, item in value.items() for pair in _arrays(f"{name}.{key}", item)]
+    if isinstance(value, (list, tuple)):
+        return [pair for index, item in enumerate(value) for pair in _arrays(f"{name}.{index}", item)]
+    return [(name, np.asarray(value, dtype=object))]

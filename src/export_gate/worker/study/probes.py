@@ -1,0 +1,235 @@
+"""A contract to the calls at its edge and outside it that are worth trying."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+
+from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.export.program import is_static
+from export_gate.worker.leaves.values import Call, Values
+
+LIMIT = 24
+"""Probes of one model besides those at a minimum or maximum, which are always tried."""
+GROWTH = 4
+SMALL = 1 << 16
+"""Inputs of no more elements in all are tried whatever the reference's size."""
+NAMES_SHOWN = 6
+
+Kind = Literal["below-min", "above-max", "at-min", "at-max", "wrong-size", "wrong-dtype", "wrong-rank"]
+KINDS: tuple[Kind, ...] = ("at-min", "at-max", "below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
+"""In the order in which the limit takes them."""
+Sizes = dict[str, int]
+Edit = Callable[[torch.Tensor], torch.Tensor]
+Path = tuple[Any, ...]
+"""Keys and indices from the inputs to one tensor."""
+
+OTHER_DTYPE = {
+    "float64": "float32", "float32": "float64", "float16": "float32", "bfloat16": "float32",
+    "int64": "int32", "int32": "int64", "int16": "int32", "int8": "int32", "uint8": "int32",
+    "bool": "uint8", "complex64": "complex128", "complex128": "complex64",
+}  # fmt: skip
+"""The dtype that a caller most likely passes by mistake."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedProbe:
+    """One call to try."""
+
+    kind: Kind
+    axis: str
+    declared: str
+    tried: str
+    elements: int
+    """Of all tensor inputs together."""
+    call: Callable[[], Call]
+    """Makes the arguments anew."""
+    left_out: str = ""
+    """Why it is not tried; empty where it is."""
+    sizes: Sizes | None = None
+    """Every dim's size; None where something else than a size is varied."""
+    case: str = ""
+    """A control input of these very sizes, whose result is the answer; empty where the call must be made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """How a probe's arguments are made."""
+
+    contract: ModelContract
+    reference: Sizes
+    """Sizes of the reference input; each probe varies one thing of it."""
+    values_at: Callable[[Sizes], Values]
+    """Makes the declared inputs at any sizes."""
+    bind: Callable[[Values], Call]
+    """Turns them into a call."""
+
+
+def plan_probes(
+    contract: ModelContract,
+    reference: Mapping[str, int],
+    values_at: Callable[[Sizes], Values],
+    bind: Callable[[Values], Call],
+) -> tuple[PlannedProbe, ...]:
+    """All probes of a model, smallest input first, with a reason at those that are not tried (see `left_out_notes`)."""
+    inputs = Inputs(contract=contract, reference=dict(reference), values_at=values_at, bind=bind)
+    probes = [probe for dim in contract.dims for probe in _dim_probes(dim, inputs)]
+    probes += [probe for path, spec in _tensors(contract.inputs) for probe in _tensor_probes(path, spec, inputs)]
+    largest = max(GROWTH * _elements(contract, inputs.reference), SMALL)
+    return _within_limit([_within_size(probe, largest) for probe in probes])
+
+
+def answered_by(probe: PlannedProbe, cases: Sequence[ControlCase]) -> PlannedProbe:
+    """The probe with the generated control input that has its sizes, if there is one."""
+    same = (case.name for case in cases if case.group == "generated" and case.sizes == probe.sizes)
+    return replace(probe, case=next(same, ""))
+
+
+def left_out_notes(probes: Sequence[PlannedProbe]) -> tuple[str, ...]:
+    """One line per reason for which probes are not tried."""
+    reasons = dict.fromkeys(probe.left_out for probe in probes if probe.left_out)
+    return tuple(_note(reason, [p for p in probes if p.left_out == reason]) for reason in reasons)
+
+
+def _note(reason: str, probes: Sequence[PlannedProbe]) -> str:
+    names = ", ".join(f"{probe.axis}={probe.tried}" for probe in probes[:NAMES_SHOWN])
+    more = f" and {len(probes) - NAMES_SHOWN} more" if len(probes) > NAMES_SHOWN else ""
+    return f"guard probes not tried ({reason}): {names}{more}"
+
+
+def _within_size(probe: PlannedProbe, largest: int) -> PlannedProbe:
+    if _is_required(probe) or probe.elements <= largest:
+        return probe
+    return replace(probe, left_out=f"more than {GROWTH} times the reference input's elements")
+
+
+def _within_limit(probes: Sequence[PlannedProbe]) -> tuple[PlannedProbe, ...]:
+    optional = [probe for probe in probes if not _is_required(probe) and not probe.left_out]
+    optional.sort(key=lambda probe: (KINDS.index(probe.kind), probe.elements))
+    beyond = {id(probe) for probe in optional[LIMIT:]}
+    reason = f"beyond the limit of {LIMIT}"
+    kept = [replace(probe, left_out=reason) if id(probe) in beyond else probe for probe in probes]
+    return tuple(sorted(kept, key=lambda probe: probe.elements))
+
+
+def _is_required(probe: PlannedProbe) -> bool:
+    """Whether the contract admits the call, so that the artifact must too."""
+    return probe.kind in ("at-min", "at-max")
+
+
+def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
+    step, reference = dim.multiple_of, inputs.reference[dim.name]
+    tried: list[tuple[Kind, int]]
+    if is_static(dim):
+        declared, tried = str(reference), [("wrong-size", reference + 1)]
+    else:
+        low, high = -(-dim.min // step) * step, dim.max // step * step
+        declared = f"{dim.min}..{dim.max}" + (f" in steps of {step}" if step > 1 else "")
+        below, above = _outside(dim, low, -step), _outside(dim, high, step)
+        tried = [("below-min", below), ("at-min", low), ("at-max", high), ("above-max", above)]
+        if step > 1:
+            tried.append(("wrong-size", reference + 1))
+    for kind, size in tried:
+        sizes = {**inputs.reference, dim.name: size}
+        if size >= 0 and _are_possible(inputs.contract, sizes):
+            yield PlannedProbe(
+                kind=kind,
+                axis=dim.name,
+                declared=declared,
+                tried=str(size),
+                elements=_elements(inputs.contract, sizes),
+                call=_maker(inputs, sizes),
+                sizes=sizes,
+            )
+
+
+def _outside(dim: Dim, bound: int, step: int) -> int:
+    """The first size past a bound that no export serves: one with an export of its own is inside the contract."""
+    size = bound + step
+    while size in dim.separate:
+        size += step
+    return size
+
+
+def _tensor_probes(path: Path, spec: TensorSpec, inputs: Inputs) -> Iterator[PlannedProbe]:
+    name, elements = ".".join(map(str, path)), _elements(inputs.contract, inputs.reference)
+    rank, other = len(spec.shape), OTHER_DTYPE[spec.dtype]
+    lengths = [size.at(inputs.reference) for size in spec.shape]
+    tried: list[tuple[Kind, str, str, str, int, Edit]] = [
+        ("wrong-size", f"{name}[{axis}]", str(size.offset), str(size.offset + 1), _slice(lengths, axis), _longer(axis))
+        for axis, size in enumerate(spec.shape)
+        if size.dim is None
+    ]
+    tried.append(("wrong-dtype", name, spec.dtype, other, 0, lambda tensor: tensor.to(getattr(torch, other))))
+    tried.append(("wrong-rank", name, _axes(rank), _axes(rank + 1), 0, lambda tensor: tensor.unsqueeze(0)))
+    for kind, axis_name, declared, instead, added, edit in tried:
+        yield PlannedProbe(
+            kind=kind,
+            axis=axis_name,
+            declared=declared,
+            tried=instead,
+            elements=elements + added,
+            call=_maker(inputs, inputs.reference, path, edit),
+        )
+
+
+def _slice(lengths: Sequence[int], axis: int) -> int:
+    """Elements of one slice across an axis."""
+    return math.prod(length for at, length in enumerate(lengths) if at != axis)
+
+
+def _axes(rank: int) -> str:
+    return "1 axis" if rank == 1 else f"{rank} axes"
+
+
+def _longer(axis: int) -> Edit:
+    """Repeats the first slice at the end, so that the values stay in range."""
+
+    def edit(tensor: torch.Tensor) -> torch.Tensor:
+        shape = [1 if at == axis else length for at, length in enumerate(tensor.shape)]
+        first = tensor.narrow(axis, 0, 1) if tensor.shape[axis] else tensor.new_zeros(shape)
+        return torch.cat([tensor, first], dim=axis)
+
+    return edit
+
+
+def _maker(inputs: Inputs, sizes: Sizes, path: Path = (), edit: Edit | None = None) -> Callable[[], Call]:
+    def make() -> Call:
+        values = inputs.values_at(dict(sizes))
+        return inputs.bind(values if edit is None else _edited(values, path, edit))
+
+    return make
+
+
+def _edited(value: Any, path: Path, edit: Edit) -> Any:
+    if not path:
+        return edit(value)
+    key, rest = path[0], path[1:]
+    if isinstance(value, dict):
+        return {**value, key: _edited(value[key], rest, edit)}
+    items = list(value)
+    items[key] = _edited(items[key], rest, edit)
+    return type(value)(items)
+
+
+def _tensors(specs: Mapping[Any, Spec], path: Path = ()) -> Iterator[tuple[Path, TensorSpec]]:
+    for key, spec in specs.items():
+        if isinstance(spec, TensorSpec):
+            yield (*path, key), spec
+        elif isinstance(spec, SequenceSpec):
+            yield from _tensors(dict(enumerate(spec.items)), (*path, key))
+        elif isinstance(spec, DictSpec):
+            yield from _tensors(spec.items, (*path, key))
+
+
+def _elements(contract: ModelContract, sizes: Sizes) -> int:
+    return sum(math.prod(size.at(sizes) for size in spec.shape) for _, spec in _tensors(contract.inputs))
+
+
+def _are_possible(contract: ModelContract, sizes: Sizes) -> bool:
+    return all(size.at(sizes) >= 0 for _, spec in _tensors(contract.inputs) for size in spec.shape)

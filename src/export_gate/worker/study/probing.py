@@ -1,0 +1,93 @@
+"""The calls at and beyond the contract's edge with eager's answers, put to every target of the main export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+
+from export_gate.wall.observation import CaseResult, Comparison, Probe
+from export_gate.worker.controls.build import reference_sizes, values_at
+from export_gate.worker.controls.generate import main_family
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.model.factory import bind
+from export_gate.worker.model.reference import module_runner, rename
+from export_gate.worker.study.eager import Eager
+from export_gate.worker.study.guards import LIMIT_S, Answer, eager_asked, probes_begun, run_probes
+from export_gate.worker.study.probes import answered_by, left_out_notes, plan_probes
+from export_gate.worker.study.subject import Subject
+from export_gate.worker.targets.base import Loaded
+
+SHARE = 4
+"""One call outside the contract may take this part of the model's timeout."""
+LOOSE_ATOL, LOOSE_RTOL = 1e-4, 1e-2
+"""A guard that should have refused gives other values, not inexact ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probing:
+    """Eager's answers; empty for a separate export, whose sizes have no edge."""
+
+    answers: tuple[Answer, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Which probes were left out, and why."""
+    limit_s: float = LIMIT_S
+    """Bound on each call, in seconds."""
+
+    @contextmanager
+    def begun(
+        self, loaded: Loaded, known: Collection[str]
+    ) -> Iterator[Callable[[Mapping[str, CaseResult]], tuple[Probe, ...]]]:
+        """Begin to probe the artifact beside its control inputs; yields what takes their results and has the answers.
+
+        An artifact that has run-time checks of its own is then asked again, with those switched on.
+
+        Args:
+            loaded: The artifact, which has not run yet.
+            known: Names of the control inputs that it will run on.
+        """
+        limit_s = self.limit_s
+        with probes_begun(self.answers, loaded.run, is_equal, limit_s=limit_s, known=known) as answered:
+
+            def probes(results: Mapping[str, CaseResult]) -> tuple[Probe, ...]:
+                found = answered(results)
+                if loaded.run_checked is not None:
+                    found += run_probes(self.answers, loaded.run_checked, is_equal, "runtime-checks", limit_s=limit_s)
+                return found
+
+            yield probes
+
+
+@contextmanager
+def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Callable[[Eager], Probing]]:
+    """Plan the probes and begin to ask eager; yields what waits for the answers, given what eager said at `cases`."""
+    contract = subject.contract
+    family = main_family(contract)
+    planned = plan_probes(
+        contract,
+        reference_sizes(contract),
+        lambda sizes: values_at(contract, sizes, family, 1),
+        partial(bind, parameters=subject.parameters),
+    )
+    planned = tuple(answered_by(probe, cases) for probe in planned)
+    limit_s = min(LIMIT_S, contract.timeout_s / SHARE)
+    with eager_asked(planned, module_runner(subject.module, {}), limit_s) as asked:
+
+        def probing(eager: Eager) -> Probing:
+            answers = (replace(a, leaves=rename(a.leaves, eager.names)) for a in asked(eager.references))
+            return Probing(answers=tuple(answers), notes=left_out_notes(planned), limit_s=limit_s)
+
+        yield probing
+
+
+def is_equal(result: CaseResult) -> bool:
+    """Whether an artifact's outputs are eager's, up to far more than rounding."""
+    return result.structure is None and all(_is_close(output) for output in result.outputs)
+
+
+def _is_close(output: Comparison) -> bool:
+    is_alike = (output.expected_dtype, output.expected_shape) == (output.actual_dtype, output.actual_shape)
+    is_float = output.expected_dtype.startswith(("float", "bfloat", "complex"))
+    allowed = LOOSE_ATOL + LOOSE_RTOL * output.expected_max_abs if is_float else 0.0
+    return is_alike and output.nonfinite_mismatched == 0 and output.max_abs_diff <= allowed

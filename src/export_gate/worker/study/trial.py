@@ -1,0 +1,142 @@
+"""A contract and its model to the control inputs that are really used: filtered, within budget, hashed."""
+
+from __future__ import annotations
+
+import fnmatch
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_gate.wall.contract import Job, ModelContract
+from export_gate.wall.errors import UserError
+from export_gate.wall.observation import ControlInput, ControlSetObservation
+from export_gate.worker.controls.basis import affine_cases
+from export_gate.worker.controls.build import build_control_set, digest, reference_sizes
+from export_gate.worker.controls.record import ControlCase, ControlSet
+from export_gate.worker.controls.specs import elements_at, tensor_leaves
+from export_gate.worker.model.reference import count_flops
+from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.subject import Subject, looks_affine
+
+MINIMUM_CASES = 6
+"""Kept whatever the FLOP budget says."""
+NAMES_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The control inputs of one run, in order."""
+
+    cases: tuple[ControlCase, ...]
+    observation: ControlSetObservation
+    has_basis: bool
+    """Whether all of the affine basis points are among them."""
+
+
+def choose_trial(job: Job, subject: Subject, desk: Desk) -> Trial:
+    """The control set of the job, cut to its case patterns and to the FLOP budget.
+
+    Counting FLOPs is forward's first run, and is announced as such: it can hang, crash or exit.
+
+    Raises:
+        UserError: data, goldens or a controls function are not what the contract says, or no case matches.
+    """
+    controls = build_control_set(job.contract, Path(job.base))
+    if controls.cases:
+        desk.channel.at("eager", case=controls.cases[0].name)
+    basis = _affine_basis(job.contract, subject)
+    cases = matching((*controls.cases, *basis), job.cases)
+    kept, flops = within_budget(cases, subject)
+    desk.channel.at("controls")
+    return Trial(
+        cases=kept,
+        observation=_describe(controls, kept, len(cases), flops),
+        has_basis=bool(basis) and {case.name for case in basis} <= {case.name for case in kept},
+    )
+
+
+def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[ControlCase, ...]:
+    """The cases whose names match any of the patterns; all where there are none.
+
+    Raises:
+        UserError: nothing matches.
+    """
+    if not patterns:
+        return tuple(cases)
+    found = tuple(case for case in cases if any(fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns))
+    if not found:
+        names = ", ".join([case.name for case in cases[:NAMES_SHOWN]] + ["..."] * (len(cases) > NAMES_SHOWN))
+        raise UserError(
+            f"no control input matches {', '.join(map(repr, patterns))}; there are {len(cases)}: {names}",
+            "list them with `export-gate controls MODEL`",
+        )
+    return found
+
+
+def within_budget(cases: Sequence[ControlCase], subject: Subject) -> tuple[tuple[ControlCase, ...], float | None]:
+    """The cases whose summed forward FLOPs stay below the contract's budget, in order, and the first case's FLOPs.
+
+    FLOPs are counted once and scaled with the number of input elements, so that the choice is the same on every
+    machine. Cases that the user supplied and the affine basis points, which count together, are always kept.
+    """
+    flops = _first_case_flops(cases, subject)
+    if not flops:
+        return tuple(cases), flops
+    elements = [_elements(subject.contract, case) for case in cases]
+    kept: list[ControlCase] = []
+    spent = 0.0
+    for case, count in zip(cases, elements, strict=True):
+        cost = flops * count / max(elements[0], 1)
+        is_kept = (
+            case.group != "generated"
+            or len(kept) < MINIMUM_CASES
+            or spent + cost <= subject.contract.controls.budget_flops
+        )
+        if is_kept:
+            kept.append(case)
+            spent += cost
+    return tuple(kept), flops
+
+
+def _first_case_flops(cases: Sequence[ControlCase], subject: Subject) -> float | None:
+    try:
+        return count_flops(subject.twin(), subject.call(cases[0]))
+    except (Exception, SystemExit):  # noqa: BLE001 - without a count the budget does not apply; eager itself reports the cause
+        return None
+    finally:
+        # What dynamo compiled meanwhile, as it does for `torch.cond`, fails in every later call (torch 2.13).
+        if "torch._dynamo" in sys.modules:
+            sys.modules["torch._dynamo"].reset()
+
+
+def _affine_basis(contract: ModelContract, subject: Subject) -> tuple[ControlCase, ...]:
+    wanted = contract.controls.affine_basis
+    if wanted == "never":
+        return ()
+    basis = affine_cases(contract, reference_sizes(contract))
+    return basis if basis and (wanted == "always" or looks_affine(subject)) else ()
+
+
+def _elements(contract: ModelContract, case: ControlCase) -> int:
+    return sum(elements_at(spec, case.sizes) for _, spec in tensor_leaves(contract))
+
+
+def _describe(
+    controls: ControlSet, kept: Sequence[ControlCase], matched: int, flops: float | None
+) -> ControlSetObservation:
+    over_budget = matched - len(kept)
+    reasons = [controls.left_out_reason] if controls.left_out else []
+    if over_budget:
+        reasons.append(f"{over_budget} over the FLOP budget")
+    return ControlSetObservation(
+        sha256=digest(kept),
+        inputs=tuple(
+            ControlInput(name=case.name, family=case.family, sizes=dict(case.sizes), group=case.group) for case in kept
+        ),
+        left_out=controls.left_out + over_budget,
+        left_out_reason="; ".join(reasons),
+        case_flops=flops,
+        undeclared_range=controls.undeclared_range,
+        notes=controls.notes,
+    )

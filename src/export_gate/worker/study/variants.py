@@ -1,0 +1,174 @@
+"""Control inputs to the exports that serve them: the main one, and one per `separate` size; each to its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from export_gate.wall.contract import Job, ModelContract, Target
+from export_gate.wall.observation import DimFound, Failure, HygieneObservation
+from export_gate.wall.protocol import target_key
+from export_gate.worker.controls.basis import packs_rows
+from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.controls.specs import tensor_leaves
+from export_gate.worker.export.affine import is_affine_graph
+from export_gate.worker.export.axes import found_dims
+from export_gate.worker.export.program import Exported, export_program, in_contract_words
+from export_gate.worker.export.traces import shorten_traces
+from export_gate.worker.model import hygiene
+from export_gate.worker.model.factory import Factory, Parameter, bind
+from export_gate.worker.process.collection import uncollected
+from export_gate.worker.process.integrity import guarded
+from export_gate.worker.process.stages import Desk, StageFailed
+from export_gate.worker.study.eager import Eager
+from export_gate.worker.study.probing import Probing
+from export_gate.worker.study.trial import Trial
+from export_gate.worker.study.verify import Verification, existing_artifact, verify_target
+from export_gate.worker.targets.base import Context
+from export_gate.worker.targets.metadata import contract_metadata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """What is known once eager has run; the eager instance itself is gone."""
+
+    job: Job
+    factory: Factory
+    parameters: tuple[Parameter, ...]
+    trial: Trial
+    eager: Eager
+    hygiene: HygieneObservation
+    weights: dict[str, str]
+    """Digests of eager's parameters and buffers as the factory made them."""
+    probing: Probing
+    """The calls outside the contract, with eager's answers."""
+
+    @property
+    def contract(self) -> ModelContract:
+        """The contract that all this is about."""
+        return self.job.contract
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """One export's part of the contract."""
+
+    separate: dict[str, int]
+    """Dims that this export fixes; empty for the main export, which has all other sizes."""
+    cases: tuple[ControlCase, ...]
+
+    @property
+    def folder(self) -> str:
+        """`batch=1`, below the folder of the main export; empty for that one."""
+        return ",".join(f"{dim}={size}" for dim, size in self.separate.items())
+
+    @property
+    def has_basis(self) -> bool:
+        """Whether affine basis points are among its control inputs; they all have the same sizes."""
+        return any(case.group == "affine" for case in self.cases)
+
+
+def observe_variants(study: Study, desk: Desk) -> None:
+    """Export and verify each variant.
+
+    After a death in one target this is done again without the targets in `job.skip`; their exports are made all the
+    same, since what is found about the dims is one fact for all exports.
+    """
+    found: list[DimFound] = []
+    for variant in variants(study.contract, study.trial.cases):
+        targets = [t for t in study.contract.targets if target_key(t.name, variant.separate) not in study.job.skip]
+        exported = _export(study, variant, found, desk)
+        for target in targets:
+            if exported is not None or existing_artifact(target, Path(study.job.base)) is not None:
+                verify_target(_verification(study, target, variant, exported), desk)
+
+
+def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Variant, ...]:
+    """The main export, which is always there, and one for each separate size, or sizes, that cases have."""
+    grouped: dict[tuple[tuple[str, int], ...], list[ControlCase]] = {(): []}
+    for case in cases:
+        key = tuple((dim.name, size) for dim in contract.dims if (size := case.sizes.get(dim.name)) in dim.separate)
+        grouped.setdefault(key, []).append(case)
+    return tuple(Variant(separate=dict(key), cases=tuple(members)) for key, members in grouped.items())
+
+
+def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -> Exported | None:
+    """The program that the targets share; None where none needs one or there is none to be had."""
+    targets = [t for t in study.contract.targets if existing_artifact(t, Path(study.job.base)) is None]
+    if not targets:
+        return None
+    try:
+        with desk.stage("export"):
+            exported = _export_fresh(study, variant, desk)
+            found.extend(found_dims(exported.program, exported.axes, study.contract, variant.separate))
+            desk.channel.set("dims", found)
+            if not variant.separate:
+                desk.channel.set("affine", _is_affine(study, variant, exported))
+    except StageFailed as ended:
+        _tell_failure(in_contract_words(ended.failure, study.contract), targets, variant, desk)
+        return None
+    return exported
+
+
+def _tell_failure(failure: Failure, targets: Sequence[Target], variant: Variant, desk: Desk) -> None:
+    """The main export's failure is the model's; that of a separate one belongs to each target that it was for."""
+    if not variant.separate:
+        desk.channel.fail(failure)
+        return
+    for target in targets:
+        key = target_key(target.name, variant.separate)
+        desk.channel.set("target", target.name, target=key)
+        desk.channel.set("separate", variant.separate, target=key)
+        desk.channel.fail(failure, target=key)
+
+
+def _is_affine(study: Study, variant: Variant, exported: Exported) -> bool:
+    return _has_basis(study, variant) and is_affine_graph(
+        exported.program, by_row=packs_rows(study.contract) is not None
+    )
+
+
+def _has_basis(study: Study, variant: Variant) -> bool:
+    return study.trial.has_basis and variant.has_basis
+
+
+def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Exported:
+    """Export an instance of its own, and say where it differs from the eager one."""
+    module = study.factory()
+    differs = hygiene.factory_differences(study.weights, hygiene.weight_digest(module))
+    if differs:
+        desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
+    sizes = {**reference_sizes(study.contract), **variant.separate}
+    call = bind(reference_values(study.contract, sizes), study.parameters)
+    with uncollected():
+        exported = guarded(export_program)(module, call, study.contract, study.parameters, variant.separate)
+    shorten_traces(exported.program, desk.roots)
+    return exported
+
+
+def _verification(study: Study, target: Target, variant: Variant, exported: Exported | None) -> Verification:
+    folder = Path(study.job.artifacts)  # artifacts/MODEL in the report's folder
+    context = Context(
+        contract=study.contract,
+        program=exported,
+        folder=folder / variant.folder,
+        input_names=tuple(leaf for leaf, _ in tensor_leaves(study.contract)),
+        outputs=study.eager.outputs,
+        names=study.eager.names,
+        metadata=contract_metadata(study.contract, study.trial.observation.sha256),
+        has_basis=_has_basis(study, variant),
+    )
+    return Verification(
+        target=target,
+        key=target_key(target.name, variant.separate),
+        context=context,
+        parameters=study.parameters,
+        cases=variant.cases,
+        references=study.eager.references,
+        probing=Probing() if variant.separate else study.probing,
+        separate=variant.separate,
+        base=Path(study.job.base),
+        report=folder.parent.parent,
+    )

@@ -1,0 +1,146 @@
+"""One target of one export: convert, load, run on every control input, compare, probe."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_gate.wall.contract import AotiTarget, ModelContract, OnnxTarget, Pt2Target, Target
+from export_gate.wall.errors import UserError
+from export_gate.wall.observation import CaseResult
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.picture import Gallery
+from export_gate.worker.leaves.values import Leaf
+from export_gate.worker.model.factory import Parameter, bind
+from export_gate.worker.model.reference import Reference, Runner
+from export_gate.worker.process.collection import uncollected
+from export_gate.worker.process.integrity import guarded
+from export_gate.worker.process.stages import Desk, StageFailed
+from export_gate.worker.study.probing import Probing
+from export_gate.worker.targets import TARGETS
+from export_gate.worker.targets.base import Context, describe_artifact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Everything that one target of one export is held against."""
+
+    target: Target
+    key: str
+    """Target key of the events."""
+    context: Context
+    parameters: tuple[Parameter, ...]
+    cases: tuple[ControlCase, ...]
+    references: Mapping[str, Reference]
+    probing: Probing
+    separate: dict[str, int]
+    base: Path
+    """Folder of the config, where artifacts that were handed in are looked for."""
+    report: Path
+    """Folder of the report, to which the paths of the gate's own artifacts are relative."""
+
+
+def verify_target(work: Verification, desk: Desk) -> None:
+    """Observe the target, as far as it gets."""
+    started = time.perf_counter()
+    channel, key = desk.channel, work.key
+    channel.set("target", work.target.name, target=key)
+    channel.set("guards", work.target.guards, target=key)
+    channel.set("separate", work.separate, target=key)
+    try:
+        path = _artifact(work, desk)
+        with desk.stage("load", target=key), uncollected():
+            loaded = guarded(TARGETS[work.target.name].load)(work.context, work.target, path)
+        channel.set("facts", loaded.facts, target=key)
+        channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
+        channel.set("affine", loaded.affine, target=key)
+        known = {case.name for case in work.cases if case.name in work.references}
+        with work.probing.begun(loaded, known) as probes:
+            results = run_cases(work, guarded(loaded.run), desk)
+            with desk.stage("guards", target=key):
+                channel.set("probes", probes(results), target=key)
+    except StageFailed as ended:
+        channel.fail(ended.failure, target=key)
+    finally:
+        channel.set("duration_s", time.perf_counter() - started, target=key)
+
+
+def run_cases(work: Verification, run: Runner, desk: Desk) -> dict[str, CaseResult]:
+    """Run and compare every control input in order, on this one instance; the results by case name."""
+    gallery = Gallery()
+    results: dict[str, CaseResult] = {}
+    for case in work.cases:
+        reference = work.references.get(case.name)
+        if reference is None:
+            continue  # eager itself refused it: contract-broken
+        desk.channel.at("run", target=work.key, case=case.name)
+        result, actual = _run_case(case, reference, run, work, desk)
+        desk.channel.add("cases", result, target=work.key)
+        results[case.name] = result
+        gallery.look(result, reference.leaves, actual)
+        del actual  # the next case needs the memory
+    desk.channel.set("pictures", gallery.pictures(), target=work.key)
+    return results
+
+
+def _run_case(
+    case: ControlCase, reference: Reference, run: Runner, work: Verification, desk: Desk
+) -> tuple[CaseResult, Sequence[Leaf]]:
+    call = bind(case.make(), work.parameters)
+    try:
+        actual = run(call)
+    except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
+        return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name)), ()
+    axis = tolerance_axis(work.context.contract, work.target)
+    return compare_case(case.name, reference.leaves, actual, axis), actual
+
+
+def _artifact(work: Verification, desk: Desk) -> Path | None:
+    """The artifact to load, handed in or converted now."""
+    module = TARGETS[work.target.name]
+    path = existing_artifact(work.target, work.base)
+    root = work.report if path is None else work.base
+    if path is None:
+        with desk.stage("convert", target=work.key), uncollected():
+            work.context.folder.mkdir(parents=True, exist_ok=True)
+            path = guarded(module.convert)(work.context, work.target)
+    if path is None:
+        return None
+    with desk.stage("load", target=work.key):  # a damaged file shows itself here first
+        artifact = describe_artifact(module.files(path), root)
+    desk.channel.set("artifact", artifact, target=work.key)
+    return path
+
+
+def require_artifacts(contract: ModelContract, base: Path) -> None:
+    """Hold the contract's `artifact` keys against the files that are there.
+
+    Raises:
+        UserError: one is missing.
+    """
+    for target in contract.targets:
+        path = existing_artifact(target, base)
+        if path is not None and not path.is_file():
+            found = "that is a folder" if path.is_dir() else "there is none"
+            raise UserError(
+                f"models.{contract.name}.targets.{target.name}.artifact: expected a file at {path}, {found}",
+                "write it before the gate runs, or take `artifact` out to verify a program that the gate exports",
+            )
+
+
+def existing_artifact(target: Target, base: Path) -> Path | None:
+    """The file to verify instead of exporting, where the contract names one."""
+    match target:
+        case Pt2Target() | OnnxTarget() | AotiTarget() if target.artifact is not None:
+            return base / target.artifact
+        case _:
+            return None
+
+
+def tolerance_axis(contract: ModelContract, target: Target) -> int | None:
+    """The axis whose indices are judged apart on this target."""
+    own = target.tolerance.axis
+    return contract.tolerance.axis if own is None else own
