@@ -171,7 +171,7 @@ def test_worker_loads_nothing_of_the_drivers(spied: Spied):
     loaded = set(spied.facts["modules"])
     assert loaded & set(DRIVER_PACKAGES) == set()
     driver_modules = {
-        f"export_gate.{name}" for name in ("cli", "pipeline", "config", "rules", "report", "observe", "plan")
+        f"export_gate.{name}" for name in ("cli", "pipeline", "config", "rules", "report", "run", "outcome", "lock")
     }
     assert loaded & driver_modules == set()
 

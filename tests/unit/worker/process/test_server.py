@@ -28,15 +28,16 @@ from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.children import Child, bound_log, remaining_lines
 from export_gate.worker.process.server import Attempt, relay
 
-FAULTS = Path(__file__).parents[2] / "models" / "faults"
-MAIN = Path(observe.__file__).parent / "worker" / "__main__.py"
+FAULTS = Path(__file__).parents[3] / "models" / "faults"
+MAIN = observe.WORKER
 WITHOUT_FORK = f"""
 import runpy, sys
 runpy.run_path({str(MAIN)!r}, run_name="entry")["load_package"]()
 from export_gate.worker.process import children
 from export_gate.worker.process import server
 children.CAN_FORK = False
-sys.exit(server.main(sys.argv[1:]))
+from export_gate.worker import tasks
+sys.exit(server.main(sys.argv[1:], tasks.work))
 """
 TOKEN = b"token "
 
@@ -87,7 +88,7 @@ def test_without_fork_each_model_gets_a_fresh_interpreter(tmp_path: Path, monkey
 def test_fault_of_the_gate_itself_is_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An exception in the gate's own code is never taken for the model's exit, and never green."""
     entry = tmp_path / "entry.py"
-    broken = "children._answer = lambda *_: 1 / 0"
+    broken = "from export_gate.worker import tasks; tasks.work = lambda *_: 1 / 0"
     entry.write_text(WITHOUT_FORK.replace("children.CAN_FORK = False", broken))
     monkeypatch.setattr(observe, "WORKER", entry)
     asked = request(tmp_path, job("m", "healthy:make", tmp_path))

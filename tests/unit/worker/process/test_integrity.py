@@ -90,12 +90,12 @@ def _forget_watch() -> None:
 @pytest.mark.parametrize(
     ("replace", "name"),
     [
-        (_replace_attribute, "compare.compare_leaf"),
-        (_replace_code, "compare.flat_reals"),
-        (_replace_defaults, "compare.compare_case"),
+        (_replace_attribute, "leaves.compare.compare_leaf"),
+        (_replace_code, "leaves.compare.flat_reals"),
+        (_replace_defaults, "leaves.compare.compare_case"),
         (_replace_method, "totals.Totals.of"),
-        (_shadow_builtin, "compare.max"),
-        (_forget_watch, "integrity._CURRENT"),
+        (_shadow_builtin, "leaves.compare.max"),
+        (_forget_watch, "process.integrity._CURRENT"),
     ],
 )
 @pytest.mark.parametrize("is_guarded", [True, False])
