@@ -56,8 +56,8 @@ readme: $(INSTALLED) ## put the demo's report into README.md
 bench: $(INSTALLED) ## time the gate beside hand-written scripts, in one run
 	$(BIN)/python benchmarks/compare.py $(ARGS)
 
-cases: $(INSTALLED) ## judge a corpus of reproduced bug reports (CASES=folder)
-	$(BIN)/python tests/corpus.py $(CASES)
+cases: $(INSTALLED) ## judge the corpus (CASES=folder for another, ARGS="stft lstm" for a part of it)
+	$(BIN)/python tests/judge_corpus.py $(if $(CASES),--folder $(CASES)) $(ARGS)
 
 clean: ## remove the environment, build results, caches and reports
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -1,8 +1,8 @@
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from judge_corpus import CORPUS
 
 from export_gate.config import load_config
 from export_gate.worker.controls.build import build_control_set, digest, reference_sizes
@@ -10,7 +10,6 @@ from export_gate.worker.controls.check import check_dtype, solve_sizes
 from export_gate.worker.controls.intervals import admits
 from export_gate.worker.controls.specs import tensor_leaves
 
-CORPUS = Path(os.environ.get("EXPORT_GATE_CORPUS", Path(__file__).parents[5] / "shared" / "cases"))
 CONFIGS = sorted(CORPUS.glob("*/export-gate.yml"))
 
 
@@ -21,7 +20,6 @@ def at(values: Any, path: Path):
     return values
 
 
-@pytest.mark.skipif(not CONFIGS, reason="the corpus of reproduced bug reports is not here")
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.parent.name)
 def test_every_model_of_the_corpus_has_a_control_set(path: Path):
     """Each set has 15 to 80 uniquely named inputs that keep their contract, the same each time."""
