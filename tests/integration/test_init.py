@@ -214,7 +214,7 @@ def test_every_starter_whose_trial_worked_runs(project: Path):
         file = f"{name}.yml"
         done = gate(project, "init", f"zoo.nets:make_{name}", "-o", file)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == f"{file}: written and valid; look it over, then `export-gate run`\n"
+        assert done.stdout == f"{file}: written and valid; review it, then run `export-gate run`\n"
         assert gate(project, "validate", "-c", file).stdout == f"{file}: valid, 1 model\n"
         text = (project / file).read_text()
         assert "# These inputs were tried: forward runs at batch 1, 2, 3, 16" in text
@@ -243,7 +243,7 @@ def test_existing_config_is_kept(project: Path):
     """Only --force overwrites."""
     (project / "export-gate.yml").write_text("mine")
     done = gate(project, "init", "zoo.nets:make_linear")
-    assert (done.returncode, done.stderr) == (2, "export-gate.yml: is there already; --force overwrites it\n")
+    assert (done.returncode, done.stderr) == (2, "export-gate.yml: already exists; use --force to overwrite\n")
     assert (project / "export-gate.yml").read_text() == "mine"
     assert gate(project, "init", "zoo.nets:make_linear", "--force").returncode == 0
     assert "factory: zoo.nets:make_linear\n" in (project / "export-gate.yml").read_text()

@@ -1,4 +1,4 @@
-"""The command line: the only place, with `commands`, that prints and exits.
+"""The command line: its commands, and how exceptions become exit codes.
 
 Exit codes: 0 verified, 1 violations, 2 usage or config, 3 the gate itself failed.
 """
@@ -11,36 +11,58 @@ import sys
 import click
 
 from export_gate import __version__
-from export_gate.cli import answers, checking, kits, results
+from export_gate.cli.controls import controls
+from export_gate.cli.init import init
+from export_gate.cli.judge import judge
+from export_gate.cli.kit import kit
+from export_gate.cli.lock import lock
+from export_gate.cli.merge import merge
+from export_gate.cli.plan import plan
+from export_gate.cli.publish import publish
+from export_gate.cli.replay import replay
+from export_gate.cli.report import report
+from export_gate.cli.rules import rules
+from export_gate.cli.run import run
+from export_gate.cli.schema import schema
+from export_gate.cli.validate import validate
 from export_gate.wall.errors import GateError, UserError
 
 USAGE, BROKEN = 2, 3
 INTERRUPTED = 130
 """128 + SIGINT, as shells have it."""
 COMMANDS = (
-    checking.run,
-    checking.controls,
-    checking.init,
-    results.report,
-    results.judge_,
-    results.lock_,
-    results.merge,
-    results.publish,
-    kits.kit_,
-    kits.replay_,
-    answers.validate,
-    answers.plan,
-    answers.schema,
-    answers.rules_,
+    init,
+    validate,
+    controls,
+    run,
+    report,
+    judge,
+    lock,
+    plan,
+    merge,
+    publish,
+    kit,
+    replay,
+    rules,
+    schema,
 )
+"""In the order in which `--help` lists them."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXPORT_GATE"})
+class InOrder(click.Group):
+    """A group that lists its commands in the order in which people use them."""
+
+    def list_commands(self, _context: click.Context) -> list[str]:
+        """The names, not sorted."""
+        return list(self.commands)
+
+
+@click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXPORT_GATE"})
 @click.version_option(__version__, prog_name="export-gate")
 def cli() -> None:
-    """Check that a PyTorch model still means the same thing after export.
+    """Check that a PyTorch model still computes the same function after export.
 
-    Exit codes: 0 verified, 1 violations, 2 usage or config, 3 the gate itself failed.
+    Exit codes: 0 verified, 1 violations, 2 wrong usage or config, 3 the gate itself failed.
     """
 
 

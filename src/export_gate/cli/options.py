@@ -10,23 +10,21 @@ from export_gate.wall.errors import UserError
 
 DEFAULT_CONFIGS = ("export-gate.yml", "export-gate.yaml")
 
+results_argument = click.argument("results", type=click.Path(path_type=Path))
 config_option = click.option(
-    "-c", "--config", "config", type=click.Path(path_type=Path), help="The config; default export-gate.yml."
+    "-c", "--config", type=click.Path(path_type=Path), help="Read this config. Default: export-gate.yml."
 )
-python_option = click.option("--python", metavar="PATH", help="The project's interpreter (has torch).")
-folder_option = click.option(
-    "--report-dir",
-    "folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Receives results.json, report.md, report.html and artifacts; default .export-gate beside the config.",
+python_option = click.option(
+    "--python", metavar="PATH", help="Run the project's code with this interpreter, which must have torch."
 )
 fail_on_option = click.option(
     "--fail-on",
     type=click.Choice(["violation", "warning"]),
     default="violation",
     show_default=True,
-    help="The least severity that fails the check.",
+    help="Set the lowest severity that fails the check.",
 )
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Hide the progress.")
 
 
 def find_config(named: Path | None) -> Path:

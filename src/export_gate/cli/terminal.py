@@ -34,6 +34,11 @@ def show(outcome: Outcome, folder: Path | None = None) -> None:
     click.echo(text, nl=False, color=True if color() else None)
 
 
+def counted(number: int, noun: str) -> str:
+    """The number with its noun, e.g. `3 models`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 @contextmanager
 def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], Listener]]:
     """Progress on standard error: live on a terminal, plain lines elsewhere, nothing where quiet."""
@@ -43,8 +48,7 @@ def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], 
         click.echo(text, err=True)
 
     def header(python: Interpreter, jobs: tuple[Job, ...]) -> str:
-        count = f"{len(jobs)} {'model' if len(jobs) == 1 else 'models'}"
-        return f"export-gate {__version__}: {count} with {python.path} ({python.reason})"
+        return f"export-gate {__version__}: {counted(len(jobs), 'model')} with {python.path} ({python.reason})"
 
     if quiet:
         yield lambda _python, _jobs: lambda _event: None

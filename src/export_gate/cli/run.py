@@ -1,0 +1,90 @@
+"""`export-gate run`: verify models and print the report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from export_gate.cli.options import config_option, fail_on_option, find_config, python_option, quiet_option
+from export_gate.cli.terminal import follow, show
+from export_gate.wall.contract import TARGET_NAMES
+
+
+@click.command()
+@click.argument("models", nargs=-1)
+@config_option
+@python_option
+@click.option(
+    "--report-dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write results.json, the reports and the artifacts to this folder. Default: .export-gate next to the config.",
+)
+@click.option("--target", "targets", multiple=True, help="Verify only this target. Can be repeated.")
+@click.option(
+    "--skip-target",
+    "skipped",
+    multiple=True,
+    type=click.Choice(TARGET_NAMES),
+    help="Skip this target. Can be repeated.",
+)
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="GLOB",
+    help="Use only the control inputs that match this pattern. Can be repeated.",
+)
+@click.option(
+    "--lock-base", metavar="COMMIT", help="Read the interface lock from this commit instead of the working tree."
+)
+@click.option("--shard", metavar="N/TOTAL", help="Verify only this part of the models, e.g. 1/4 (see `plan`).")
+@fail_on_option
+@click.option(
+    "-j", "--jobs", type=click.IntRange(1, 64), help="Verify this many models at a time. Default: one per core."
+)
+@quiet_option
+def run(
+    models: tuple[str, ...],
+    config: Path | None,
+    python: str | None,
+    folder: Path | None,
+    targets: tuple[str, ...],
+    skipped: tuple[str, ...],
+    cases: tuple[str, ...],
+    lock_base: str | None,
+    shard: str | None,
+    fail_on: str,
+    jobs: int | None,
+    quiet: bool,
+) -> None:
+    """Export and verify MODELS (default: all), and print the report."""
+    from export_gate import pipeline
+    from export_gate.outcome import judging
+    from export_gate.run.order import Order, default_parallel
+    from export_gate.run.plan import Selection
+    from export_gate.run.pushing import differences
+    from export_gate.run.shards import parse_shard
+
+    path = find_config(config)
+    order = Order(
+        config=path,
+        selection=Selection(models=models, targets=targets, skipped=skipped, cases=cases),
+        python=python,
+        parallel=jobs or default_parallel(),
+        folder=folder or path.parent / ".export-gate",
+        environment=dict(os.environ),
+        shard=parse_shard(shard) if shard else None,
+        lock_base=lock_base or None,
+    )
+    with follow(quiet=quiet) as announce:
+        outcome = pipeline.run(order, announce)
+    if fail_on == "warning":
+        outcome = judging.fail_on_warnings(outcome)
+    show(outcome, order.folder)
+    for line in (*outcome.notes, *differences(order.environment, path.resolve().parent)):
+        click.echo(f"note: {line}", err=True)
+    sys.exit(outcome.judgement.exit_code)

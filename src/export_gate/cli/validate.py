@@ -1,0 +1,31 @@
+"""`export-gate validate`: check configs without running anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from export_gate.cli.options import config_option, find_config
+from export_gate.cli.terminal import counted
+from export_gate.wall.errors import UserError
+
+
+@click.command()
+@click.argument("configs", nargs=-1, type=click.Path(path_type=Path))
+@config_option
+def validate(configs: tuple[Path, ...], config: Path | None) -> None:
+    """Check configs without running anything.
+
+    CONFIGS defaults to export-gate.yml in the current folder.
+    """
+    from export_gate.config import load_config
+
+    mistakes = []
+    for path in configs if configs and config is None else (*configs, find_config(config)):
+        try:
+            click.echo(f"{path}: valid, {counted(len(load_config(path).models), 'model')}")
+        except UserError as error:
+            mistakes.append(str(error) + (f"\n{error.hint}" if error.hint else ""))
+    if mistakes:
+        raise UserError("\n".join(mistakes))
