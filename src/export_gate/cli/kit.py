@@ -44,7 +44,8 @@ def kit(
 ) -> None:
     """Verify MODEL and write its conformance kit.
 
-    The kit holds the artifact, control inputs, expected outputs and tolerances. `export-gate replay` checks it with ONNX Runtime wherever it is deployed, without torch.
+    The kit holds the artifact, control inputs, expected outputs and tolerances.
+    `export-gate replay` checks it with ONNX Runtime wherever it is deployed, without torch.
     """
     from export_gate.kit.write import make_kit
     from export_gate.run.order import Order

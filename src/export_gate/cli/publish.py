@@ -49,7 +49,8 @@ from export_gate.cli.options import fail_on_option, results_argument
 def publish(results: Path, stage: str, allow_pull_request_target: bool, **options: Any) -> None:
     """Publish RESULTS on GitHub.
 
-    Writes a comment, a job summary, annotations and outputs. Reads the GITHUB_ variables of the runner, and the token from GITHUB_TOKEN. Never runs the project's code.
+    Writes a comment, a job summary, annotations and outputs.
+    Reads the GITHUB_ variables of the runner, and the token from GITHUB_TOKEN. Never runs the project's code.
     The verdict sets the exit code.
     """
     from export_gate.github.command import run_publish
