@@ -9,12 +9,12 @@ from pathlib import Path
 from export_gate.kit.files import describe_file, list_files
 from export_gate.report.results import Results
 from export_gate.rules.cases import nonfinite_policy
-from export_gate.rules.tolerance import resolve_tolerance
 from export_gate.wall.codec import encode
 from export_gate.wall.conformance import KIT_SCHEMA, MANIFEST, VALUES_DTYPES, Kit, KitData, KitFile, KitOutput
 from export_gate.wall.contract import ModelContract, OnnxTarget
 from export_gate.wall.errors import GateError
 from export_gate.wall.observation import ModelObservation, OutputLeaf
+from export_gate.wall.tolerance import resolve_tolerance
 
 
 def describe_kit(results: Results, written: Sequence[KitData], folder: Path, *, verified: bool) -> Kit:

@@ -12,9 +12,9 @@ from export_gate.report.ladder import ENDINGS
 from export_gate.report.record import FindingView
 from export_gate.report.results import Results
 from export_gate.rules.base import SEVERITIES, Finding
-from export_gate.rules.equivalence import ratio
 from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
+from export_gate.wall.equivalence import ratio
 
 DEFAULT_CONFIG = "export-gate.yml"
 

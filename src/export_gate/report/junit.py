@@ -17,10 +17,10 @@ from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
 from export_gate.rules.cases import differing_outputs, planned_targets
-from export_gate.rules.equivalence import FaultKind
 from export_gate.rules.numbers import describe_fault
 from export_gate.rules.wording import place
 from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.equivalence import FaultKind
 from export_gate.wall.observation import ModelObservation
 
 RULE_OF_FAULT: dict[FaultKind, str] = {

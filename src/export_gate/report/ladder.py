@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from export_gate.report.record import LADDER, Cell, Ladder, State, Step, Worst
 from export_gate.rules.base import Finding
-from export_gate.rules.equivalence import worst_norm
-from export_gate.rules.tolerance import resolve_tolerance
 from export_gate.wall.contract import ModelContract, Target
+from export_gate.wall.equivalence import worst_norm
 from export_gate.wall.observation import STAGES, ModelObservation, Stage, TargetObservation
+from export_gate.wall.tolerance import resolve_tolerance
 
 STAGE_OF_RULE: dict[str, Stage] = {
     "torchscript-model": "eager",

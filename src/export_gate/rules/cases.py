@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from export_gate.rules.base import Finding
-from export_gate.rules.equivalence import FaultKind, NonfinitePolicy, first_fault, lacks_axis_norms, worst_norm
-from export_gate.rules.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
 from export_gate.rules.wording import place
 from export_gate.wall.contract import GoldenSource, ModelContract, TargetName, Tolerance
+from export_gate.wall.equivalence import FaultKind, NonfinitePolicy, first_fault, lacks_axis_norms, worst_norm
 from export_gate.wall.observation import CaseResult, Comparison, ModelObservation, TargetObservation
+from export_gate.wall.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,16 +8,16 @@ from typing import Literal
 
 from export_gate.rules import CATALOGUE, RULES, waiver_unused
 from export_gate.rules.base import SEVERITIES, Finding, Severity
-from export_gate.rules.equivalence import ratio, worst_norm
 from export_gate.rules.lock import LOCK_RULES
 from export_gate.rules.lock.base import Change
 from export_gate.rules.lock.facts import locked_model
 from export_gate.rules.lock.interface_changed import gone, without_targets
 from export_gate.rules.lock.record import LockUsed
-from export_gate.rules.tolerance import is_inexact, resolve_tolerance
 from export_gate.rules.waivers import Applied, apply, apply_to_findings, left_unmeasured
 from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.equivalence import ratio, worst_norm
 from export_gate.wall.observation import ModelObservation, RunObservation
+from export_gate.wall.tolerance import is_inexact, resolve_tolerance
 
 Verdict = Literal["verified", "violations", "problem", "broken"]
 EXIT_CODES: dict[Verdict, int] = {"verified": 0, "violations": 1, "problem": 2, "broken": 3}

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import nonfinite_policy
-from export_gate.rules.equivalence import total
 from export_gate.rules.wording import count, place
 from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.equivalence import total
 from export_gate.wall.observation import CaseResult, Comparison, ModelObservation
 
 

@@ -6,10 +6,10 @@ import math
 from collections.abc import Sequence
 
 from export_gate.rules.cases import Fault
-from export_gate.rules.equivalence import Norm, lacks_axis_norms, total, worst_norm
-from export_gate.rules.tolerance import is_inexact
 from export_gate.rules.wording import apart, exact, index, round_up, scientific
+from export_gate.wall.equivalence import Norm, lacks_axis_norms, total, worst_norm
 from export_gate.wall.observation import Comparison, NonfiniteCount
+from export_gate.wall.tolerance import is_inexact
 
 QUANTILES = ("50%", "90%", "99%", "99.9%", "100%")
 

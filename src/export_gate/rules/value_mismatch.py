@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import Fault, differing_outputs
-from export_gate.rules.equivalence import lacks_axis_norms
 from export_gate.rules.numbers import describe_value, measured_and_allowed, needed_atol, spread
-from export_gate.rules.tolerance import is_inexact
 from export_gate.rules.wording import exact, index, scientific, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.equivalence import lacks_axis_norms
 from export_gate.wall.observation import ModelObservation
+from export_gate.wall.tolerance import is_inexact
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from export_gate.rules.cases import nonfinite_policy
-from export_gate.rules.equivalence import FaultKind, first_fault, lacks_axis_norms, worst_norm
-from export_gate.rules.tolerance import resolve_tolerance
 from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.equivalence import FaultKind, first_fault, lacks_axis_norms, worst_norm
 from export_gate.wall.observation import CaseResult, Comparison, ModelObservation
+from export_gate.wall.tolerance import resolve_tolerance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

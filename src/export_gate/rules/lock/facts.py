@@ -6,11 +6,11 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from export_gate.rules.equivalence import Norm, worst_norm
 from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
-from export_gate.rules.tolerance import is_inexact, resolve_tolerance
 from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.equivalence import Norm, worst_norm
 from export_gate.wall.observation import ModelObservation, OutputLeaf, TargetObservation
+from export_gate.wall.tolerance import is_inexact, resolve_tolerance
 
 UNKNOWN = "?"
 _OPSET = re.compile(r"(\S+) (\d{1,9})")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding
-from export_gate.rules.equivalence import ratio
 from export_gate.rules.lock.base import Change, LockRule
 from export_gate.rules.lock.record import Margin
 from export_gate.rules.wording import place, scientific
+from export_gate.wall.equivalence import ratio
 
 GROWTH = 10.0
 """An order of magnitude; machines differ by a factor of two or three."""

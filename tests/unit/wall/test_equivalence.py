@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rule_samples import leaf
 
-from export_gate.rules.equivalence import first_fault, ratio, worst_norm
 from export_gate.rules.wording import round_up
 from export_gate.wall.contract import Tolerance
+from export_gate.wall.equivalence import first_fault, ratio, worst_norm
 from export_gate.wall.observation import AxisNorms, Comparison, NonfiniteCount
 
 ONNX = Tolerance(atol=1e-5, rtol=1e-5)

@@ -4,7 +4,6 @@ import pytest
 from rule_samples import contract
 
 from export_gate.rules.cases import golden_sources
-from export_gate.rules.tolerance import resolve_golden_tolerance, resolve_tolerance
 from export_gate.wall.contract import (
     AotiTarget,
     Controls,
@@ -15,6 +14,7 @@ from export_gate.wall.contract import (
     TargetName,
     Tolerance,
 )
+from export_gate.wall.tolerance import resolve_golden_tolerance, resolve_tolerance
 
 # The design's table, written out once more: a change of a default must be made twice, on purpose.
 TABLE = [

@@ -10,9 +10,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from export_gate.rules.tolerance import is_inexact
 from export_gate.wall.contract import Tolerance
 from export_gate.wall.observation import Comparison, NonfiniteCount
+from export_gate.wall.tolerance import is_inexact
 
 FaultKind = Literal["dtype", "shape", "nonfinite", "value"]
 NonfinitePolicy = Literal["match", "forbid", "allow"]
