@@ -262,7 +262,7 @@ def test_torchscript_is_a_violation(run: Run):
     found = [finding for finding in run.results["findings"] if finding["model"] == "script"]
     assert [(finding["rule"], finding["severity"]) for finding in found] == [("torchscript-model", "violation")]
     assert found[0]["message"] == (
-        "script: the factory models:script returns TorchScript, which torch.export does not take"
+        "script: the factory models:script returns TorchScript, which torch.export does not accept"
     )
 
 

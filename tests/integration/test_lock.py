@@ -218,9 +218,7 @@ def test_a_base_without_a_lock_is_a_note(repository: Repository):
     base = repository.git("rev-parse", "HEAD")
     locked(repository)
 
-    message = (
-        f"affine: not in {base[:10]}, which has no export-gate.lock, so its interface has nothing to be held against"
-    )
+    message = f"affine: not in {base[:10]}, which has no export-gate.lock, so its interface cannot be compared"
     assert said(repository.results(base)) == [("interface-changed", "note", message)]
 
 

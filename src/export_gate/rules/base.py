@@ -1,4 +1,4 @@
-"""What a rule is and what it finds."""
+"""Define a rule and its findings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Finding:
     severity: Severity
     model: str
     message: str
-    """One sentence in plain text: what, where, measured against allowed."""
+    """One sentence in plain text: what, where, the measured value and the allowed one."""
     hint: str
     """The next step, in the imperative."""
     target: TargetName | None = None
@@ -30,22 +30,22 @@ class Finding:
     measured: float | None = None
     allowed: float | None = None
     occurrences: int = 1
-    """Control inputs (or probes) that show the same; the one named is the worst."""
+    """Number of control inputs (or probes) with the same fault; the message names the worst one."""
     source: SourceLine | None = None
     details: tuple[str, ...] = ()
     """Further lines, folded away in the report (traceback, torch's suggestions)."""
     waiver: Waiver | None = None
-    """What accepts it until a date; a waived finding is a note whose hint says so."""
+    """The waiver that accepts it until a date; a waived finding is a note, and its hint says so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What reports and lists say of a rule."""
+    """What reports and lists show about a rule."""
 
     name: str
     """Kebab-case, equal to the file name."""
     severity: Severity
-    """Of most of its findings; a guard policy or the like may lower it."""
+    """The severity of most of its findings; a guard policy, for example, can lower it."""
     summary: str
     """One sentence: what it finds."""
 

@@ -1,4 +1,4 @@
-"""Walks over what was observed: planned targets, their cases, and the comparisons that have a fault."""
+"""Iterate over observations: planned targets, their cases, and the comparisons that have a fault."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differing:
-    """One output of one target that is not eager's in one way."""
+    """One output of one target that differs from eager's in one way."""
 
     model: str
     target: TargetName
@@ -50,7 +50,7 @@ class Differing:
 
     @property
     def worst(self) -> Fault:
-        """The fault that the finding tells of."""
+        """The fault that the finding reports."""
         return self.faults[0]
 
     def finding(self, rule: str, difference: str, hint: str) -> Finding:
@@ -126,7 +126,7 @@ def faults_by_output(
     """Faults of every output that has any, the worst first; `tolerance` maps (case, dtype)."""
     found: dict[str, list[Fault]] = {}
     for case in cases:
-        # Where the structure differs the leaves are no pairs; that has its own rule.
+        # If the structure differs, leaves cannot be paired; structure-mismatch reports that.
         for comparison in () if case.structure else case.outputs:
             allowed = tolerance(case.case, comparison.expected_dtype)
             policy = nonfinite_policy(contract, observation, comparison.output)
@@ -139,7 +139,7 @@ def faults_by_output(
 
 
 def nonfinite_policy(contract: ModelContract, observation: ModelObservation, output: str) -> NonfinitePolicy:
-    """The policy declared for this output: by name, or by position where eager names its leaves otherwise."""
+    """The policy declared for this output: by name, or by position if eager uses other names for its leaves."""
     declared = {promised.name: promised.nonfinite for promised in contract.outputs}
     if output in declared:
         return declared[output]

@@ -1,4 +1,4 @@
-"""The eager model itself does not keep its contract: it raises at an input in range, or returns other outputs."""
+"""The eager model itself breaks its contract: it raises at an input in range, or returns undeclared outputs."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Failure, ModelObservation, PromiseBroken
 
 LAYOUTS = ("noncontiguous", "channels-last")
-"""Families of control inputs that are the same values in another memory layout."""
+"""Families of control inputs that hold the same values in a different memory layout."""
 RAISED = re.compile(r"\w+: ")
 """An exception's class begins the message; other broken promises are sentences."""
 ENDED = {
-    "model": "the model could not be made",
-    "controls": "the control set could not be made",
+    "model": "the model could not be created",
+    "controls": "the control set could not be built",
     "eager": "eager raised",
 }
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
-    """One finding: for what ended the model before its targets, else for promises broken at control inputs."""
+    """One finding: for the failure that ended the model before its targets, else for promises broken at inputs."""
     groups = failures_of("contract-broken", contract, observation)
     if groups:
         yield _ended(contract, observation, groups[0][0].failure)
@@ -55,7 +55,7 @@ def _ended(contract: ModelContract, observation: ModelObservation, failure: Fail
 
 
 def _refuses_layout(promise: PromiseBroken, observation: ModelObservation) -> bool:
-    """Whether eager raised for the memory layout alone, of which the contract says nothing: it takes other inputs."""
+    """Whether eager raised only because of the memory layout, about which the contract says nothing."""
     inputs = observation.controls.inputs if observation.controls else ()
     refused = {broken.case for broken in observation.broken}
     is_layout = any(member.name == promise.case and member.family in LAYOUTS for member in inputs)
@@ -63,7 +63,7 @@ def _refuses_layout(promise: PromiseBroken, observation: ModelObservation) -> bo
 
 
 def _layout(contract: ModelContract, refused: Sequence[PromiseBroken]) -> Finding:
-    """Code such as `x.view(...)` takes dense tensors only, as runtimes pass them: worth knowing, nobody's fault."""
+    """A note: code such as `x.view(...)` accepts only dense tensors, and runtimes pass only dense tensors."""
     first = refused[0]
     at = f" at {source_place(first.source)}" if first.source else ""
     return Finding(
@@ -75,7 +75,7 @@ def _layout(contract: ModelContract, refused: Sequence[PromiseBroken]) -> Findin
             f"{place(contract.name, case=first.case)}: eager refuses this memory layout{at}: "
             f"{first_line(first.message)}"
         ),
-        hint="Nothing to do where callers pass dense tensors; `reshape` in place of `view` takes any layout.",
+        hint="Nothing to do if callers pass dense tensors; use `reshape` instead of `view` to accept any layout.",
         occurrences=len(refused),
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in refused]),
@@ -110,7 +110,7 @@ def _hint(model: str) -> str:
     )
 
 
-START_HINT = "Call the factory and one forward in the project's interpreter; the details have the traceback."
+START_HINT = "Call the factory and run forward once in the project's interpreter; the traceback is in the details."
 
 RULE = Rule(
     name="contract-broken",

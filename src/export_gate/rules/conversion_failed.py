@@ -48,18 +48,18 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     missing = NO_TRANSLATION.search(plain(failure.message))
     if missing and missing["input"] == "complex":
         return (
-            f"Compute {_operator(missing)} on real and imaginary parts (`torch.view_as_real`), or take `{target}` out "
-            f"of {targets_key(contract)}."
+            f"Compute {_operator(missing)} on real and imaginary parts (`torch.view_as_real`), or remove `{target}` "
+            f"from {targets_key(contract)}."
         )
     if missing:
         return (
-            f"Write what {_operator(missing)} does with operators that have a translation, raise "
-            f"{targets_key(contract, target, 'opset')} if a newer opset has it, or take `{target}` out of "
+            f"Rewrite {_operator(missing)} with operators that have a translation, raise "
+            f"{targets_key(contract, target, 'opset')} if a newer opset has it, or remove `{target}` from "
             f"{targets_key(contract)}."
         )
     return (
-        "Look in the details for the operator that the converter stopped at and rewrite it with simpler ones; a "
-        f"newer torch or onnxscript may convert it. Without need of this format take `{target}` out of "
+        "Find the operator at which the converter stopped in the details and rewrite it with simpler ones; a "
+        f"newer torch or onnxscript may convert it. If you do not need this format, remove `{target}` from "
         f"{targets_key(contract)}."
     )
 

@@ -37,19 +37,19 @@ def _hint(key: str, dim: Dim, first: DimFound) -> str:
     size = first.found[0]
     if size == 1:
         return (
-            f"torch.export takes size 1 of the reference input for a constant: set `{key}.example` to 2 or more, and "
+            f"torch.export treats size 1 of the reference input as a constant: set `{key}.example` to 2 or more, and "
             f"verify size 1 with `{key}.separate: [1]`."
         )
     is_plain = first.declared == (dim.min, dim.max)  # no factor or offset between the dim and its axis
     fixed = f"`{key}: {{mode: static, min: {size}, max: {size}}}`" if is_plain else f"`{key}.mode: static`"
     return (
-        "Look for a written-out number (reshape, view, expand, a buffer of that size), an `int(...)` of a size or a "
-        f"branch on a size in the model. If one size is meant, declare {fixed}."
+        "Look for a hard-coded number (reshape, view, expand, a buffer of that size), an `int(...)` of a size or a "
+        f"branch on a size in the model. If the size is meant to be fixed, declare {fixed}."
     )
 
 
 def is_specialized(found: DimFound) -> bool:
-    """Whether one size is left of an axis that was declared with several."""
+    """Whether an axis that was declared with several sizes has only one left."""
     return found.declared[0] != found.declared[1] and (found.specialized or found.found[0] == found.found[1])
 
 

@@ -1,4 +1,4 @@
-"""torch.export's error message to what to change in the model or in `export-gate.yml`."""
+"""Turn torch.export's error message into advice on what to change in the model or in `export-gate.yml`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DERIVED = re.compile(r"^(\w+) = ([^=]*[+*-][^=]*)$")
 
 
 def export_advice(contract: ModelContract, failure: Failure) -> str:
-    """The next step, for the kinds of message that torch has words for."""
+    """The next step for the kinds of message that torch is known to raise."""
     text = f"{failure.type}: {plain(failure.message)}"
     if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
         return _constraint_advice(contract, failure, text)
@@ -34,21 +34,19 @@ def export_advice(contract: ModelContract, failure: Failure) -> str:
         return (
             f"Return a tensor, or a tuple, list or dict of tensors, instead of {name}; or register the class in the "
             f"module that defines it: `torch.export.register_dataclass({name})` for a dataclass, "
-            f"`torch.utils._pytree.register_pytree_node({name}, ...)` for any other."
+            f"`torch.utils._pytree.register_pytree_node({name}, ...)` for any other class."
         )
     if ".numpy() is not supported" in text:
-        return (
-            f"Write the NumPy code{_at(failure)} with torch operators: torch.export cannot follow values out of torch."
-        )
+        return f"Write the NumPy code{_at(failure)} with torch operators: torch.export cannot trace outside torch."
     taken = TAKEN_NAME.search(text)
     if taken:
         return (
-            f"Give dim '{taken.group(1)}' another name under `models.{contract.name}.dims`: torch reads dims as "
-            "formulas, in which sympy keeps some names (S, N, I, E, Q, O, C, pi) for itself."
+            f"Give dim '{taken.group(1)}' another name under `models.{contract.name}.dims`: torch parses dim names as "
+            "formulas, and sympy reserves some names (S, N, I, E, Q, O, C, pi)."
         )
     return (
-        f"Change the model so that torch.export can capture it{_at(failure)}; the details have the traceback. To see "
-        "all obstacles at once, call `torch.export.draft_export` in its place."
+        f"Change the model so that torch.export can capture it{_at(failure)}; the traceback is in the details. To see "
+        "all obstacles at once, call `torch.export.draft_export` instead."
     )
 
 
@@ -57,13 +55,13 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
     if "extract specialized integer" in text:
         return (
             f"A size or index is read from a tensor's values{where}. Compute it from shapes instead, or keep it a "
-            "tensor (masking, torch.gather); where it must be read, use `.item()` and bound it with `torch._check(n "
+            "tensor (masking, torch.gather); if it must be read, use `.item()` and bound it with `torch._check(n "
             ">= 0)` and `torch._check(n <= limit)`."
         )
     return (
-        f"The branch{where} depends on a tensor's values, and an exported program holds both sides or none: write it "
+        f"The branch{where} depends on a tensor's values, which torch.export cannot capture: write it "
         "as `torch.where(condition, a, b)` for elementwise choices or `torch.cond(condition, f, g, operands)` for "
-        "whole branches; where only one side can happen, promise it with `torch._check(condition)`."
+        "whole branches; if only one side can happen, assert it with `torch._check(condition)`."
     )
 
 
@@ -77,8 +75,8 @@ def _constraint_advice(contract: ModelContract, failure: Failure, text: str) -> 
     if advice:
         return " ".join(dict.fromkeys(advice))
     return (
-        f"Bring `models.{contract.name}.dims` and the shapes under `inputs` in line with what the model's code "
-        "demands; the details have torch's message."
+        f"Make `models.{contract.name}.dims` and the shapes under `inputs` match what the model's code requires; "
+        "torch's message is in the details."
     )
 
 
@@ -92,12 +90,12 @@ def _constant_advice(contract: ModelContract, name: str, value: str, failure: Fa
     size = int(value) * (dim.multiple_of if dim and name != dim.name else 1)
     if size == 1:
         return (
-            f"The reference input has size 1 in '{_name(contract, name)}', which torch.export always takes for a "
+            f"The reference input has size 1 in '{_name(contract, name)}', which torch.export always treats as a "
             f"constant: set `{key}.example` to 2 or more, and verify size 1 with `{key}.separate: [1]`."
         )
     return (
-        f"The model's code{_at(failure)} works for size {size} of '{_name(contract, name)}' only: look for a "
-        "written-out number (reshape, view, expand, a buffer of that size), an `int(...)` of a size, or another "
+        f"The model's code{_at(failure)} works only for size {size} of '{_name(contract, name)}': look for a "
+        "hard-coded number (reshape, view, expand, a buffer of that size), an `int(...)` of a size, or another "
         f"input whose axis is declared constant. If the size is meant to be fixed, declare `{key}: {{mode: static, "
         f"min: {size}, max: {size}}}`."
     )
@@ -111,7 +109,7 @@ def _suggestion_advice(contract: ModelContract, line: str, lines: tuple[str, ...
         name, factor = multiple.group(1), int(multiple.group(2))
         dim = _dim(contract, name)
         step = factor * dim.multiple_of if dim and dim.name != name else factor
-        return [f"Set `{_key(contract, name)}.multiple-of` to {step}: the model needs it."]
+        return [f"Set `{_key(contract, name)}.multiple-of` to {step}: the model requires it."]
     if bounds:
         name, low, high = bounds.groups()
         others = " ".join(other.partition("=")[2] for other in lines if other.strip() != line)
@@ -144,7 +142,7 @@ def _bounds_advice(contract: ModelContract, name: str, low: str | None, high: st
     wanted = [f"`{bound}` to {int(size) * step}" for bound, size in (("min", low), ("max", high)) if size]
     return (
         f"Set {listing(wanted)} in `{_key(contract, name)}`, the range that the exported code "
-        f"path covers; or remove the size check that splits the range from the model."
+        f"path covers; or remove the size check in the model that splits the range."
     )
 
 

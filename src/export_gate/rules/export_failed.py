@@ -1,4 +1,4 @@
-"""torch.export could not capture the model: why, at which line of the user's, and what to change."""
+"""torch.export could not capture the model: why, at which line of the user's code, and what to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every recorded failure to the one rule that reports it, so that none is lost and none is told twice."""
+"""Assign each recorded failure to one rule, so that none is lost and none is reported twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPE_REFUSAL = re.compile(
     r"|\bdim value is too\b|[Uu]nmatched dim value|[Rr]untime check"
     r"|Got invalid dimensions for input"
 )
-"""What an artifact says when a size breaks a constraint of its own.
+"""What an artifact reports when a size breaks one of its own constraints.
 
 In this order: torch's `program.module()`, the same before torch 2.9, AOTInductor's runtime checks, ONNX Runtime.
 """
@@ -39,13 +39,13 @@ RULE_OF_STAGE: dict[Stage, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """A failure and whose it is."""
+    """A failure, with the target it belongs to."""
 
     failure: Failure
     target: TargetName | None = None
-    """None where the model ended before its targets."""
+    """None if the model ended before its targets."""
     separate: str | None = None
-    """Words for the separate export it happened in."""
+    """The separate export in which it happened, in words."""
 
     def place(self, model: str) -> str:
         """Where, as the beginning of a message."""

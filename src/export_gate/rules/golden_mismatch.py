@@ -1,4 +1,4 @@
-"""Eager does not reproduce the outputs that were recorded as right."""
+"""Eager does not reproduce the outputs that were recorded as correct."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _unpaired(contract: ModelContract, cases: Sequence[CaseResult]) -> Finding:
         case=first.case,
         message=f"{place(contract.name, case=first.case)}: eager cannot be compared with the golden: {what}",
         hint=(
-            "Bring the file's outputs in line with eager's: map names under `outputs` of the source in "
+            "Make the file's outputs match eager's: map names under `outputs` of the source in "
             f"`models.{contract.name}.controls.golden`, or record the golden again if the model's outputs changed on "
             "purpose."
         ),
@@ -63,7 +63,7 @@ def _unpaired(contract: ModelContract, cases: Sequence[CaseResult]) -> Finding:
 def _hint(model: str, faults: Sequence[Fault]) -> str:
     causes = (
         "The model, its weights or a dependency changed its function, or the golden comes from other code. If the "
-        "change is meant, record the golden again and review its diff."
+        "change is intended, record the golden again and review its diff."
     )
     atol = needed_atol(faults) if all(fault.kind == "value" for fault in faults) else None
     if atol is None:

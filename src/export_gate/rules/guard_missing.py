@@ -1,4 +1,4 @@
-"""An artifact accepts input outside the contract and answers otherwise than eager."""
+"""An artifact accepts input outside the contract and behaves differently from eager."""
 
 from __future__ import annotations
 
@@ -91,13 +91,13 @@ def _hint(contract: ModelContract, target: TargetName, severity: Severity, probe
     kinds = {probe.kind for probe in probes}
     low = (
         " An exported program does not enforce a lower bound of 1 or 2: declare the smaller sizes in `dims` (with "
-        "`separate` for a size of its own) where the model supports them."
+        "`separate` for a size that needs its own export) if the model supports them."
         if "below-min" in kinds
         else ""
     )
     return (
         f"Check {listing(_subjects(kinds))} before calling the artifact, or change the model so that it gives eager's "
-        f"results there.{low} To accept it, set {targets_key(contract, target, 'guards')} to `warn`."
+        f"results there.{low} To accept this, set {targets_key(contract, target, 'guards')} to `warn`."
     )
 
 
@@ -109,6 +109,6 @@ def _subjects(kinds: Iterable[str]) -> list[str]:
 RULE = Rule(
     name="guard-missing",
     severity="violation",
-    summary="The artifact accepts input outside the contract and answers otherwise than eager.",
+    summary="The artifact accepts input outside the contract and behaves differently from eager.",
     check=check,
 )

@@ -1,4 +1,4 @@
-"""Forward writes into its inputs, which an artifact may or may not do for its caller."""
+"""Forward writes to its inputs, which an artifact may or may not do."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
             ),
             hint=(
                 "Work on a copy (`x = x.clone()`), or replace the in-place operators (`add_`, `x[...] = `, `out=`): "
-                "ONNX has no such writes, so the caller's tensor would keep its old values there."
+                "ONNX cannot write to its inputs, so the caller's tensor would keep its old values there."
             ),
             occurrences=len(mutated),
         )

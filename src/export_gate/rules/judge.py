@@ -1,4 +1,4 @@
-"""Contracts and observations to the verdict: a pure function, so results can be judged again without exporting."""
+"""Turn contracts and observations into the verdict. A pure function: results can be judged again without an export."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     if failure.type == ARTIFACT_CHANGED:
         return (
-            "Find what writes there while the gate runs (the model's code, or another job in the folder): what was "
-            "verified is not what lies there now, so nothing of it may ship."
+            "Find what writes to it while the gate runs (the model's code, or another job in the folder): the file "
+            "there now is not the one that was verified, so do not ship it."
         )
     if failure.kind == "missing-package":
         return missing_package_hint(contract, target)
@@ -40,8 +40,8 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
             f"under {targets_key(contract, target, 'providers')}."
         )
     return (
-        "Check that the versions that wrote and load the artifact are the same, that no file beside it (external "
-        "data) is missing, and that the loader knows every custom operator; the details have the traceback."
+        "Check that the artifact is loaded by the versions that wrote it, that no file next to it (external "
+        "data) is missing, and that the loader knows every custom operator; the traceback is in the details."
     )
 
 

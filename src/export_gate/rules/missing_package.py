@@ -1,4 +1,4 @@
-"""A target's package that the project's environment lacks: what to say and what to do."""
+"""Describe a package that a target needs and the project's environment lacks."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def missing_package_cause(failure: Failure) -> str:
 
 
 def missing_package_hint(contract: ModelContract, target: str) -> str:
-    """The target's packages belong into the project's environment, not into the gate's."""
+    """The target's packages belong in the project's environment, not in the gate's."""
     return (
-        f"Install the package into the environment of the project's interpreter (`python:` in the config or `--python` "
-        f"choose it), or take `{target}` out of {targets_key(contract)}."
+        "Install the package into the environment of the project's interpreter (set with `python:` in the config or "
+        f"`--python`), or remove `{target}` from {targets_key(contract)}."
     )

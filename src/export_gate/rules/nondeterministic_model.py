@@ -25,7 +25,7 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
             ),
             hint=(
                 "Load the weights from a checkpoint, or draw them from `torch.manual_seed` alone: other random "
-                "sources, the clock, and a generator kept between calls make every instance another model."
+                "sources, the clock, and a generator kept between calls make every instance a different model."
             ),
             occurrences=len(hygiene.factory_differs),
             details=hygiene.factory_differs,
@@ -47,7 +47,7 @@ def _finding(contract: ModelContract, worst: Comparison, repeats: int) -> Findin
         hint=(
             "Look for dropout that is always on (`F.dropout` without `training=self.training`), `torch.rand*` in "
             "forward, uninitialised memory (`torch.empty`) and nondeterministic kernels; take randomness as an input "
-            "or seed it inside forward. Differences of artifacts mean nothing until then."
+            "or seed it inside forward. Until this is fixed, differences between artifacts and eager mean nothing."
         ),
         measured=worst.max_abs_diff,
         allowed=0.0,
@@ -56,7 +56,7 @@ def _finding(contract: ModelContract, worst: Comparison, repeats: int) -> Findin
 
 
 def describe_difference(comparison: Comparison) -> str:
-    """What differs between two runs of eager, where nothing may."""
+    """What differs between two runs of eager that should be identical."""
     if comparison.expected_dtype != comparison.actual_dtype:
         return f"dtype {comparison.expected_dtype} and {comparison.actual_dtype}"
     if comparison.expected_shape != comparison.actual_shape:

@@ -23,11 +23,11 @@ def _hint(model: str, worst: Fault) -> str:
     if worst.comparison.nonfinite_mismatched == 0:
         return (
             f"Keep the output finite for every input in range (clamp before log, exp and division), or set {key} to "
-            "`match` to accept the same NaN and inf as eager's."
+            "`match` to accept NaN and inf where eager has them too."
         )
     return (
         "Look for softmax over a row that is masked everywhere, 0/0, log(0), overflow in float16 and max or argmax "
-        "over NaN: runtimes differ there. Make the model's answer explicit (`torch.where`, a finite mask value), or "
+        "over NaN: runtimes differ there. Make the model's result explicit (`torch.where`, a finite mask value), or "
         f"set {key} to `allow` to leave non-finite elements out."
     )
 
@@ -35,6 +35,6 @@ def _hint(model: str, worst: Fault) -> str:
 RULE = Rule(
     name="nonfinite-mismatch",
     severity="violation",
-    summary="NaN or infinity stand elsewhere than in eager's output, or are forbidden.",
+    summary="An output has NaN or infinity at other positions than eager's, or where the contract forbids them.",
     check=check,
 )

@@ -14,7 +14,7 @@ from export_gate.wall.observation import CaseResult, Comparison, ModelObservatio
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
-    """Holds what was compared against what was planned; what explains an absence has a finding of its own."""
+    """Compare what was observed with what was planned; an absence that another finding explains is not repeated."""
     if observation.problem or observation.failure or observation.hygiene.scripted:
         return
     controls = observation.controls
@@ -33,7 +33,7 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
 
 
 def _expected(observation: ModelObservation, names: Sequence[str]) -> list[str]:
-    """Control inputs at which eager kept its promise: elsewhere there is nothing to compare with."""
+    """Control inputs at which eager kept its promises: at others there is nothing to compare with."""
     broken = {promise.case for promise in observation.broken}
     return [name for name in names if name not in broken]
 
@@ -124,10 +124,9 @@ def _finding(
 
 
 EMPTY_SET = "Raise `controls.limit` and `controls.budget`, and check that `--case` matches a control input."
-NOT_OBSERVED = "Run the gate again; if the target stays away, report it as a fault of export-gate with `results.json`."
+NOT_OBSERVED = "Run the gate again; if the target is still missing, report a bug in export-gate with `results.json`."
 MISSING = (
-    "Run the gate again; if inputs stay without a result, report it with `results.json`: nothing was skipped on "
-    "purpose."
+    "Run the gate again; if inputs still have no result, report it with `results.json`: nothing was skipped on purpose."
 )
 NO_ELEMENTS = (
     "Return at least one tensor that has elements at these sizes: outputs that are always empty, None or strings "
@@ -135,7 +134,7 @@ NO_ELEMENTS = (
 )
 
 NO_FINITE = (
-    "Its `nonfinite: allow` leaves out every element: look for what turns to NaN or infinity there, or set `match`."
+    "Its `nonfinite: allow` excludes every element: find what becomes NaN or infinity there, or set it to `match`."
 )
 
 RULE = Rule(

@@ -1,4 +1,4 @@
-"""A faulty comparison to sentences and detail lines: what was measured, where, how it is spread."""
+"""Turn a faulty comparison into sentences and detail lines: what was measured, where, and its distribution."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUANTILES = ("50%", "90%", "99%", "99.9%", "100%")
 
 
 def describe_value(fault: Fault) -> str:
-    """`max |P-M| 3.1e-03 > 1.0e-05 + 1.0e-05 * 2.4 = 3.4e-05`, or the count of elements where none may differ."""
+    """`max |P-M| 3.1e-03 > 1.0e-05 + 1.0e-05 * 2.4 = 3.4e-05`, or the number of elements that differ."""
     comparison, tolerance = fault.comparison, fault.tolerance
     if not is_inexact(comparison.expected_dtype):
         return (
@@ -33,7 +33,7 @@ def describe_value(fault: Fault) -> str:
 
 
 def describe_nonfinite(fault: Fault) -> str:
-    """Where the masks differ, or what a policy of `forbid` met."""
+    """Where the masks differ, or the non-finite elements that `forbid` does not allow."""
     comparison = fault.comparison
     sides = f"expected {_counts(comparison.expected_nonfinite)}, got {_counts(comparison.actual_nonfinite)}"
     if comparison.nonfinite_mismatched:
@@ -67,7 +67,7 @@ def fault_norm(fault: Fault) -> Norm | None:
 
 
 def measured_and_allowed(fault: Fault) -> tuple[float | None, float | None]:
-    """The two sides of the broken inequality; for integers the number of elements that differ against none."""
+    """The two sides of the broken inequality; for integers, the number of differing elements and zero."""
     if fault.kind == "value" and not is_inexact(fault.comparison.expected_dtype):
         return float(fault.comparison.mismatched_elements), 0.0
     norm = fault_norm(fault)

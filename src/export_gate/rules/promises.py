@@ -1,4 +1,4 @@
-"""Recorded outputs of eager held against other declarations than those of the run."""
+"""Check eager's recorded outputs against declarations other than those of the run."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from export_gate.wall.contract import Dim, GuardPolicy, ModelContract, TargetNam
 from export_gate.wall.observation import DimFound, ModelObservation, Probe
 
 SMALLEST_SYMBOL = 2
-"""torch.export's range analysis takes 0 and 1 apart, so a found minimum up to 2 says nothing against 0 or 1."""
+"""torch.export's range analysis treats 0 and 1 separately: a minimum of 2 does not contradict a declared 0 or 1."""
 
 MULTIPLE_GUARD = re.compile(r"(?P<step>\d+) ?\* ?\((?P<size>\S+) ?// ?(?P=step)\) == (?P=size)")
 """torch's guard of a size that must be a multiple, e.g. `4 * (x.size()[2] // 4) == x.size()[2]`."""
@@ -41,7 +41,7 @@ def is_narrowed(found: DimFound, dim: Dim) -> bool:
     """Whether the exported program's range of an axis leaves out declared sizes."""
     low, high = found.declared
     factor, step = (high - low) // max(1, dim.max - dim.min), dim.multiple_of
-    # torch has a symbol for the number of steps, which may begin at 2 where the contract begins at 0 or 1.
+    # torch's symbol counts steps, and it may begin at 2 although the contract begins at 0 or 1.
     first, last = max(SMALLEST_SYMBOL, -(-dim.min // step)), dim.max // step
     lowest, highest = low + factor * (first * step - dim.min), low + factor * (last * step - dim.min)
     return found.found[0] > lowest or found.found[1] < highest
@@ -89,9 +89,9 @@ def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: l
 
 
 def _severity(policy: GuardPolicy, first: Probe) -> Severity | None:
-    """An artifact that refuses declared input as shipped breaks its promise.
+    """Return the severity: an artifact that refuses declared input as shipped breaks its promise.
 
-    One that does so only in a debugging mode was compiled for a smaller range, which matters as much as its guards do.
+    One that refuses it only in a debugging mode was compiled for a smaller range, so the guard policy decides.
     """
     if first.checks == "default":
         return "violation"
@@ -143,8 +143,8 @@ def _narrowed_dim(contract: ModelContract, dim: Dim, narrowed: list[DimFound]) -
 
 def _hint(contract: ModelContract) -> str:
     return (
-        f"Narrow `models.{contract.name}.dims` to the sizes that the artifact takes, give a size of its own an export "
-        "with `separate`, or find what in the model fixes or bounds the size (a written-out number, a size check, a "
+        f"Narrow `models.{contract.name}.dims` to the sizes that the artifact takes, give that size its own export "
+        "with `separate`, or find what in the model fixes or bounds the size (a hard-coded number, a size check, a "
         "convolution that narrows the range while compiling)."
     )
 
@@ -154,7 +154,7 @@ def _multiple_hint(contract: ModelContract, message: str) -> str | None:
     if multiple is None:
         return None
     return (
-        f"The artifact takes multiples of {multiple['step']} of {multiple['size']} only: set `multiple-of` of that "
+        f"The artifact accepts {multiple['size']} only in multiples of {multiple['step']}: set `multiple-of` of that "
         f"dim in `models.{contract.name}.dims` to {multiple['step']}, or pad the size in the model."
     )
 

@@ -26,9 +26,9 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
 
 
 HINT = (
-    "Compare the sizes and values of this control input with those that pass: a value that export baked in, an index "
-    "out of range or an operator without a kernel for this dtype are the usual causes. If the model need not accept "
-    "such input, narrow `dims` or `range` in the contract."
+    "Compare the sizes and values of this control input with those that pass. The usual causes are a value that export "
+    "baked in, an index out of range, or an operator without a kernel for this dtype. If the model does not have to "
+    "accept such input, narrow `dims` or `range` in the contract."
 )
 
 RULE = Rule(

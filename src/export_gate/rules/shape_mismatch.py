@@ -29,7 +29,7 @@ def _hint(worst: Comparison) -> str:
     axis = next(k for k, (expected, actual) in enumerate(axes) if expected != actual)
     return (
         f"Axis {axis} is {worst.actual_shape[axis]} instead of {worst.expected_shape[axis]}: look for a size that "
-        "export fixed (`int(x.shape[k])`, a written-out reshape) and for sizes that are rounded (`ceil_mode`, "
+        "export fixed (`int(x.shape[k])`, a hard-coded reshape) and for sizes that are rounded (`ceil_mode`, "
         "`scale_factor`, stride); derive the size from `x.shape` with integer arithmetic."
     )
 

@@ -1,4 +1,4 @@
-"""The model remembers earlier calls, which an artifact does not do in the same way."""
+"""The model remembers earlier calls, which an artifact may do differently or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from export_gate.wall.observation import Comparison, ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
-    """A violation for each output that depends on earlier calls; state that shows nowhere is a note."""
+    """A violation for each output that depends on earlier calls; a note for state that affects no output."""
     changed = observation.hygiene.state_changed
     for worst in observation.hygiene.state_effects:
         yield _effect(contract, worst, changed)
@@ -24,8 +24,8 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
             model=contract.name,
             message=f"{contract.name}: forward changes state that no output showed: {listing(changed, limit=3)}",
             hint=(
-                "Move counters, caches and logs out of forward: export freezes or drops them, whatever their value "
-                "is then."
+                "Move counters, caches and logs out of forward: export drops them or freezes them at their current "
+                "value."
             ),
             occurrences=len(changed),
             details=changed,
@@ -44,7 +44,7 @@ def _effect(contract: ModelContract, worst: Comparison, changed: tuple[str, ...]
             f"instance and a fresh one differ in {describe_difference(worst)}"
         ),
         hint=(
-            "Make the state an input and an output of forward, or compute it anew in every call: an artifact starts "
+            "Make the state an input and an output of forward, or recompute it in every call: an artifact starts "
             "from the state at export and may never change it."
         ),
         measured=worst.max_abs_diff,

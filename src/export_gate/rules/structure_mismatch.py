@@ -1,4 +1,4 @@
-"""An artifact returns other leaves than eager: another number, other names, another order."""
+"""An artifact returns different leaves than eager: another number, other names or another order."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ def describe_structure(structure: Structure) -> str:
     missing = [name for name in structure.expected if name not in structure.actual]
     extra = [name for name in structure.actual if name not in structure.expected]
     differences = [f"missing {listing(missing)}" if missing else "", f"unexpected {listing(extra)}" if extra else ""]
-    words = "; ".join(part for part in differences if part) or "some name occurs more often"
+    words = "; ".join(part for part in differences if part) or "a name occurs a different number of times"
     return f"expected {count(len(structure.expected), 'output')}, got {len(structure.actual)} ({words})"
 
 
 def _hint(structure: Structure) -> str:
     if sorted(structure.expected) == sorted(structure.actual):
         return (
-            "A dict's keys are usually sorted on the way: return them in sorted order, or return a tuple, so that "
+            "A dict's keys are usually sorted during export: return them in sorted order, or return a tuple, so that "
             "callers who take outputs by position get the right ones."
         )
     if any(name.endswith(":None") for name in structure.expected):
-        return "Return tensors only: a None among the outputs has no place in the artifact and shifts those behind it."
+        return "Return tensors only: an artifact cannot return None, and the outputs after it move up."
     if any(":" in name for name in (*structure.expected, *structure.actual)):
         return (
             "Return tensors only: a Python number among the outputs is frozen at export or dropped; "
             "make it a tensor with `torch.as_tensor`, or leave it out."
         )
     return (
-        "Return the same leaves at every input: the same tensor returned twice, an output that depends on a flag or an "
-        "unused one are the usual causes. List `outputs` in the contract to fix their number and names."
+        "Return the same leaves at every input. The usual causes are a tensor that is returned twice, an output that "
+        "depends on a flag, and an unused output. List `outputs` in the contract to fix their number and names."
     )
 
 

@@ -1,4 +1,4 @@
-"""A TorchScript model, which torch.export does not take."""
+"""A TorchScript model, which torch.export does not accept."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from export_gate.wall.observation import ModelObservation
 
 
 def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
-    """One finding that says what the factory should return instead."""
+    """One finding that names what the factory should return instead."""
     if observation.hygiene.scripted:
         yield Finding(
             rule=RULE.name,
             severity="violation",
             model=contract.name,
             message=(
-                f"{contract.name}: the factory {contract.factory} returns TorchScript, which torch.export does not take"
+                f"{contract.name}: the factory {contract.factory} returns TorchScript, which torch.export does not "
+                "accept"
             ),
             hint=(
                 "Return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`: "
                 "torch.export (https://docs.pytorch.org/docs/stable/export.html) captures Python code. A model that "
-                "exists as TorchScript only needs its Python class and a state_dict."
+                "exists only as TorchScript must be rebuilt from its Python class and a state_dict."
             ),
         )
 

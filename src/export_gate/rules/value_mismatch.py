@@ -28,7 +28,7 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
 def _hint(contract: ModelContract, target: TargetName, faults: Sequence[Fault]) -> str:
     worst = faults[0].comparison
     if lacks_axis_norms(worst, faults[0].tolerance):
-        return "Verify again with this tolerance: norms for each index are taken while comparing, not afterwards."
+        return "Run the gate again with this tolerance: norms for each index are computed while comparing, not later."
     values = f"eager {exact(worst.expected_at)}, {target} {exact(worst.actual_at)}"
     where = f"The largest difference is at {index(worst.where)}: {values}."
     return f"{where} {_usual_cause(faults[0])} {_accept(contract, target, faults)}"
@@ -44,11 +44,11 @@ def _usual_cause(fault: Fault) -> str:
             "negatives."
         )
     if fault.excess <= 10:  # noqa: PLR2004 - one order of magnitude
-        return "So small an excess usually comes from another order of summation or a fused kernel."
+        return "Such a small excess usually comes from a different order of summation or a fused kernel."
     if is_rare:
         return "Few elements differ by much: look for ties, rounding, borders (padding, resize) and indices."
     return (
-        "Most elements differ: look for an operator that means something else there, and for values baked in at export."
+        "Most elements differ: look for an operator that behaves differently there, and for values baked in at export."
     )
 
 
@@ -61,7 +61,7 @@ def _accept(contract: ModelContract, target: TargetName, faults: Sequence[Fault]
     atol = needed_atol(faults)
     if atol is None:
         return "No tolerance accepts this."
-    return f"To accept it knowingly, set {targets_key(contract, target, 'tolerance', 'atol')} to {scientific(atol)}."
+    return f"To accept the difference, set {targets_key(contract, target, 'tolerance', 'atol')} to {scientific(atol)}."
 
 
 RULE = Rule(

@@ -1,4 +1,4 @@
-"""A waiver that accepts nothing: what it was for is gone, or it never matched."""
+"""A waiver that accepts nothing: its cause is gone, or it never matched."""
 
 from __future__ import annotations
 

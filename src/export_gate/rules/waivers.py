@@ -112,8 +112,8 @@ def left_unmeasured(
                         "every control input, so no element was compared"
                     ),
                     hint=(
-                        f"Narrow the waiver's `case` in `models.{contract.name}.waivers`, or take `{planned.name}` out "
-                        f"of {targets_key(contract)}: a waiver accepts what was measured."
+                        f"Narrow the waiver's `case` in `models.{contract.name}.waivers`, or remove `{planned.name}` "
+                        f"from {targets_key(contract)}: a waiver accepts only what was measured."
                     ),
                 )
                 break

@@ -1,4 +1,4 @@
-"""Facts to the words of a message: places, numbers, indices, lists."""
+"""Format facts for a message: places, numbers, indices, lists."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from export_gate.wall.observation import SourceLine
 
 ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 LONGEST_LINE = 240
-"""Characters of a foreign message that one sentence can carry; the rest is in the details."""
+"""Characters of a foreign message that fit in one sentence; the rest is in the details."""
 
 
 def place(
     model: str, target: str | None = None, output: str | None = None, case: str | None = None, at: str | None = None
 ) -> str:
-    """`glyph-head, onnx, output 'logits', case normal-1@batch=16`; `at` is any further word on where."""
+    """`glyph-head, onnx, output 'logits', case normal-1@batch=16`; `at` adds anything else about the place."""
     parts = [model, target, at, output and f"output '{output}'", case and f"case {case}"]
     return ", ".join(part for part in parts if part)
 
@@ -25,13 +25,13 @@ def place(
 def targets_key(contract: ModelContract, *rest: str) -> str:
     """`` `models.glyph-head.targets.onnx.guards` ``, where the config lists the model's targets.
 
-    A model that lists its own targets has only those: what is to stand there first must say so.
+    A model that lists its own targets has only those, so a hint to add the key must say that all must be listed.
     """
     listed = "defaults" if contract.targets_listed == "defaults" else f"models.{contract.name}"
     key = f"`{'.'.join((listed, 'targets', *rest))}`"
     if contract.targets_listed != "nowhere":
         return key
-    return f"{key} (where all targets must be listed then: {', '.join(target.name for target in contract.targets)})"
+    return f"{key} (which must then list all targets: {', '.join(target.name for target in contract.targets)})"
 
 
 def scientific(value: float, digits: int = 1) -> str:
@@ -40,7 +40,7 @@ def scientific(value: float, digits: int = 1) -> str:
 
 
 def apart(measured: float, allowed: float) -> tuple[str, str]:
-    """Both numbers with as many digits as it takes to tell them apart."""
+    """Both numbers, with enough digits to distinguish them."""
     for digits in range(1, 17):
         texts = scientific(measured, digits), scientific(allowed, digits)
         if texts[0] != texts[1]:
@@ -71,7 +71,7 @@ def shape(sizes: Sequence[int]) -> str:
 
 
 def listing(names: Sequence[str], limit: int = 5) -> str:
-    """`a, b and c`; beyond `limit` names the rest is a count."""
+    """`a, b and c`; names beyond `limit` become a count."""
     if len(names) > limit:
         return f"{', '.join(names[:limit])} and {len(names) - limit} more"
     if len(names) < 2:  # noqa: PLR2004 - one name needs no joint
@@ -85,7 +85,7 @@ def count(number: int, noun: str) -> str:
 
 
 def first_line(text: str) -> str:
-    """The first line that says something, without terminal colours, cut where it outgrows a sentence."""
+    """The first line that is not empty, without terminal colours, cut to the length of a sentence."""
     lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
     line = lines[0] if lines else "(no message)"
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..."

@@ -1,4 +1,4 @@
-"""The process that ran a model ended without a word: a crash in native code, the kernel, or an exit call."""
+"""The process that ran a model ended without a report: a crash in native code, the kernel, or a call to exit."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ MEANINGS = {
         "the largest sizes in `dims`, or use a machine with more memory."
     ),
     "SIGSEGV": (
-        "A crash in native code: run the named case alone, and report it to the project whose library is in the "
+        "Native code crashed: run the named case alone, and report the crash to the project whose library is in the "
         "details."
     ),
     "SIGABRT": (
-        "Native code gave up on a failed assertion, which is usually among the last lines printed (see the details); "
-        "in stage convert it may be a full disk, on which torch aborts."
+        "Native code aborted on a failed assertion, which is usually among the last lines printed (see the details); "
+        "in stage convert, torch also aborts if the disk is full."
     ),
-    "SIGILL": "An instruction that this CPU lacks: native code or a compiled package was built for another machine.",
-    "SIGBUS": "Mapped memory went away: a full disk or a full /dev/shm, or a file that was changed while in use.",
+    "SIGILL": "This CPU lacks an instruction: native code or a compiled package was built for another machine.",
+    "SIGBUS": "Mapped memory disappeared: a full disk or a full /dev/shm, or a file that was changed while in use.",
     "SIGTERM": "Something asked the worker to stop: a cancelled job, or a supervisor with a time or memory limit.",
     "an error of export-gate itself": (
         "This is a bug in export-gate: please report it with the traceback in the details. The model is not verified."
     ),
     "a damaged channel": (
-        "Something in the model writes to file descriptors that it did not open, and facts were lost on their way: "
-        "write to files that it opens, or to standard output."
+        "Something in the model writes to file descriptors that it did not open, and observations were lost: "
+        "write only to files that the model opens, or to standard output."
     ),
     "SIGFPE": "An integer division by zero in native code: look for a size of 0 in the named case.",
 }
@@ -53,7 +53,7 @@ def _other(ending: str) -> str:
         return (
             "Something in the model or a library ended the process: look for `sys.exit` or `os._exit`; raise instead."
         )
-    return "The details have the last lines that the worker printed."
+    return "The last lines that the worker printed are in the details."
 
 
 def _with_output(found: Finding, observation: ModelObservation) -> Finding:

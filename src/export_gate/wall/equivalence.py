@@ -1,4 +1,4 @@
-"""One comparison to its first fault, in the order that defines equivalence: dtype, shape, non-finite masks, values.
+"""Find the first fault of a comparison, in the order that defines equivalence: dtype, shape, non-finite masks, values.
 
 Source: section 3 of the design. A NaN among the measured numbers never passes: every inequality is written so that it
 must hold, not so that its opposite must fail.
@@ -42,7 +42,7 @@ class Norm:
 
 
 def ratio(measured: float | None, allowed: float | None) -> float:
-    """How far a measurement is over its bound; infinite where there is no number or nothing is allowed."""
+    """Measured / allowed; infinite if there is no number or nothing is allowed."""
     if measured is None or allowed is None or not (math.isfinite(measured) and math.isfinite(allowed)):
         return math.inf
     if allowed > 0:
@@ -51,7 +51,7 @@ def ratio(measured: float | None, allowed: float | None) -> float:
 
 
 def first_fault(comparison: Comparison, tolerance: Tolerance, nonfinite: NonfinitePolicy) -> FaultKind | None:
-    """What makes the actual leaf another value than the expected one, or None where they are equivalent."""
+    """The first difference between the actual leaf and the expected one, or None if they are equivalent."""
     if comparison.expected_dtype != comparison.actual_dtype:
         return "dtype"
     if comparison.expected_shape != comparison.actual_shape:
@@ -68,12 +68,12 @@ def first_fault(comparison: Comparison, tolerance: Tolerance, nonfinite: Nonfini
 def worst_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
     """The inequality with the largest ratio: over the whole leaf and, with a tolerance axis, over each of its indices.
 
-    The whole leaf's bound follows from those of all indices; it stays for leaves that lack the axis.
+    The bound of the whole leaf follows from the bounds of all indices; it is kept for leaves that lack the axis.
     """
     norms = [_norm(comparison.max_abs_diff, comparison.expected_max_abs, tolerance)]
     if tolerance.axis is not None:
         norms += [_norm(n.max_abs_diff, n.expected_max_abs, tolerance, n.index) for n in comparison.per_axis]
-    # Among equals an index says more than the whole leaf.
+    # If both ratios are equal, report the index: it is more specific than the whole leaf.
     return max(norms, key=lambda norm: (not norm.holds, norm.ratio, norm.index is not None))
 
 

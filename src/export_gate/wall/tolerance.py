@@ -1,4 +1,4 @@
-"""The tolerance that holds for one output of one target: declared values over the table of defaults."""
+"""Resolve the tolerance of one output of one target: declared values take precedence over the table of defaults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def is_inexact(dtype: str) -> bool:
 
 
 def resolve_tolerance(contract: ModelContract, target: TargetName, dtype: str) -> Tolerance:
-    """The target's declaration over the model's over the default for `dtype`, each field apart.
+    """Use the target's declaration, else the model's, else the default for `dtype`; each field is resolved separately.
 
     Integers and bools are exact whatever is declared. So is a dtype without a row: an unknown bound must not pass.
     """
@@ -42,9 +42,9 @@ def resolve_tolerance(contract: ModelContract, target: TargetName, dtype: str) -
 
 
 def resolve_golden_tolerance(contract: ModelContract, sources: Sequence[GoldenSource], dtype: str) -> Tolerance:
-    """The source's declaration over the model's over ONNX's default: goldens may come from another CPU.
+    """Use the source's declaration, else the model's, else ONNX's default: goldens may come from another CPU.
 
-    Of several possible sources (files of one name) the strictest bounds hold.
+    If several sources are possible (files with the same name), the strictest bounds apply.
     """
     declared = [source.tolerance for source in sources] or [Tolerance()]
     resolved = [_layered(tolerance, contract.tolerance, OTHER_KERNELS, dtype) for tolerance in declared]

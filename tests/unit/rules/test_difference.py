@@ -96,15 +96,15 @@ BREAKING = {
     ),
     "output gone": (
         changed(outputs=(tensor(LOGITS, name="a", dtype="int64"), tensor(LOGITS, name="b"))),
-        ["output 'logits' is gone", "callers that take it"],
+        ["output 'logits' is gone", "callers that use it"],
     ),
     "output renamed": (
         changed(outputs=(tensor(LOGITS, name="scores"),)),
-        ["output 'logits' is now called 'scores'", "callers that take it by name"],
+        ["output 'logits' is now called 'scores'", "callers that use it by name"],
     ),
     "output first": (
         changed(outputs=(tensor(LOGITS, name="aux"), LOGITS)),
-        ["output 'aux' is new, before others", "callers that take outputs by position"],
+        ["output 'aux' is new, before others", "callers that use outputs by position"],
     ),
     "output dtype": (
         changed(outputs=(tensor(LOGITS, dtype="float16"),)),
@@ -116,15 +116,15 @@ BREAKING = {
     ),
     "output rank": (
         changed(outputs=(tensor(LOGITS, shape=("batch",)),)),
-        ["output 'logits': shape [batch, 10] before, shape [batch] now", "every caller that takes it"],
+        ["output 'logits': shape [batch, 10] before, shape [batch] now", "every caller that uses it"],
     ),
     "target gone": (
         changed(targets={"pt2": LockedTarget()}),
-        ["the target is gone", "who loads its artifact"],
+        ["the target is gone", "callers that load its artifact"],
     ),
     "opset raised": (
         changed(targets={**MODEL.targets, "onnx": LockedTarget(opsets={"ai.onnx": 21})}),
-        ["opset ai.onnx 20 before, 21 now", "runtimes that know ai.onnx up to 20"],
+        ["opset ai.onnx 20 before, 21 now", "runtimes that support ai.onnx only up to 20"],
     ),
     "operator domain": (
         changed(targets={**MODEL.targets, "onnx": LockedTarget(opsets={"ai.onnx": 20, "com.microsoft": 1})}),

@@ -52,9 +52,9 @@ def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):
 
     assert "if x.sum() > 0:" in _line(failure)
     assert _advice(failure) == (
-        f"The branch at {_line(failure)} depends on a tensor's values, and an exported program holds both sides or "
-        "none: write it as `torch.where(condition, a, b)` for elementwise choices or `torch.cond(condition, f, g, "
-        "operands)` for whole branches; where only one side can happen, promise it with `torch._check(condition)`."
+        f"The branch at {_line(failure)} depends on a tensor's values, which torch.export cannot capture: "
+        "write it as `torch.where(condition, a, b)` for elementwise choices or `torch.cond(condition, f, g, "
+        "operands)` for whole branches; if only one side can happen, assert it with `torch._check(condition)`."
     )
 
 
@@ -65,7 +65,7 @@ def test_a_size_read_from_values_is_answered_with_checks(models: Any):
     assert "int(x.sum().item())" in _line(failure)
     assert _advice(failure) == (
         f"A size or index is read from a tensor's values at {_line(failure)}. Compute it from shapes instead, or keep "
-        "it a tensor (masking, torch.gather); where it must be read, use `.item()` and bound it with "
+        "it a tensor (masking, torch.gather); if it must be read, use `.item()` and bound it with "
         "`torch._check(n >= 0)` and `torch._check(n <= limit)`."
     )
 
@@ -76,7 +76,7 @@ def test_a_specialized_dim_names_the_size_and_how_to_declare_it(models: Any):
 
     assert essence(failure).startswith("You marked batch as dynamic but your code specialized it to be a constant (4).")
     assert _advice(failure, Dim(name="batch", min=2, max=8)) == (
-        "The model's code works for size 4 of 'batch' only: look for a written-out number (reshape, view, expand, a "
+        "The model's code works only for size 4 of 'batch': look for a hard-coded number (reshape, view, expand, a "
         "buffer of that size), an `int(...)` of a size, or another input whose axis is declared constant. If the size "
         "is meant to be fixed, declare `models.glyph-head.dims.batch: {mode: static, min: 4, max: 4}`."
     )
@@ -87,7 +87,7 @@ def test_a_reference_size_of_one_is_the_configs_matter(models: Any):
     failure = _refusal(models.Identity(), torch.ones(1, 3), x={0: TorchDim("batch", min=1, max=8)})
 
     assert _advice(failure, Dim(name="batch", min=1, max=8)) == (
-        "The reference input has size 1 in 'batch', which torch.export always takes for a constant: set "
+        "The reference input has size 1 in 'batch', which torch.export always treats as a constant: set "
         "`models.glyph-head.dims.batch.example` to 2 or more, and verify size 1 with "
         "`models.glyph-head.dims.batch.separate: [1]`."
     )
@@ -99,7 +99,7 @@ def test_a_size_that_must_be_even_is_answered_with_multiple_of(models: Any):
 
     assert failure.suggestions == ("_H = Dim('_H', max=32)", "H = 2*_H")
     assert _advice(failure, Dim(name="H", min=4, max=64)) == (
-        "Set `models.glyph-head.dims.H.multiple-of` to 2: the model needs it."
+        "Set `models.glyph-head.dims.H.multiple-of` to 2: the model requires it."
     )
 
 
@@ -120,7 +120,7 @@ def test_a_size_twice_another_is_written_as_an_expression(models: Any):
 
     assert _advice(failure, Dim(name="a", min=1, max=64), Dim(name="b", min=1, max=64)) == (
         "Set `max` to 32 in `models.glyph-head.dims.a`, the range that the exported code path covers; or remove the "
-        "size check that splits the range from the model. "
+        "size check in the model that splits the range. "
         "Write \"2*a\" wherever a shape under `inputs` has 'b': the model ties these sizes together."
     )
 
@@ -141,7 +141,7 @@ def test_a_range_that_is_split_by_a_branch_names_the_part_that_was_exported(mode
 
     assert _advice(failure, Dim(name="batch", min=2, max=8)) == (
         "Set `min` to 5 and `max` to 8 in `models.glyph-head.dims.batch`, the range that the exported code path "
-        "covers; or remove the size check that splits the range from the model."
+        "covers; or remove the size check in the model that splits the range."
     )
 
 
@@ -152,8 +152,8 @@ def test_a_dim_with_a_name_of_sympy_is_renamed(models: Any):
 
     assert failure.type == "SympifyError"
     assert _advice(failure, Dim(name="T", min=1, max=8), Dim(name="S", min=1, max=8)) == (
-        "Give dim 'S' another name under `models.glyph-head.dims`: torch reads dims as formulas, in which sympy keeps "
-        "some names (S, N, I, E, Q, O, C, pi) for itself."
+        "Give dim 'S' another name under `models.glyph-head.dims`: torch parses dim names as formulas, and sympy "
+        "reserves some names (S, N, I, E, Q, O, C, pi)."
     )
 
 
@@ -162,7 +162,7 @@ def test_an_unknown_output_class_is_answered_with_its_registration(models: Any):
     assert _advice(_refusal(models.Unregistered(), torch.ones(3))) == (
         "Return a tensor, or a tuple, list or dict of tensors, instead of Scores; or register the class in the module "
         "that defines it: `torch.export.register_dataclass(Scores)` for a dataclass, "
-        "`torch.utils._pytree.register_pytree_node(Scores, ...)` for any other."
+        "`torch.utils._pytree.register_pytree_node(Scores, ...)` for any other class."
     )
 
 
@@ -171,8 +171,7 @@ def test_numpy_in_forward_is_named(models: Any):
     failure = _refusal(models.Numpy(), torch.ones(3))
 
     assert _advice(failure) == (
-        f"Write the NumPy code at {_line(failure)} with torch operators: torch.export cannot follow values out of "
-        "torch."
+        f"Write the NumPy code at {_line(failure)} with torch operators: torch.export cannot trace outside torch."
     )
 
 
@@ -182,14 +181,14 @@ SUGGESTIONS = {
         "Declare '_k' under `models.glyph-head.dims` and write \"2*_k+1\" wherever a shape under `inputs` has 'batch': "
         "the model ties these sizes together."
     ),
-    "_side = 2*__side": "Set `models.glyph-head.dims.side.multiple-of` to 16: the model needs it.",
+    "_side = 2*__side": "Set `models.glyph-head.dims.side.multiple-of` to 16: the model requires it.",
     "_side = Dim('_side', max=4)": (
         "Set `max` to 32 in `models.glyph-head.dims.side`, the range that the exported code path covers; or remove the "
-        "size check that splits the range from the model."
+        "size check in the model that splits the range."
     ),
     "something new": (
-        "Bring `models.glyph-head.dims` and the shapes under `inputs` in line with what the model's code demands; the "
-        "details have torch's message."
+        "Make `models.glyph-head.dims` and the shapes under `inputs` match what the model's code requires; torch's "
+        "message is in the details."
     ),
 }
 

@@ -76,7 +76,7 @@ def test_a_breaking_change_is_a_violation_that_names_who_breaks():
     assert (violation.rule, violation.severity) == ("interface-changed", "violation")
     assert violation.message == "glyph-head: dim 'batch': 1..16 before, 2..16 now: breaks callers that pass batch=1"
     assert violation.hint == (
-        "Restore it. If the change is meant, tell the callers, and write it down with `export-gate lock`."
+        "Restore it. If the change is intended, inform the callers and record it with `export-gate lock`."
     )
     assert violation.details == ("before: export-gate.lock",)
 
@@ -92,7 +92,7 @@ def test_against_a_base_the_way_out_is_a_waiver():
     violation = only(judged(lock))
     assert violation.details == ("before: export-gate.lock at 1a2b3c4d5e",)
     assert violation.hint == (
-        "Restore it. If the change is meant, tell the callers, write it down with `export-gate lock`, and waive "
+        "Restore it. If the change is intended, inform the callers, record it with `export-gate lock`, and waive "
         "`interface-changed` in `models.glyph-head.waivers` until it is merged."
     )
 
@@ -130,7 +130,7 @@ def test_an_additive_change_is_a_note():
 
     assert found.exit_code == 0
     assert said(found) == [("interface-changed", "note", "glyph-head: dim 'batch': 2..8 before, 2..16 now")]
-    assert only(found).hint == "Nobody breaks; `export-gate lock` writes it down."
+    assert only(found).hint == "No caller breaks; run `export-gate lock` to record the change."
 
 
 def test_a_model_that_the_lock_does_not_have_is_a_note():
@@ -139,8 +139,8 @@ def test_a_model_that_the_lock_does_not_have_is_a_note():
 
     assert (found.severity, found.message, found.hint) == (
         "note",
-        "glyph-head: not in export-gate.lock, so its interface has nothing to be held against",
-        "`export-gate lock` writes it down.",
+        "glyph-head: not in export-gate.lock, so its interface cannot be compared",
+        "run `export-gate lock` to record it.",
     )
 
 
@@ -150,10 +150,10 @@ def test_a_model_that_the_lock_does_not_have_is_a_note():
         (
             (),
             "violation",
-            "Bring the model back; if it is meant to go, `export-gate lock` takes it out of the lock.",
+            "Restore the model; if the removal is intended, run `export-gate lock` to remove it from the lock.",
             1,
         ),
-        (("old",), "warning", "The lock of this change leaves it out too: make sure that nobody needs it.", 0),
+        (("old",), "warning", "The lock in this change omits it too: make sure that nobody needs it.", 0),
     ],
 )
 def test_a_model_that_is_gone_is_told(dropped: tuple[str, ...], severity: str, hint: str, exit_code: int):
@@ -164,7 +164,7 @@ def test_a_model_that_is_gone_is_told(dropped: tuple[str, ...], severity: str, h
 
     found = only(judged(lock))
     assert (found.model, found.severity, found.hint) == ("old", severity, hint)
-    assert found.message == "old: in export-gate.lock, but not in the config: breaks who loads its artifacts"
+    assert found.message == "old: in export-gate.lock, but not in the config: breaks callers that load its artifacts"
     assert judged(lock).exit_code == exit_code
 
 
@@ -202,7 +202,7 @@ def test_a_margin_that_shrunk_tenfold_is_a_warning():
     )
     assert found.hint == (
         "Look for what changed the numbers (a new version of torch or a runtime, another operator, half precision). If "
-        "it is meant, `export-gate lock` writes it down."
+        "it is intended, run `export-gate lock` to record it."
     )
 
 
@@ -235,7 +235,7 @@ def test_a_margin_shrinks_by_error_and_share(was: tuple[float, float], now: tupl
         (
             Budget(growth=0.1),
             900,
-            "glyph-head, onnx: the artifact has 1000 bytes, 11.1% more than the 900 of the lock; 10% is allowed",
+            "glyph-head, onnx: the artifact has 1000 bytes, 11.1% more than the 900 in the lock; 10% is allowed",
         ),
         (Budget(growth=0.12), 900, None),
         (Budget(), 1, None),
@@ -257,8 +257,8 @@ def test_a_budget_of_size_holds_without_a_lock():
 
     found = only(judged(None, targets=(tight,)))
     assert found.hint == (
-        "Look for weights that are stored twice, in a wider dtype or as constants of the graph. If the size is meant, "
-        "raise `models.glyph-head.targets.onnx.budget`, or write it down with `export-gate lock`."
+        "Look for weights that are stored twice, in a wider dtype or as constants of the graph. If the size is "
+        "intended, raise `models.glyph-head.targets.onnx.budget`, or record it with `export-gate lock`."
     )
 
 

@@ -150,8 +150,8 @@ def test_zero_comparisons_is_never_a_pass_waived_or_not(rule: str, results: dict
     assert told(judgement) == [("nothing-compared", "violation", None, False), (rule, "note", CASES[0], True)]
     assert violation.message == f"{words}the waiver of {rule} covers every control input, so no element was compared"
     assert violation.hint == (
-        "Narrow the waiver's `case` in `models.glyph-head.waivers`, or take `onnx` out of `models.glyph-head.targets`: "
-        "a waiver accepts what was measured."
+        "Narrow the waiver's `case` in `models.glyph-head.waivers`, or remove `onnx` from `models.glyph-head.targets`: "
+        "a waiver accepts only what was measured."
     )
     assert judged(observed(target(case(CASES[0], bad))), waiver(rule, case=CASES[0])).verdict == "verified"
 

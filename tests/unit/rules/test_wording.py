@@ -16,7 +16,7 @@ from export_gate.wall.contract import ExportedProgramTarget, OnnxTarget
         ("defaults", "`defaults.targets.onnx.guards`"),
         (
             "nowhere",
-            "`models.glyph-head.targets.onnx.guards` (where all targets must be listed then: exported-program, onnx)",
+            "`models.glyph-head.targets.onnx.guards` (which must then list all targets: exported-program, onnx)",
         ),
     ],
 )

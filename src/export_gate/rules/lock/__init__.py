@@ -1,4 +1,4 @@
-"""Rules that hold a model against the interface lock; they run where a lock or a budget is."""
+"""Rules that compare a model with the interface lock; they run if there is a lock or a budget."""
 
 from __future__ import annotations
 

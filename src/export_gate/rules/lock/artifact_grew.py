@@ -29,7 +29,7 @@ def _excesses(budget: Budget, size: int, was: int | None) -> Iterator[str]:
     if budget.growth is not None and was and size > was * (1 + budget.growth):
         grown = f"{(size / was - 1) * 100:.3g}%"
         allowed = f"{budget.growth * 100:g}%"
-        yield f"the artifact has {size} bytes, {grown} more than the {was} of the lock; {allowed} is allowed"
+        yield f"the artifact has {size} bytes, {grown} more than the {was} in the lock; {allowed} is allowed"
 
 
 def _finding(contract: ModelContract, target: TargetName, budget: Budget, export: str, words: str) -> Finding:
@@ -42,7 +42,7 @@ def _finding(contract: ModelContract, target: TargetName, budget: Budget, export
         message=f"{place(contract.name, target, at=at)}: {words}",
         hint=(
             "Look for weights that are stored twice, in a wider dtype or as constants of the graph. If the size is "
-            f"meant, raise {targets_key(contract, target, 'budget')}, or write it down with `export-gate lock`."
+            f"intended, raise {targets_key(contract, target, 'budget')}, or record it with `export-gate lock`."
         ),
     )
 

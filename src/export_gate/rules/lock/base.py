@@ -1,4 +1,4 @@
-"""What a rule over the interface lock is: a check of a model as it was locked against the model as it is now."""
+"""Define a lock rule: a check that compares the locked model with the model as it is now."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Change:
     contract: ModelContract
     after: LockedModel
     lock: LockUsed | None
-    """None where the project has no lock."""
+    """None if the project has no lock."""
 
     @property
     def before(self) -> LockedModel | None:
-        """As locked; None where the lock lacks the model or there is no lock."""
+        """The locked model; None if the lock lacks it or there is no lock."""
         return self.lock.models.get(self.contract.name) if self.lock else None
 
 

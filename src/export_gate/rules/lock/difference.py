@@ -1,4 +1,4 @@
-"""Two interfaces to their differences: what is new, and what breaks whom."""
+"""Compare two interfaces: what is new, and which callers break."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Difference:
     what: str
     """`dim 'batch': 1..16 before, 2..16 now`."""
     breaks: str = ""
-    """Whom: `callers that pass batch=1`; empty where nobody."""
+    """Who breaks: `callers that pass batch=1`; empty if nobody does."""
     target: TargetName | None = None
     output: str | None = None
 
@@ -45,7 +45,7 @@ def differences(before: LockedModel, after: LockedModel) -> Iterator[Difference]
 
 
 def _pairs(before: Sequence[LockedTensor], after: Sequence[LockedTensor]) -> list[tuple[LockedTensor, LockedTensor]]:
-    """Tensors of one name, and those that were renamed in their place."""
+    """Tensors with the same name, and those that were renamed in the same position."""
     now = {tensor.name: tensor for tensor in after}
     pairs = [(tensor, now[tensor.name]) for tensor in before if tensor.name in now]
     return pairs + _renamed(before, after)
@@ -63,7 +63,7 @@ def _renamed(before: Sequence[LockedTensor], after: Sequence[LockedTensor]) -> l
 
 
 def _dims(pairs: Sequence[tuple[LockedTensor, LockedTensor]], before: LockedModel, after: LockedModel) -> Dims:
-    """Dims that kept their name, and those that have another one in the same axes."""
+    """Dims that kept their name, and those that have a new one on the same axes."""
     found = {name: name for name in before.dims if name in after.dims}
     for old, new in pairs:
         for was, now in zip(old.shape, new.shape, strict=False):
@@ -150,7 +150,7 @@ def _values(label: str, old: tuple[float, float] | None, new: tuple[float, float
 
 
 def _ties(pairs: Sequence[tuple[LockedTensor, LockedTensor]]) -> Iterator[Difference]:
-    """Axes that had dims of their own and share one now."""
+    """Axes that had separate dims and now share one."""
     axes: dict[str, dict[str, str]] = {}
     for old, new in pairs:
         for axis, (was, now) in enumerate(zip(old.shape, new.shape, strict=False)):
@@ -171,23 +171,23 @@ def _outputs(before: LockedModel, after: LockedModel) -> Iterator[Difference]:
     for old, new in renamed:
         yield Difference(
             what=f"output '{old.name}' is now called '{new.name}'",
-            breaks="callers that take it by name",
+            breaks="callers that use it by name",
             output=old.name,
         )
     known = [tensor.name for pair in renamed for tensor in pair]
     was, now = [t.name for t in before.outputs], [t.name for t in after.outputs]
     for name in (n for n in was if n not in now and n not in known):
-        yield Difference(what=f"output '{name}' is gone", breaks="callers that take it", output=name)
+        yield Difference(what=f"output '{name}' is gone", breaks="callers that use it", output=name)
     kept = [place for place, name in enumerate(now) if name in was or name in known]
     for place, name in enumerate(now):
         if name not in was and name not in known:
             shifts = any(other > place for other in kept)
             yield Difference(
                 what=f"output '{name}' is new{', before others' if shifts else ''}",
-                breaks="callers that take outputs by position" if shifts else "",
+                breaks="callers that use outputs by position" if shifts else "",
                 output=name,
             )
-    yield from _order("outputs", was, now, "callers that take them by position")
+    yield from _order("outputs", was, now, "callers that use them by position")
 
 
 def _output(old: LockedTensor, new: LockedTensor, dims: Dims) -> Iterator[Difference]:
@@ -196,7 +196,7 @@ def _output(old: LockedTensor, new: LockedTensor, dims: Dims) -> Iterator[Differ
         breaks = f"callers that expect {old.dtype}"
         yield Difference(what=f"{label}: {old.dtype} before, {new.dtype} now", breaks=breaks, output=old.name)
     if len(old.shape) != len(new.shape):
-        breaks = "every caller that takes it"
+        breaks = "every caller that uses it"
         yield Difference(what=f"{label}: {_shape(old)} before, {_shape(new)} now", breaks=breaks, output=old.name)
         return
     for axis, (was, now) in enumerate(zip(old.shape, new.shape, strict=True)):
@@ -209,7 +209,7 @@ def _output(old: LockedTensor, new: LockedTensor, dims: Dims) -> Iterator[Differ
 
 
 def _is_same(was: str, now: str, dims: Dims) -> bool:
-    """Whether an axis is written alike, but for the new name of a dim."""
+    """Whether an axis is written the same way, apart from the new name of a dim."""
     size = axis_size(was)
     if size is None or size.dim is None or size.dim not in dims:
         return was == now
@@ -219,7 +219,7 @@ def _is_same(was: str, now: str, dims: Dims) -> bool:
 def _targets(before: Mapping[str, LockedTarget], after: Mapping[str, LockedTarget]) -> Iterator[Difference]:
     for name in TARGET_NAMES:
         if name in before and name not in after:
-            yield Difference(what="the target is gone", breaks="who loads its artifact", target=name)
+            yield Difference(what="the target is gone", breaks="callers that load its artifact", target=name)
         elif name in after and name not in before:
             yield Difference(what="the target is new", target=name)
         elif name in after and after[name].opsets and before[name].opsets:
@@ -235,7 +235,7 @@ def _opsets(target: TargetName, before: Mapping[str, int], after: Mapping[str, i
         elif now is None:
             yield Difference(what=f"operator domain {domain} is gone", target=target)
         elif was != now:
-            breaks = f"runtimes that know {domain} up to {was}" if now > was else ""
+            breaks = f"runtimes that support {domain} only up to {was}" if now > was else ""
             yield Difference(what=f"opset {domain} {was} before, {now} now", breaks=breaks, target=target)
 
 

@@ -1,4 +1,4 @@
-"""A contract and what was observed to what the lock holds of a model."""
+"""Turn a contract and its observations into the lock's record of a model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def locked_model(contract: ModelContract, observation: ModelObservation, *, is_w
 
 
 def _dim(dim: Dim, observation: ModelObservation) -> LockedDim:
-    """The sizes that the artifacts take: of a static dim the one that they were made for."""
+    """The sizes that the artifacts accept: for a static dim, the one that they were exported for."""
     low, high = dim.min, dim.max
     members = observation.controls.inputs if observation.controls else ()
     sizes = [member.sizes[dim.name] for member in members if dim.name in member.sizes]
@@ -89,7 +89,7 @@ def _axis(seen: Sequence[tuple[dict[str, int], int]]) -> str:
     """The dim that an axis follows, the number that it always is, or `?`."""
     lengths = {length for _, length in seen}
     if len(lengths) == 1:
-        # a dim with one size looks like a number, and a number that equals it like the dim
+        # a dim with one size cannot be told from a number, nor a number that equals it from the dim
         return str(lengths.pop())
     names = sorted({name for sizes, _ in seen for name in sizes})
     following = [name for name in names if all(sizes.get(name) == length for sizes, length in seen)]

@@ -1,4 +1,4 @@
-"""A model's interface is another one than the lock has: who breaks, or what is new."""
+"""A model's interface differs from the one in the lock: which callers break, or what is new."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from export_gate.wall.contract import ModelContract
 
 
 def check(change: Change) -> Iterator[Finding]:
-    """A violation for each difference that breaks somebody, a note for each other one."""
+    """A violation for each difference that breaks callers, a note for each other one."""
     if change.lock is None:
         return
     name, before = change.contract.name, change.before
@@ -23,8 +23,8 @@ def check(change: Change) -> Iterator[Finding]:
             rule=RULE.name,
             severity="note",
             model=name,
-            message=f"{name}: not in {change.lock.origin}, so its interface has nothing to be held against",
-            hint="`export-gate lock` writes it down.",
+            message=f"{name}: not in {change.lock.origin}, so its interface cannot be compared",
+            hint="run `export-gate lock` to record it.",
         )
         return
     for difference in differences(before, change.after):
@@ -32,22 +32,22 @@ def check(change: Change) -> Iterator[Finding]:
 
 
 def gone(lock: LockUsed) -> Iterator[Finding]:
-    """Models that the config does not have any more; a warning where the change's own lock leaves them out as well."""
+    """Models that the config no longer has; a warning if the change's own lock omits them as well."""
     for name in lock.gone:
         is_meant = name in lock.dropped
         yield Finding(
             rule=RULE.name,
             severity="warning" if is_meant else "violation",
             model=name,
-            message=f"{name}: in {lock.origin}, but not in the config: breaks who loads its artifacts",
-            hint="The lock of this change leaves it out too: make sure that nobody needs it."
+            message=f"{name}: in {lock.origin}, but not in the config: breaks callers that load its artifacts",
+            hint="The lock in this change omits it too: make sure that nobody needs it."
             if is_meant
-            else "Bring the model back; if it is meant to go, `export-gate lock` takes it out of the lock.",
+            else "Restore the model; if the removal is intended, run `export-gate lock` to remove it from the lock.",
         )
 
 
 def without_targets(lock: LockUsed, contract: ModelContract) -> LockUsed:
-    """The lock with only those targets of the model that the contract has, for a run of some targets."""
+    """The lock with only the targets that the contract has, for a run of some targets."""
     model = lock.models.get(contract.name)
     if model is None:
         return lock
@@ -73,11 +73,11 @@ def _finding(model: str, difference: Difference, lock: LockUsed) -> Finding:
 
 def _hint(model: str, lock: LockUsed, *, is_breaking: bool) -> str:
     if not is_breaking:
-        return "Nobody breaks; `export-gate lock` writes it down."
+        return "No caller breaks; run `export-gate lock` to record the change."
     if not lock.is_base:
-        return "Restore it. If the change is meant, tell the callers, and write it down with `export-gate lock`."
+        return "Restore it. If the change is intended, inform the callers and record it with `export-gate lock`."
     return (
-        "Restore it. If the change is meant, tell the callers, write it down with `export-gate lock`, and waive "
+        "Restore it. If the change is intended, inform the callers, record it with `export-gate lock`, and waive "
         f"`interface-changed` in `models.{model}.waivers` until it is merged."
     )
 
@@ -85,6 +85,6 @@ def _hint(model: str, lock: LockUsed, *, is_breaking: bool) -> str:
 RULE = LockRule(
     name="interface-changed",
     severity="violation",
-    summary="The interface is another one than the lock has.",
+    summary="The interface differs from the one in the lock.",
     check=check,
 )

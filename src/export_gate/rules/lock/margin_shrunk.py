@@ -1,4 +1,4 @@
-"""An artifact that still agrees, but by much less than when it was locked: the next change may tip it over."""
+"""An artifact that still agrees, but with a much smaller margin than in the lock: the next change may break it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from export_gate.wall.equivalence import ratio
 GROWTH = 10.0
 """An order of magnitude; machines differ by a factor of two or three."""
 FLOOR = 0.05
-"""Share of the tolerance below which no error matters, however it grew."""
+"""Share of the tolerance below which an error does not matter, no matter how much it grew."""
 
 
 def check(change: Change) -> Iterator[Finding]:
@@ -38,7 +38,7 @@ def check(change: Change) -> Iterator[Finding]:
                     ),
                     hint=(
                         "Look for what changed the numbers (a new version of torch or a runtime, another operator, "
-                        "half precision). If it is meant, `export-gate lock` writes it down."
+                        "half precision). If it is intended, run `export-gate lock` to record it."
                     ),
                     measured=now.measured,
                     allowed=now.allowed,
@@ -49,7 +49,7 @@ def check(change: Change) -> Iterator[Finding]:
 def has_shrunk(was: Margin, now: Margin) -> bool:
     """Whether the error grew tenfold, by itself and as a share of its bound, and is no longer negligible.
 
-    Growth in both: larger weights raise error and bound alike, and another tolerance moves the share alone.
+    Both must grow: larger weights raise error and bound alike, and a changed tolerance changes only the share.
     """
     share, before = ratio(now.measured, now.allowed), ratio(was.measured, was.allowed)
     return FLOOR <= share <= 1 and now.measured >= GROWTH * was.measured and share >= GROWTH * before
@@ -62,6 +62,6 @@ def _times(was: Margin, now: Margin) -> str:
 RULE = LockRule(
     name="margin-shrunk",
     severity="warning",
-    summary="An error is inside its tolerance, but ten times what the lock has.",
+    summary="An error is within its tolerance, but at least ten times as large as in the lock.",
     check=check,
 )

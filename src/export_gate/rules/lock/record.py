@@ -1,4 +1,4 @@
-"""What `export-gate.lock` holds of each model: its interface and how closely its artifacts agreed."""
+"""The records of `export-gate.lock`: each model's interface and how closely its artifacts agreed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class LockedTensor:
     name: str
     dtype: str
     shape: tuple[str, ...]
-    """`batch`, `2*seq+1` or `3` for each axis; `?` where an output's size follows no dim."""
+    """`batch`, `2*seq+1` or `3` for each axis; `?` if an output's size does not follow a dim."""
     range: tuple[float, float] | None = None
-    """Of an input's values; None is undeclared."""
+    """The declared range of an input's values; None if undeclared."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class LockedTarget:
     """One format that the model ships in."""
 
     opsets: dict[str, int] = field(default_factory=dict)
-    """Operator domain -> version; empty for targets without."""
+    """Operator domain -> version; empty for targets without opsets."""
     sizes: dict[str, int] = field(default_factory=dict)
     """Bytes of each artifact, all its files together: `main`, or `batch=1` for a separate export."""
     margins: dict[str, Margin] = field(default_factory=dict)
-    """By output, where it is inexact."""
+    """Output -> margin, for outputs with an inexact dtype."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,13 +55,13 @@ class LockedModel:
     """What callers of one model rely on."""
 
     inputs: tuple[LockedTensor, ...]
-    """Tensors in forward's order; constants are no part of an artifact's interface."""
+    """Tensors in forward's order; constants are not part of an artifact's interface."""
     outputs: tuple[LockedTensor, ...]
-    """In order; empty where eager was not observed."""
+    """In order; empty if eager was not observed."""
     dims: dict[str, LockedDim] = field(default_factory=dict)
     targets: dict[str, LockedTarget] = field(default_factory=dict)
     parameters: int = 0
-    """Parameter elements; 0 where not observed."""
+    """Parameter elements; 0 if not observed."""
     weights_bytes: int = 0
 
 
@@ -75,14 +75,14 @@ class Lock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockUsed:
-    """The lock that a run was held against, kept in its results so that they can be judged again without git."""
+    """The lock that a run was compared with; the results keep it, so that judging again does not need git."""
 
     origin: str
     """`export-gate.lock`, or `export-gate.lock at 1a2b3c4d5e`."""
     is_base: bool = False
-    """Taken from the base of a change, which the change cannot edit."""
+    """Whether it is from the base of a change, which the change cannot edit."""
     models: dict[str, LockedModel] = field(default_factory=dict)
     gone: tuple[str, ...] = ()
-    """Models of the lock that the config does not have."""
+    """Models in the lock that are not in the config."""
     dropped: tuple[str, ...] = ()
-    """Those of `gone` that the lock of the change itself does not have any more."""
+    """The models of `gone` that are also missing from the change's own lock."""

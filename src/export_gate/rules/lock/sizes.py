@@ -1,4 +1,4 @@
-"""Sizes that a dim or an axis may have: which callers of before are refused now."""
+"""Sizes that a dim or an axis may have: which sizes were accepted before and are refused now."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from export_gate.wall.contract import Size
 from export_gate.wall.sizes import parse_size
 
 TRIED = 2048
-"""Sizes tried from each end of a range; what a range lacks shows at an end or within a period."""
+"""Sizes tried from each end of a range; a missing size shows at an end or within one period of the steps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Sizes:
         yield from self.others
 
     def first_missing(self, other: Sizes) -> int | None:
-        """A size of these that `other` lacks."""
+        """The first of these sizes that `other` lacks."""
         return next((size for size in self.ends() if size not in other), None)
 
 
@@ -52,7 +52,7 @@ def dim_sizes(dim: LockedDim) -> Sizes:
 
 
 def axis_size(text: str) -> Size | None:
-    """The expression of an axis; None where it is none (`?`, or a file that was edited by hand)."""
+    """The expression of an axis; None if the text is not one (`?`, or a file edited by hand)."""
     try:
         return parse_size(text)
     except ValueError:
@@ -60,7 +60,7 @@ def axis_size(text: str) -> Size | None:
 
 
 def axis_sizes(size: Size, dims: dict[str, LockedDim]) -> Sizes | None:
-    """The lengths that an axis may have; None where its dim is unknown."""
+    """The lengths that an axis may have; None if its dim is unknown."""
     if size.dim is None:
         return Sizes(low=size.offset, high=size.offset)
     if size.dim not in dims:

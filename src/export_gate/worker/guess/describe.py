@@ -64,7 +64,7 @@ def load_module(job: Job) -> torch.nn.Module:
     module = load_factory(job.contract, Path(job.base))()
     if is_scripted(module):
         raise UserError(
-            f"factory {reference!r} returns TorchScript, which torch.export does not take",
+            f"factory {reference!r} returns TorchScript, which torch.export does not accept",
             "return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`",
         )
     return module

@@ -299,7 +299,7 @@ INSTANCE = nn.Linear(2, 2)
         ),
         pytest.param(
             "make_scripted",
-            "factory 'zoo.py:make_scripted' returns TorchScript, which torch.export does not take",
+            "factory 'zoo.py:make_scripted' returns TorchScript, which torch.export does not accept",
             "return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`",
             id="torchscript",
         ),
