@@ -21,9 +21,10 @@ from export_gate.config import load_config
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import Verdict, judge
 from export_gate.run.observe import observe
-from export_gate.wall.contract import PROTOCOL, Job, Request, TargetName
+from export_gate.wall.contract import Job, TargetName
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import RunObservation
+from export_gate.wall.request import Request
 
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -155,7 +156,7 @@ def judge_cases(folder: Path, cases: Sequence[Case], parallel: int = 2) -> tuple
     with tempfile.TemporaryDirectory() as scratch:
         jobs = {case.name: _job(folder / case.name, Path(scratch)) for case in cases}
         usable = tuple(job for job in jobs.values() if isinstance(job, Job))
-        request = Request(protocol=PROTOCOL, jobs=usable, parallel=parallel, log_folder=f"{scratch}/.export-gate/logs")
+        request = Request(jobs=usable, parallel=parallel, log_folder=f"{scratch}/.export-gate/logs")
         run = observe(request, Path(sys.executable), os.environ).run
     return tuple(_judged(case, jobs[case.name], run) for case in cases)
 

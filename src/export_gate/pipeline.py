@@ -22,12 +22,16 @@ from export_gate.outcome.judging import Outcome, judged
 from export_gate.report.results import Results
 from export_gate.run.checkout import find_checkout, head_revision
 from export_gate.run.interpreter import Interpreter, find_interpreter
-from export_gate.run.observe import Listener, observe
+from export_gate.run.launch import Listener
+from export_gate.run.observe import observe
 from export_gate.run.order import Order, worker_request
 from export_gate.run.plan import make_plan
 from export_gate.run.seal import remove_unfinished, sealed
 from export_gate.run.shards import jobs_of
 from export_gate.wall.contract import Job
+from export_gate.wall.request import Observe, Task
+
+_OBSERVE = Observe()
 
 
 def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listener]) -> Outcome:
@@ -47,9 +51,9 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
 
 
 def verify(
-    order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listener], **question: Any
+    order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listener], task: Task = _OBSERVE
 ) -> tuple[Outcome, tuple[Any, ...]]:
-    """Check the order's models; what was found is not written yet. A question goes with the request, for its answers.
+    """Check the order's models; what was found is not written yet. A task other than to observe may have answers.
 
     Raises:
         UserError: the config, the selection or the interpreter is not usable.
@@ -62,8 +66,7 @@ def verify(
     python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
     found = find_lock(config, order.lock_base, order.environment)
     prepare_folder(order.folder, jobs)
-    request = replace(worker_request(order, jobs), **question)
-    observed = observe(request, python.path, order.environment, announce(python, jobs))
+    observed = observe(worker_request(order, jobs, task), python.path, order.environment, announce(python, jobs))
     remove_unfinished(observed.run, jobs)
     contracts = tuple(job.contract for job in jobs)
     results = Results(

@@ -23,14 +23,15 @@ from export_gate.cli.options import config_option, find_config, python_option
 def controls(model: str, config: Path | None, python: str | None, shown: str | None, save: Path | None) -> None:
     """List the control inputs of MODEL in order."""
     from export_gate.report.controls import listing, one_input
-    from export_gate.run import ask as asking
+    from export_gate.run.ask import ask_controls
     from export_gate.run.order import Order
+    from export_gate.wall.request import ListControls
 
     if save is not None and shown is None:
         raise click.UsageError("--save needs --show NAME")
     path = find_config(config)
     order = Order(config=path, python=python, environment=dict(os.environ))
-    question = {"action": "controls", "show": shown, "save": str(save.resolve()) if save else None}
-    observed = asking.ask(path, model, order, **question)
+    question = ListControls(show=shown, save=str(save.resolve()) if save else None)
+    observed = ask_controls(path, model, order, question)
     lines = one_input(observed.answers[0]) if shown else listing(observed.run.models[0])
     click.echo("\n".join(lines))

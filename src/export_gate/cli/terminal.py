@@ -16,7 +16,7 @@ from export_gate import __version__
 if TYPE_CHECKING:
     from export_gate.outcome.judging import Outcome
     from export_gate.run.interpreter import Interpreter
-    from export_gate.run.observe import Listener
+    from export_gate.run.launch import Listener
     from export_gate.wall.contract import Job
 
 

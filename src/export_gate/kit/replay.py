@@ -17,10 +17,11 @@ from export_gate.rules.numbers import describe_fault
 from export_gate.rules.structure_mismatch import describe_structure
 from export_gate.rules.wording import count, first_line, place, scientific
 from export_gate.run.interpreter import Interpreter, find_runtime
-from export_gate.wall.conformance import MANIFEST, Kit, KitExport, ReplayRequest
+from export_gate.wall.conformance import MANIFEST, Kit, KitExport
 from export_gate.wall.digest import digest_file
 from export_gate.wall.equivalence import first_fault, worst_norm
 from export_gate.wall.observation import CaseResult, Comparison, Environment, Failure
+from export_gate.wall.request import ReplayRequest
 from export_gate.wall.tolerance import is_inexact
 
 TARGET = "onnx"

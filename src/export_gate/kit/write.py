@@ -18,7 +18,7 @@ from export_gate.outcome.judging import Outcome
 from export_gate.rules.wording import count
 from export_gate.run.checkout import described_revision
 from export_gate.run.interpreter import Interpreter
-from export_gate.run.observe import Listener
+from export_gate.run.launch import Listener
 from export_gate.run.order import Order
 from export_gate.run.plan import select
 from export_gate.wall.codec import decode
@@ -26,6 +26,7 @@ from export_gate.wall.conformance import MANIFEST, Kit, KitData
 from export_gate.wall.contract import Job
 from export_gate.wall.digest import digest_file
 from export_gate.wall.errors import GateError, UserError
+from export_gate.wall.request import WriteKit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +66,7 @@ def make_kit(
     _require_free(place, output, order.config, force=force)
     with _staging(place, output) as stage:
         staged = replace(order, folder=stage / "report")
-        question = {"action": "kit", "save": str(stage / "kit")}
-        outcome, answers = pipeline.verify(staged, announce, **question)
+        outcome, answers = pipeline.verify(staged, announce, WriteKit(folder=str(stage / "kit")))
         written = tuple(decode(KitData, answer) for answer in answers)
         why_not = _why_unverified(outcome)
         if not written:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from export_gate.run.plan import Selection
 from export_gate.run.shards import Shard
-from export_gate.wall.contract import PROTOCOL, Job, Request
+from export_gate.wall.contract import Job
+from export_gate.wall.request import Request, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +36,6 @@ def default_parallel() -> int:
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
-def worker_request(order: Order, jobs: tuple[Job, ...]) -> Request:
-    """What the worker is asked for these jobs."""
-    return Request(
-        protocol=PROTOCOL, jobs=jobs, parallel=order.parallel, log_folder=str(order.folder.resolve() / "logs")
-    )
+def worker_request(order: Order, jobs: tuple[Job, ...], task: Task) -> Request:
+    """Ask the worker for that task on each of the jobs."""
+    return Request(jobs=jobs, parallel=order.parallel, log_folder=str(order.folder.resolve() / "logs"), task=task)

@@ -14,13 +14,14 @@ from export_gate.config.paths import default_pythonpath, repository_root
 from export_gate.config.tensors import NAME, OUTPUT_NAME
 from export_gate.report.escape import one_line
 from export_gate.report.render import environment
-from export_gate.run.ask import question_worker
+from export_gate.run.ask import ask
 from export_gate.run.order import Order
 from export_gate.starter.text import comment, flow, found_text, left_out_text, spec_text
 from export_gate.wall.codec import decode
 from export_gate.wall.contract import DTYPES, Job, ModelContract
 from export_gate.wall.description import Description, Found
 from export_gate.wall.errors import UserError
+from export_gate.wall.request import Describe
 
 OUTPUTS_SHOWN = 8
 GENERIC = frozenset({"model", "models", "net", "module", "main", "factory", "make", "create", "build", "get", "init"})
@@ -79,7 +80,7 @@ def describe(name: str, factory: str, folder: Path, pythonpath: tuple[str, ...],
         pythonpath=pythonpath or default_pythonpath(folder),
         artifacts="",
     )
-    observed = question_worker((job,), None, folder, order, action="describe")
+    observed = ask(job, Describe(), None, folder, order)
     return decode(Description, observed.answers[0])
 
 

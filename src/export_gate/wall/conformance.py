@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from export_gate.wall.contract import Tolerance
-from export_gate.wall.protocol import target_key
+from export_gate.wall.contract import Tolerance, target_key
 
 KIT_SCHEMA = 1
 """Raised whenever a reader of `kit.json` would misread the new file."""
@@ -136,13 +135,3 @@ class KitData:
     """The contract's output name -> the graph's, where they differ."""
     python: tuple[str, ...]
     """Outputs that are Python numbers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayRequest:
-    """What the driver asks of `worker/replay.py`."""
-
-    folder: str
-    kit: Kit
-    """As read and checked."""
-    providers: tuple[str, ...]

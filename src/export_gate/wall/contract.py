@@ -306,23 +306,8 @@ class Job:
     """Targets already observed by an earlier worker of this model, which died in one of them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What the driver asks of one worker."""
-
-    protocol: int
-    jobs: tuple[Job, ...]
-    parallel: int
-    """How many models are observed at a time."""
-    log_folder: str
-    """Receives what each model prints, one file per model."""
-    action: Literal["observe", "controls", "describe", "kit"] = "observe"
-    """`controls` stops after the control set; `describe` after forward's signature; `kit` observes, and saves data."""
-    show: str | None = None
-    """With `controls`: the control input to print or save."""
-    save: str | None = None
-    """With `show`: an .npz to write instead. With `kit`: the folder that receives artifacts and data sets."""
-
-
-PROTOCOL = 1
-"""Raised whenever a record that crosses the wall changes."""
+def target_key(target: str, separate: dict[str, int]) -> str:
+    """Names one export of one target: `onnx`, or `onnx@batch=1` for a separate export."""
+    if not separate:
+        return target
+    return f"{target}@{','.join(f'{dim}={size}' for dim, size in sorted(separate.items()))}"

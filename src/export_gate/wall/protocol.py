@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from export_gate.wall.codec import decode, encode
-from export_gate.wall.contract import Request
+from export_gate.wall.errors import UserError
+from export_gate.wall.request import PROTOCOL, AnyRequest, ReplayRequest, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +61,19 @@ def parse_event(line: bytes) -> Event:
     return decode(Event, json.loads(line))
 
 
-def request_line(request: Request) -> bytes:
+def request_line(request: AnyRequest) -> bytes:
     """The request as one line of UTF-8 JSON."""
     return json.dumps(encode(request), allow_nan=False).encode() + b"\n"
 
 
-def parse_request(line: bytes) -> Request:
-    """The request of one line."""
-    return decode(Request, json.loads(line))
+def parse_request(line: bytes) -> AnyRequest:
+    """The request of one line.
 
-
-def target_key(target: str, separate: dict[str, int]) -> str:
-    """Names one export of one target: `onnx`, or `onnx@batch=1` for a separate export."""
-    if not separate:
-        return target
-    return f"{target}@{','.join(f'{dim}={size}' for dim, size in sorted(separate.items()))}"
+    Raises:
+        UserError: the driver is of another version.
+        ValueError: the line is not a request.
+    """
+    asked = json.loads(line)
+    if asked["protocol"] != PROTOCOL:
+        raise UserError(f"the worker speaks protocol {PROTOCOL}, the driver {asked['protocol']}: reinstall export-gate")
+    return decode(Request, asked) if asked["kind"] == "models" else decode(ReplayRequest, asked)

@@ -18,14 +18,9 @@ def main() -> int:
         sys.stderr.write(f"export-gate needs Python 3.10 or newer in the project; {sys.executable} is {version}\n")
         return 2
     load_package()
-    if sys.argv[1:] == ["replay"]:  # needs no torch
-        from export_gate.worker.replay.replay import main as replay
+    from export_gate.worker import tasks
 
-        return replay(sys.argv[1:])
-    from export_gate.worker.process.server import main as serve
-    from export_gate.worker.tasks import work
-
-    return serve(sys.argv[1:], work)
+    return tasks.main(sys.argv[1:])
 
 
 def load_package() -> None:

@@ -1,27 +1,67 @@
-"""What a model's process does for each kind of request."""
+"""One request to the code that answers it: the replay of a kit, or a task for each model in a process of its own."""
 
 from __future__ import annotations
 
-from export_gate.wall.contract import Job, Request
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from export_gate.wall.errors import UserError
+from export_gate.wall.protocol import Event, parse_request
+from export_gate.wall.request import Describe, ListControls, Observe, ReplayRequest, Request, WriteKit
 from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.children import reserve_stdout
+
+if TYPE_CHECKING:
+    from export_gate.wall.contract import Job
+
+
+def main(arguments: list[str]) -> int:
+    """Serve the one request on standard input; events leave on what was standard output."""
+    channel = Channel(descriptor=reserve_stdout())
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return 0
+    try:
+        request = parse_request(line)
+    except UserError as error:
+        channel.send(Event(op="unusable", value=str(error)))
+        return 0
+    match request:
+        case ReplayRequest():
+            from export_gate.worker.replay.replay import replay  # imports no torch
+
+            replay(request, channel)
+            return 0
+        case Request():
+            from export_gate.worker.process.server import serve
+
+            return serve(request, channel, work, is_child=arguments == ["--child"])
 
 
 def work(job: Job, request: Request, channel: Channel) -> None:
     """Do what the request asks for one job."""
-    match request.action:
-        case "observe":
+    match request.task:
+        case Observe():
             from export_gate.worker.study.engine import observe_model
 
             observe_model(job, channel)
-        case "controls":
+        case ListControls():
             from export_gate.worker.study.listing import list_controls
 
-            list_controls(job, request, channel)
-        case "describe":
+            list_controls(job, request.task, channel)
+        case Describe():
             from export_gate.worker.guess.describe import describe_forward
 
             describe_forward(job, channel)
-        case "kit":
-            from export_gate.worker.study.kit_data import write_data
+        case WriteKit():
+            from export_gate.worker.study.kit_data import write_kit
 
-            write_data(job, request, channel)
+            write_kit(job, Path(request.task.folder), channel)
+        case _:
+            _never(request.task)
+
+
+def _never(task: NoReturn) -> NoReturn:
+    """`typing.assert_never`, which Python 3.10 has not."""
+    raise AssertionError(task)

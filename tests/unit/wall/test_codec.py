@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from export_gate.wall import contract, observation
 from export_gate.wall.codec import decode, encode
-from export_gate.wall.contract import ConstantSpec, DictSpec, Job, ModelContract, Request, SequenceSpec, TensorSpec
+from export_gate.wall.contract import ConstantSpec, DictSpec, Job, ModelContract, SequenceSpec, TensorSpec
 from export_gate.wall.observation import Comparison, NonfiniteCount, RunObservation
 from export_gate.wall.protocol import Event
+from export_gate.wall.request import Request
 
 st.register_type_strategy(int, st.integers(-(2**63), 2**64 - 1))
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from export_gate.wall.contract import PROTOCOL, Request
-from export_gate.wall.protocol import Event, event_line, parse_event, parse_request, request_line, target_key
+from export_gate.wall.contract import target_key
+from export_gate.wall.protocol import Event, event_line, parse_event, parse_request, request_line
+from export_gate.wall.request import PROTOCOL, Describe, ListControls, Observe, Request, Task, WriteKit
 
 
 def test_event_is_one_line():
@@ -16,9 +17,14 @@ def test_event_is_one_line():
     assert parse_event(line).value == "two\nlines \u2028 and \\udcff"
 
 
-def test_request_comes_back():
-    """The request is what was sent."""
-    request = Request(protocol=PROTOCOL, jobs=(), parallel=2, log_folder="/tmp/x")
+@pytest.mark.parametrize(
+    "task",
+    [Observe(), ListControls(), ListControls(show="mid", save="/tmp/x.npz"), Describe(), WriteKit(folder="/tmp/k")],
+)
+def test_request_comes_back(task: Task):
+    """The request is what was sent, and so is its task."""
+    request = Request(jobs=(), parallel=2, log_folder="/tmp/x", task=task)
+    assert request.protocol == PROTOCOL
     assert parse_request(request_line(request)) == request
 
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from export_gate.wall.contract import Job, Request
+from export_gate.wall.contract import Job
 from export_gate.wall.protocol import Event, request_line
+from export_gate.wall.request import Request
 from export_gate.worker.process.channel import Channel
 
 CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"

@@ -9,8 +9,8 @@ import os
 import platform
 import sys
 
-from export_gate.wall.contract import PROTOCOL, Request
 from export_gate.wall.observation import Environment
+from export_gate.wall.request import Describe, ListControls, Request
 
 ALWAYS = ("torch", "numpy")
 EXPORT_MODULES = (
@@ -50,8 +50,6 @@ DISTRIBUTIONS = ("torch", "numpy", "onnx", "onnxscript", "onnxruntime")
 
 def preload(request: Request) -> str | None:
     """Import the project's packages; the reason where the worker is of no use without one of them."""
-    if request.protocol != PROTOCOL:
-        return f"the worker speaks protocol {PROTOCOL}, the driver {request.protocol}: reinstall export-gate"
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     reasons = {name: reason for name in ALWAYS if (reason := _why_not(name)) is not None}
     if all(reasons.values()) and reasons:
@@ -70,10 +68,10 @@ def preload(request: Request) -> str | None:
 
 def _needed(request: Request) -> tuple[str, ...]:
     """What the request's work imports: control inputs are listed without an export, and not every model has an ONNX."""
-    if request.action == "controls":
+    if isinstance(request.task, ListControls):
         return ()
     has_onnx = any(target.name == "onnx" for job in request.jobs for target in job.contract.targets)
-    return EXPORT_MODULES + (ONNX_MODULES if has_onnx and request.action != "describe" else ())
+    return EXPORT_MODULES + (ONNX_MODULES if has_onnx and not isinstance(request.task, Describe) else ())
 
 
 def missing_packages(names: list[str]) -> str:

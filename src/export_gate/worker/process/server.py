@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import secrets
 import signal
-import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
 
-from export_gate.wall.contract import Job, Request
+from export_gate.wall.contract import Job
 from export_gate.wall.observation import Failure, Stage
-from export_gate.wall.protocol import Event, parse_request
+from export_gate.wall.protocol import Event
+from export_gate.wall.request import Request
 from export_gate.worker.process import children, preload
 from export_gate.worker.process.channel import Channel, read_numbered
 from export_gate.worker.process.children import Child, Work
@@ -50,14 +50,8 @@ class Attempt:
     """The gate's own code failed."""
 
 
-def main(arguments: list[str], work: Work) -> int:
-    """Serve the one request on standard input; events leave on what was standard output."""
-    events = children.reserve_stdout()
-    line = sys.stdin.buffer.readline()
-    if not line:
-        return 0
-    request = parse_request(line)
-    channel = Channel(descriptor=events)
+def serve(request: Request, channel: Channel, work: Work, *, is_child: bool) -> int:
+    """Preload the project's packages, then do the work on each job; a child that was not forked has only one."""
     with uncollected():
         problem = preload.preload(request)
     keep_for_good()
@@ -65,20 +59,20 @@ def main(arguments: list[str], work: Work) -> int:
         channel.send(Event(op="unusable", value=problem))
         return 0
     channel.set("environment", preload.environment())
-    if arguments == ["--child"]:
+    if is_child:
         children.attend(request.jobs[0], request, channel, work)
         return 0
     children.adopt_orphans()
     signal.signal(signal.SIGTERM, _stop)
-    return serve(request, channel, work)
+    return serve_jobs(request, channel, work)
 
 
 def _stop(_number: int, _frame: object) -> None:
-    """Leave `serve` by its `finally`, which kills what the models started."""
+    """Leave `serve_jobs` by its `finally`, which kills what the models started."""
     raise SystemExit(1)
 
 
-def serve(request: Request, channel: Channel, work: Work) -> int:
+def serve_jobs(request: Request, channel: Channel, work: Work) -> int:
     """Run all jobs, `request.parallel` at a time, until done or until the driver goes away."""
     waiting = deque(request.jobs)
     running: list[Attempt] = []

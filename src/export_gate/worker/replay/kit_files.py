@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from export_gate.wall.conformance import DataSet, KitExport, ReplayRequest
+from export_gate.wall.conformance import DataSet, KitExport
 from export_gate.wall.errors import UserError
+from export_gate.wall.request import ReplayRequest
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.onnx_file.session import external_files
 from export_gate.worker.onnx_file.tensors import read_tensor

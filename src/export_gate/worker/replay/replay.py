@@ -1,26 +1,26 @@
 """A kit to comparisons, with numpy, onnx and onnxruntime alone: torch is neither needed nor imported.
 
-Started by `__main__.py` with the word `replay`. Reads one request (the kit as the driver has checked it), runs every
-data set in ONNX Runtime and writes what it saw as events. The driver judges.
+Runs every data set of the kit (as the driver has checked it) in ONNX Runtime and sends what it saw as events. The
+driver judges.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
+import os
 import platform
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from export_gate.wall.codec import decode, encode
-from export_gate.wall.conformance import ONNX_FILE, DataSet, KitExport, ReplayRequest
+from export_gate.wall.conformance import ONNX_FILE, DataSet, KitExport
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import Environment, Failure, Stage
-from export_gate.wall.protocol import Event, event_line
-from export_gate.worker.process.children import reserve_stdout
+from export_gate.wall.protocol import Event
+from export_gate.wall.request import ReplayRequest
+from export_gate.worker.process.channel import Channel
 
 if TYPE_CHECKING:
     from export_gate.worker.leaves.values import Leaf
@@ -31,24 +31,17 @@ MESSAGE_CHARACTERS = 2000
 
 @dataclass(slots=True, kw_only=True)
 class Reporter:
-    """Where the events of one kit go."""
+    """Where the events of one export go."""
 
-    descriptor: int
-    model: str
-    target: str = ""
-    at: tuple[Stage, str] = field(default=("load", ""))
+    channel: Channel
+    target: str
+    at: tuple[Stage, str] = ("load", "")
     """The stage and the control input that the work is at."""
-
-    def send(self, event: Event) -> None:
-        """Write the event whole."""
-        from export_gate.worker.process.channel import write_all
-
-        write_all(self.descriptor, event_line(event))
 
     def go_to(self, stage: Stage, case: str = "") -> None:
         """Say where the work is, so that a death has a place."""
         self.at = (stage, case)
-        self.send(Event(op="at", model=self.model, target=self.target, field=stage, value=case))
+        self.channel.at(stage, target=self.target, case=case)
 
     def fail(self, error: BaseException) -> None:
         """Say what ONNX Runtime raised, and where."""
@@ -60,30 +53,25 @@ class Reporter:
             message=str(error)[:MESSAGE_CHARACTERS],
             case=case or None,
         )
-        value = encode(failure)
-        self.send(Event(op="set", model=self.model, target=self.target, field="failure", value=value))
+        self.channel.fail(failure, target=self.target)
 
 
-def main(arguments: list[str]) -> int:
-    """Serve the one request on standard input; events leave on what was standard output."""
-    del arguments  # the one word that led here
-    events = reserve_stdout()
-    request = decode(ReplayRequest, json.loads(sys.stdin.buffer.readline()))
-    reporter = Reporter(descriptor=events, model=request.kit.model)
+def replay(request: ReplayRequest, channel: Channel) -> None:
+    """Run and compare the kit's data sets in this process."""
     problem = _unimportable() or _unavailable(request)
     if problem:
-        reporter.send(Event(op="unusable", value=problem))
-        return 0
-    reporter.send(Event(op="set", field="environment", value=encode(_environment())))
+        channel.send(Event(op="unusable", value=problem))
+        return
+    model = request.kit.model
+    channel.set("environment", _environment())
+    channel.send(Event(op="started", model=model, value=os.getpid()))
     try:
         for export in request.kit.exports:
-            reporter.target = export.key
-            _replay(export, request, reporter)
+            _replay(export, request, Reporter(channel=replace(channel, model=model), target=export.key))
     except UserError as error:
-        reporter.send(Event(op="unusable", value=str(error)))
-        return 0
-    reporter.send(Event(op="ended", model=request.kit.model))
-    return 0
+        channel.send(Event(op="unusable", value=str(error)))
+        return
+    channel.send(Event(op="ended", model=model))
 
 
 def _replay(export: KitExport, request: ReplayRequest, reporter: Reporter) -> None:
@@ -116,8 +104,7 @@ def _compare(
     from export_gate.worker.leaves.compare import compare_case
 
     axis = next((o.tolerance.axis for o in request.kit.outputs if o.tolerance.axis is not None), None)
-    result = encode(compare_case(data_set.case, expected, actual, axis))
-    reporter.send(Event(op="add", model=reporter.model, target=reporter.target, field="cases", value=result))
+    reporter.channel.add("cases", compare_case(data_set.case, expected, actual, axis), target=reporter.target)
 
 
 def _run(session: Any, inputs: list[Leaf], request: ReplayRequest) -> list[Leaf]:

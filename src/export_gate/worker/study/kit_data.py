@@ -12,7 +12,7 @@ from typing import Any
 
 from export_gate.wall.codec import encode
 from export_gate.wall.conformance import MANIFEST, ONNX_FILE, PT2_FILE, DataSet, KitData, KitExport
-from export_gate.wall.contract import Job, Request, Target
+from export_gate.wall.contract import Job, Target
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
 from export_gate.worker.controls.record import ControlCase
@@ -39,11 +39,9 @@ class Graph:
     """The contract's output name -> the graph's, where they differ."""
 
 
-def write_data(job: Job, request: Request, channel: Channel) -> None:
-    """Observe the job's model, then write artifacts and data sets to `request.save` and tell what was written."""
-    if request.save is None:
-        raise ValueError("a kit needs a folder")
-    observe_model(job, channel, then=partial(_write, root=Path(request.save)))
+def write_kit(job: Job, folder: Path, channel: Channel) -> None:
+    """Observe the job's model, then write artifacts and data sets to the folder and send what was written."""
+    observe_model(job, channel, then=partial(_write, root=folder))
 
 
 def _write(study: Study, desk: Desk, root: Path) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from export_gate.wall.contract import Job, Request
+from export_gate.wall.contract import Job
 from export_gate.wall.protocol import Event
+from export_gate.wall.request import ListControls
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.values import to_numpy
 from export_gate.worker.process.channel import Channel
@@ -20,8 +21,8 @@ from export_gate.worker.study.trial import Trial, choose_trial, matching
 ELEMENTS_SHOWN = 64
 
 
-def list_controls(job: Job, request: Request, channel: Channel) -> None:
-    """Send the control set; with `request.show`, one input's values too, written to `request.save` where given."""
+def list_controls(job: Job, question: ListControls, channel: Channel) -> None:
+    """Send the control set; with `show`, one input's values too, written to `save` where given."""
     with at_desk(job, channel) as desk:
         subject = load_subject(job.contract, Path(job.base), desk)
         if subject is None:
@@ -29,15 +30,15 @@ def list_controls(job: Job, request: Request, channel: Channel) -> None:
         with desk.stage("controls"):
             trial = choose_trial(job, subject, desk)
             channel.set("controls", trial.observation)
-            if request.show is not None:
-                _show(trial, request, channel)
+            if question.show is not None:
+                _show(trial, question.show, question.save, channel)
 
 
-def _show(trial: Trial, request: Request, channel: Channel) -> None:
-    case = matching(trial.cases, (request.show or "",))[0]
+def _show(trial: Trial, name: str, save: str | None, channel: Channel) -> None:
+    case = matching(trial.cases, (name,))[0]
     arrays = {name: array for name, value in case.make().items() for name, array in _arrays(name, value)}
-    if request.save is not None:
-        np.savez(request.save, **{name: array for name, array in arrays.items() if array.dtype != object})
+    if save is not None:
+        np.savez(save, **{name: array for name, array in arrays.items() if array.dtype != object})
     channel.send(Event(op="answer", model=channel.model, value=_texts(case, arrays)))
 
 

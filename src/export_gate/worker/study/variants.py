@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from export_gate.wall.contract import Job, ModelContract, Target
+from export_gate.wall.contract import Job, ModelContract, Target, target_key
 from export_gate.wall.observation import DimFound, Failure, HygieneObservation
-from export_gate.wall.protocol import target_key
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase

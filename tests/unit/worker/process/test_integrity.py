@@ -93,7 +93,7 @@ def _forget_watch() -> None:
         (_replace_attribute, "leaves.compare.compare_leaf"),
         (_replace_code, "leaves.compare.flat_reals"),
         (_replace_defaults, "leaves.compare.compare_case"),
-        (_replace_method, "totals.Totals.of"),
+        (_replace_method, "leaves.totals.Totals.of"),
         (_shadow_builtin, "leaves.compare.max"),
         (_forget_watch, "process.integrity._CURRENT"),
     ],

@@ -10,34 +10,33 @@ from pathlib import Path
 import pytest
 
 from export_gate.rules import worker_died
-from export_gate.run import observe
+from export_gate.run import launch
+from export_gate.run.observe import observe
 from export_gate.wall.contract import (
-    PROTOCOL,
     ExportedProgramTarget,
     Job,
     ModelContract,
     Pt2Target,
-    Request,
     Size,
     TensorSpec,
 )
 from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.protocol import Event, event_line
+from export_gate.wall.request import PROTOCOL, Request
 from export_gate.worker.process import children
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.children import Child, bound_log, remaining_lines
 from export_gate.worker.process.server import Attempt, relay
 
 FAULTS = Path(__file__).parents[3] / "models" / "faults"
-MAIN = observe.WORKER
+MAIN = launch.WORKER
 WITHOUT_FORK = f"""
 import runpy, sys
 runpy.run_path({str(MAIN)!r}, run_name="entry")["load_package"]()
 from export_gate.worker.process import children
-from export_gate.worker.process import server
 children.CAN_FORK = False
 from export_gate.worker import tasks
-sys.exit(server.main(sys.argv[1:], tasks.work))
+sys.exit(tasks.main(sys.argv[1:]))
 """
 TOKEN = b"token "
 
@@ -63,14 +62,14 @@ def test_without_fork_each_model_gets_a_fresh_interpreter(tmp_path: Path, monkey
     """As on macOS and Windows: sound models are verified beside one that crashes and one that leaves in silence."""
     entry = tmp_path / "entry.py"
     entry.write_text(WITHOUT_FORK)
-    monkeypatch.setattr(observe, "WORKER", entry)
+    monkeypatch.setattr(launch, "WORKER", entry)
     jobs = (
         job("sound", "healthy:make", tmp_path),
         job("crash", "in_forward:make_segfault", tmp_path),
         job("silent", "in_forward:make_exit", tmp_path),
     )
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_TEST_MARKER": str(tmp_path)}
-    seen = observe.observe(request(tmp_path, *jobs), Path(sys.executable), environment).run
+    seen = observe(request(tmp_path, *jobs), Path(sys.executable), environment).run
     models = {model.model: model for model in seen.models}
     assert seen.environment is not None
     sound = models["sound"]
@@ -90,9 +89,9 @@ def test_fault_of_the_gate_itself_is_called_by_its_name(tmp_path: Path, monkeypa
     entry = tmp_path / "entry.py"
     broken = "from export_gate.worker import tasks; tasks.work = lambda *_: 1 / 0"
     entry.write_text(WITHOUT_FORK.replace("children.CAN_FORK = False", broken))
-    monkeypatch.setattr(observe, "WORKER", entry)
+    monkeypatch.setattr(launch, "WORKER", entry)
     asked = request(tmp_path, job("m", "healthy:make", tmp_path))
-    (seen,) = observe.observe(asked, Path(sys.executable), dict(os.environ)).run.models
+    (seen,) = observe(asked, Path(sys.executable), dict(os.environ)).run.models
     assert seen.failure is not None
     assert (seen.failure.kind, seen.failure.type) == ("died", "an error of export-gate itself")
     assert seen.failure.trace.rstrip().endswith("ZeroDivisionError: division by zero")
@@ -107,7 +106,7 @@ def test_fault_of_the_gate_itself_is_called_by_its_name(tmp_path: Path, monkeypa
 def test_other_protocol_is_refused(tmp_path: Path):
     """A worker of another version says so."""
     with pytest.raises(UserError) as raised:
-        observe.observe(request(tmp_path, protocol=99), Path(sys.executable), dict(os.environ))
+        observe(request(tmp_path, protocol=99), Path(sys.executable), dict(os.environ))
     assert str(raised.value) == f"the worker speaks protocol {PROTOCOL}, the driver 99: reinstall export-gate"
 
 
@@ -115,9 +114,9 @@ def test_worker_that_dies_is_the_gates_failure(tmp_path: Path, monkeypatch: pyte
     """A worker that breaks down under a sound Python: no verdict, and what it printed."""
     entry = tmp_path / "entry.py"
     entry.write_text("import sys; sys.stdin.readline(); sys.exit('out of luck')")
-    monkeypatch.setattr(observe, "WORKER", entry)
+    monkeypatch.setattr(launch, "WORKER", entry)
     with pytest.raises(GateError) as raised:
-        observe.observe(request(tmp_path), Path(sys.executable), dict(os.environ))
+        observe(request(tmp_path), Path(sys.executable), dict(os.environ))
     assert str(raised.value) == (
         f"the worker under {sys.executable} broke down (exit status 1); it printed:\nout of luck"
     )
@@ -127,10 +126,10 @@ def test_worker_that_dies_before_it_reads(tmp_path: Path, monkeypatch: pytest.Mo
     """A request that nobody takes is no fault of its own: the worker's end is what is told."""
     entry = tmp_path / "entry.py"
     entry.write_text("import os; os.kill(os.getpid(), 9)")
-    monkeypatch.setattr(observe, "WORKER", entry)
+    monkeypatch.setattr(launch, "WORKER", entry)
     large = replace_log_folder(request(tmp_path), "x" * 1_000_000)
     with pytest.raises(GateError) as raised:
-        observe.observe(large, Path(sys.executable), dict(os.environ))
+        observe(large, Path(sys.executable), dict(os.environ))
     assert str(raised.value).startswith(f"the worker under {sys.executable} broke down (killed by signal 9)")
 
 
@@ -200,10 +199,10 @@ def test_a_worker_that_hangs_while_it_imports_is_stopped(tmp_path: Path, monkeyp
     """Before its first event the worker has a bounded time; then exit 2 with a line that shows where it hangs."""
     entry = tmp_path / "entry.py"
     entry.write_text("import time; time.sleep(3600)")
-    monkeypatch.setattr(observe, "WORKER", entry)
-    monkeypatch.setattr(observe, "START_S", 1.0)
+    monkeypatch.setattr(launch, "WORKER", entry)
+    monkeypatch.setattr(launch, "START_S", 1.0)
     with pytest.raises(UserError) as raised:
-        observe.observe(request(tmp_path), Path(sys.executable), dict(os.environ))
+        observe(request(tmp_path), Path(sys.executable), dict(os.environ))
     python = sys.executable
     assert str(raised.value) == (
         f"{python} (the project's interpreter) did not import torch and what it needs within 1 s"
@@ -228,9 +227,9 @@ def test_a_fact_that_is_lost_or_put_in_ends_the_run(
     entry = tmp_path / "entry.py"
     said = [f'{number} {{"op":"at","model":"m","field":"eager"}}' for number in lines]
     entry.write_text(f"print('hello'); print({chr(10).join(said)!r}, flush=True)")
-    monkeypatch.setattr(observe, "WORKER", entry)
+    monkeypatch.setattr(launch, "WORKER", entry)
     with pytest.raises(GateError) as raised:
-        observe.observe(request(tmp_path), Path(sys.executable), dict(os.environ))
+        observe(request(tmp_path), Path(sys.executable), dict(os.environ))
     assert str(raised.value) == message
 
 
@@ -238,9 +237,9 @@ def test_a_model_that_nobody_told_the_end_of_is_no_verdict(tmp_path: Path, monke
     """A worker that ends well but leaves a model out has not said what was seen of it."""
     entry = tmp_path / "entry.py"
     entry.write_text("""print('0 {"op":"started","model":"m","value":99999999}')""")
-    monkeypatch.setattr(observe, "WORKER", entry)
+    monkeypatch.setattr(launch, "WORKER", entry)
     with pytest.raises(GateError) as raised:
-        observe.observe(request(tmp_path), Path(sys.executable), dict(os.environ))
+        observe(request(tmp_path), Path(sys.executable), dict(os.environ))
     assert str(raised.value) == "the worker ended without a word on m"
 
 

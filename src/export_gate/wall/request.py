@@ -1,0 +1,77 @@
+"""What the driver asks of one worker: a task for each of some models, or the replay of a kit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Union
+
+from export_gate.wall.conformance import Kit
+from export_gate.wall.contract import Job
+
+PROTOCOL = 2
+"""Raised whenever a record that crosses the wall changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observe:
+    """Export the model and compare every target with eager."""
+
+    kind: Literal["observe"] = "observe"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListControls:
+    """Stop after the control set."""
+
+    kind: Literal["controls"] = "controls"
+    show: str | None = None
+    """The control input to answer with."""
+    save: str | None = None
+    """An .npz that receives that input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Describe:
+    """Answer with forward's signature and inputs that were guessed for it."""
+
+    kind: Literal["describe"] = "describe"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteKit:
+    """Observe, then write artifacts and data sets."""
+
+    kind: Literal["kit"] = "kit"
+    folder: str
+
+
+Task = Union[Observe, ListControls, Describe, WriteKit]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One task for each of the jobs."""
+
+    kind: Literal["models"] = "models"
+    protocol: int = PROTOCOL
+    jobs: tuple[Job, ...]
+    parallel: int
+    """How many models are observed at a time."""
+    log_folder: str
+    """Receives what each model prints, one file per model."""
+    task: Task = Observe()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRequest:
+    """Run a kit's data sets in ONNX Runtime; needs no torch."""
+
+    kind: Literal["replay"] = "replay"
+    protocol: int = PROTOCOL
+    folder: str
+    kit: Kit
+    """As read and checked."""
+    providers: tuple[str, ...]
+
+
+AnyRequest = Union[Request, ReplayRequest]
