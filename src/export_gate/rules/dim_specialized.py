@@ -50,7 +50,7 @@ def _hint(key: str, dim: Dim, first: DimFound) -> str:
 
 def is_specialized(found: DimFound) -> bool:
     """Whether an axis that was declared with several sizes has only one left."""
-    return found.declared[0] != found.declared[1] and (found.specialized or found.found[0] == found.found[1])
+    return found.declared[0] != found.declared[1] and found.specialized
 
 
 RULE = Rule(

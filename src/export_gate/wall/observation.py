@@ -193,8 +193,9 @@ class DimFound:
     declared: tuple[int, int]
     """Range of the axis (not of the dim): for `2*seq+1` with seq in [1, 8] this is (3, 17)."""
     found: tuple[int, int]
-    """Equal bounds mean specialized. torch.export treats a lower bound of 2 and below alike."""
+    """torch.export treats a lower bound of 2 and below alike, so 1..2 is found as 2..2."""
     specialized: bool = False
+    """The axis is a constant of the program: its length has no symbol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

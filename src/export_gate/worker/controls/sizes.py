@@ -51,8 +51,8 @@ def allowed_sizes(dim: Dim) -> range:
 def reference_sizes(contract: ModelContract) -> Sizes:
     """Sizes of the input that torch.export sees: declared examples, else middle sizes that hide no specialization.
 
-    0 and 1 are constants to torch.export, the maximum invites `min(size, max)` to vanish, and two dims of one size
-    (or a dim as long as a constant axis) look alike in a trace.
+    Axes of 0 and 1, and 0 and 1 steps of `multiple-of`, are constants to torch.export, the maximum invites
+    `min(size, max)` to vanish, and two dims of one size (or a dim as long as a constant axis) look alike in a trace.
     """
     sizes = {dim.name: dim.example for dim in contract.dims if dim.example is not None}
     constants = {size.offset for _, spec in tensor_leaves(contract) for size in spec.shape if size.dim is None}
@@ -89,13 +89,20 @@ def _reference_size(contract: ModelContract, dim: Dim, taken: set[int], constant
     return min(
         near,
         key=lambda size: (
-            size in (0, 1),
+            size // dim.multiple_of in (0, 1),
+            _has_constant_axis(contract, dim, size),
             size in taken,
             size == dim.max,
             size in constants,
             abs(size - allowed[middle]),
         ),
     )
+
+
+def _has_constant_axis(contract: ModelContract, dim: Dim, size: int) -> bool:
+    """Whether an axis made of this dim alone would have length 0 or 1."""
+    axes = [axis for _, spec in tensor_leaves(contract) for axis in spec.shape if axis.dim == dim.name]
+    return any(axis.at({dim.name: size}) in (0, 1) for axis in axes)
 
 
 def _levels(contract: ModelContract, dim: Dim, reference: int) -> tuple[int, ...]:

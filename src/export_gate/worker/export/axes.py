@@ -64,7 +64,7 @@ def _found(axis: Axis, dim: Dim, program: ExportedProgram) -> DimFound:
         dim=dim.name,
         declared=declared,
         found=found,
-        specialized=found[0] == found[1] and declared[0] != declared[1],
+        specialized=declared[0] != declared[1] and not _has_symbol(axis.length),
     )
 
 
@@ -72,13 +72,15 @@ def _bounds(length: Any, program: ExportedProgram, declared: tuple[int, int]) ->
     """Range of an axis in the program; unbounded sides count as declared."""
     from torch.utils._sympy.value_ranges import bound_sympy
 
-    if not isinstance(length, torch.SymInt):
+    if not _has_symbol(length):
         return (int(length), int(length))
-    expression = length.node.expr
-    if expression.is_number:  # a specialised axis can still be a SymInt
-        return (int(expression), int(expression))
-    bounds = bound_sympy(expression, program.range_constraints)
+    bounds = bound_sympy(length.node.expr, program.range_constraints)
     return (
         int(bounds.lower) if bounds.lower.is_finite else declared[0],
         int(bounds.upper) if bounds.upper.is_finite else declared[1],
     )
+
+
+def _has_symbol(length: Any) -> bool:
+    """Whether the length varies; a specialised axis can still be a SymInt."""
+    return isinstance(length, torch.SymInt) and not length.node.expr.is_number

@@ -35,6 +35,22 @@ def test_narrow_ranges_still_have_a_reference_size(low: int, high: int, expected
     assert reference_sizes(contract(Dim(name="n", min=low, max=high), x=x("n")))["n"] == expected
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "step", "expected"),
+    [(32, 64, 32, 64), (32, 96, 32, 64), (0, 32, 16, 32), (8, 20, 8, 16), (7, 7, 7, 7)],
+)
+def test_the_reference_size_counts_its_steps(low: int, high: int, step: int, expected: int):
+    """0 and 1 steps of multiple-of are avoided as 0 and 1 are: torch.export traces the number of steps."""
+    side = Dim(name="side", min=low, max=high, multiple_of=step)
+    assert reference_sizes(contract(side, x=x("side")))["side"] == expected
+
+
+@pytest.mark.parametrize(("axis", "expected"), [("n-1", 3), ("2*n-4", 3), ("n+1", 2)])
+def test_the_reference_size_makes_no_constant_axis(axis: str, expected: int):
+    """No axis that a dim makes has length 0 or 1 at the reference size where another size is free."""
+    assert reference_sizes(contract(Dim(name="n", min=2, max=3), x=x("n"), y=x(axis)))["n"] == expected
+
+
 def test_sizes_go_in_steps():
     """Every size of a dim with multiple-of is a multiple inside the range."""
     plan = plan_sizes(contract(Dim(name="n", min=3, max=29, multiple_of=4), x=x("n")))

@@ -296,6 +296,19 @@ def test_multiple_of_is_found_as_sizes():
     assert axes[1] == DimFound(axis="x[1]", dim="side", declared=(8, 64), found=(16, 64))
 
 
+@pytest.mark.parametrize("mode", ["strict", "auto"])
+@pytest.mark.parametrize(("low", "high", "step"), [(1, 2, 1), (16, 32, 16), (0, 2, 1)])
+def test_a_dim_of_two_sizes_is_not_specialized(low: int, high: int, step: int, mode: str):
+    """A dim whose every step but one torch takes for a constant still has a symbol, and serves both its sizes."""
+    side = Dim(name="side", min=low, max=high, multiple_of=step, mode=mode)
+    promised = contract({"x": tensor("batch", "side")}, BATCH, side)
+    exported = export(Rows(), promised)
+    axes = found_dims(exported.program, exported.axes, promised, {})
+    assert [axis.specialized for axis in axes] == [False, False]
+    for size in (low, high):
+        assert exported.program.module()(torch.ones(3, size)).shape == (3,)
+
+
 def test_fixed_auto_dim_is_found_specialized():
     """A dim that torch was free to fix, and did, is found with one size."""
 
