@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BASE = Path(os.path.realpath(sys.executable)).parent
-IMPORTS = "import click, jinja2, pydantic, rich, sys, urllib3, yaml; print(sys.prefix)"
+IMPORTS = "import click, jinja2, rich, sys, urllib3, yaml; print(sys.prefix)"
 
 
 def prepare(folder: Path, path: str, **variables: str) -> tuple[int, str, dict[str, str]]:

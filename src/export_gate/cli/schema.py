@@ -12,6 +12,6 @@ def schema(results: bool) -> None:
     import json
 
     from export_gate.config import json_schema
-    from export_gate.report.results import results_schema
+    from export_gate.report.schema import results_schema
 
     click.echo(json.dumps(results_schema() if results else json_schema(), indent=2))

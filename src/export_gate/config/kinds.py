@@ -1,7 +1,7 @@
 """Kinds of value: each checks a node and writes its own JSON Schema, so both come from one declaration.
 
-Hand-written instead of pydantic: importing pydantic and building its validators costs 0.2 s of a command that should
-take that in all, and its messages would need to be taken apart again for places, expectations and nearest keys.
+Hand-written, without a validation library: such a library costs more start-up time than the whole command should take,
+and its messages would need to be taken apart again to add places, expectations and the nearest key.
 """
 
 # ruff: noqa: D102, ARG002 - Kind says what expected, check and schema mean

@@ -159,26 +159,3 @@ def is_day(text: str) -> bool:
         return bool(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and date.fromisoformat(text))
     except ValueError:
         return False
-
-
-def results_schema() -> dict[str, Any]:
-    """JSON Schema of `results.json`, as strict as `read_results`."""
-    from pydantic import TypeAdapter  # noqa: PLC0415  # a tenth of a second that only this needs
-
-    schema = _as_written(TypeAdapter(Results).json_schema())
-    schema["properties"]["schema_version"] = {"const": SCHEMA_VERSION}
-    schema["required"] = ["schema_version", *schema["required"]]
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-
-
-def _as_written(schema: Any) -> Any:
-    """Pydantic's schema, with what the codec does differently: floats may be the strings of non-finite numbers."""
-    if isinstance(schema, list):
-        return [_as_written(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if schema.get("type") == "number":
-        rest = {key: item for key, item in schema.items() if key != "type"}
-        return {"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}], **rest}
-    strict = {"additionalProperties": False} if "properties" in schema else {}
-    return {key: _as_written(item) for key, item in schema.items()} | strict
