@@ -295,11 +295,11 @@ def test_case_that_matches_nothing(project: Path, tmp_path: Path):
         (("controls", "sond"), "export-gate.yml: there is no model 'sond'; did you mean 'sound'?\n"),
         (
             ("run", "-c", "other.yml"),
-            "other.yml: expected a config file, got nothing of that name; create it or name another\n",
+            "other.yml: expected a config file, but it does not exist; create it or name another one\n",
         ),
         (
             ("validate", "-c", "other.yml"),
-            "other.yml: expected a config file, got nothing of that name; create it or name another\n",
+            "other.yml: expected a config file, but it does not exist; create it or name another one\n",
         ),
     ],
 )

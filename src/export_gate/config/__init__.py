@@ -1,4 +1,4 @@
-"""`export-gate.yml` to `Config`: every error at once, each as file:line:col."""
+"""Read `export-gate.yml` into a `Config`, and report every error at once, each as file:line:col."""
 
 from __future__ import annotations
 

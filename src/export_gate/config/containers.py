@@ -1,6 +1,6 @@
 """Kinds that hold other kinds: lists, tables with free keys, sections with known keys."""
 
-# ruff: noqa: D102 - Kind says what expected, check and schema mean
+# ruff: noqa: D102 - Kind documents expected, check and schema
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from export_gate.config.nodes import Node, describe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOf:
-    """A list of one kind, to a tuple."""
+    """A list whose entries have one kind; becomes a tuple."""
 
     item: Kind
     expected: str
@@ -59,7 +59,7 @@ class ListOf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A mapping with free keys of one kind, to a dict of what is valid in it."""
+    """A mapping with free keys and values of one kind; becomes a dict of its valid entries."""
 
     key: Text
     value: Kind
@@ -89,10 +89,10 @@ class Field:
     key: str
     kind: Kind
     text: str
-    """What it means, for editors."""
+    """Its meaning, shown by editors."""
     required: bool = False
     to: str = ""
-    """Field of the record, where it is not the key itself with underscores."""
+    """Name of the record's field, if it is not the key with underscores."""
 
     @property
     def name(self) -> str:
@@ -101,24 +101,24 @@ class Field:
 
 
 Values = dict[str, Any]
-"""Valid values of a section by key."""
+"""Key -> valid value of a section."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A mapping with known keys, to a record."""
+    """A mapping with known keys; becomes a record."""
 
     fields: tuple[Field, ...]
     make: Callable[..., Any]
-    """Receives the values by field name, and `name` (the section's own key) where `named`."""
+    """Called with the values by field name, and with `name` (the section's own key) if `named`."""
     expected: str = "a mapping"
     title: str = ""
-    """Name of its definition in the JSON Schema, where it is used more than once."""
+    """Name of its definition in the JSON Schema, if it is used more than once."""
     named: bool = False
     may_be_null: bool = False
-    """A key without value stands for an empty mapping."""
+    """Whether a key without a value means an empty mapping."""
     verify: Callable[[Values, Node, Scope], None] | None = None
-    """Checks between keys; sees those that are valid in themselves."""
+    """Checks that involve several keys; receives only values that are valid by themselves."""
 
     def check(self, node: Node, scope: Scope) -> Any:
         known = {field.key: field for field in self.fields}
@@ -134,7 +134,7 @@ class Section:
         missing = [field for field in self.fields if field.required and field.key not in entries]
         for field in missing:
             path = f"{node.path}.{field.key}" if node.path else field.key
-            scope.problems.add(node.key_at, path, f"expected {field.kind.expected}, got no such key; it is required")
+            scope.problems.add(node.key_at, path, f"expected {field.kind.expected}, but the required key is missing")
         valid = {key: value for key, value in values.items() if value is not INVALID}
         if self.verify:
             self.verify(valid, node, scope)
@@ -169,7 +169,7 @@ class Section:
 
 
 def _defaults(make: Callable[..., Any]) -> Values:
-    """Defaults of the record's fields: the records say them once, for the schema too."""
+    """Defaults of the record's fields, so that the schema takes them from the records."""
     fields = dataclasses.fields(make) if dataclasses.is_dataclass(make) and isinstance(make, type) else ()
     return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
 

@@ -1,4 +1,4 @@
-"""The control set, tolerances and targets as the config says them."""
+"""The grammar of the control set, tolerances and targets."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOLERANCE = Section(
     fields=(
         Field("atol", _BOUND, "Absolute part: max|P-M| <= atol + rtol * max|M|."),
         Field("rtol", _BOUND, "Relative part, of the largest expected magnitude."),
-        Field("axis", Number(minimum=-64, maximum=63, whole=True), "Judge each index of this axis apart."),
+        Field("axis", Number(minimum=-64, maximum=63, whole=True), "Judge each index of this axis separately."),
     ),
 )
 
@@ -57,10 +57,10 @@ DATA = Section(
         Field(
             "path", _FILE_OR_IMAGES, "Real inputs: .npz, .npy, .safetensors, .pt or a folder of images.", required=True
         ),
-        Field("inputs", _FROM_FILE, "Input name to name in the file; by default they are named alike."),
+        Field("inputs", _FROM_FILE, "Input name to name in the file; by default the names are the same."),
         Field("count", Number(minimum=1, maximum=1_000_000, whole=True), "How many inputs to take; by default all."),
-        Field("stratify", _KEY_IN_FILE, "Array of labels; each label gives its share."),
-        Field("group", _KEY_IN_FILE, "Array of groups; one input from each before any gives a second."),
+        Field("stratify", _KEY_IN_FILE, "Array of labels; each label contributes its share."),
+        Field("group", _KEY_IN_FILE, "Array of groups; takes one input from each group before a second from any."),
     ),
 )
 
@@ -69,8 +69,8 @@ GOLDEN = Section(
     expected="a mapping with path",
     fields=(
         Field("path", _FILE, "File of inputs with their expected outputs.", required=True),
-        Field("inputs", _FROM_FILE, "Input name to name in the file; by default they are named alike."),
-        Field("outputs", _OUTPUTS_FROM_FILE, "Output name to name in the file; by default they are named alike."),
+        Field("inputs", _FROM_FILE, "Input name to name in the file; by default the names are the same."),
+        Field("outputs", _OUTPUTS_FROM_FILE, "Output name to name in the file; by default the names are the same."),
         Field("tolerance", TOLERANCE, "How far eager may be from the expected outputs."),
     ),
 )
@@ -94,13 +94,13 @@ CONTROLS = Section(
         Field("data", ListOf(item=DATA, expected="a list of data files"), "Real inputs from files."),
         Field("golden", ListOf(item=GOLDEN, expected="a list of golden files"), "Inputs with expected outputs."),
         Field("function", ATTRIBUTE, "Function that returns named inputs: {name: args tuple or kwargs dict}."),
-        Field("budget", WORK, "Bound on cases times forward operations per target.", to="budget_flops"),
-        Field("limit", Number(minimum=1, maximum=1000, whole=True), "Bound on the number of cases."),
+        Field("budget", WORK, "Limit on cases times forward operations per target.", to="budget_flops"),
+        Field("limit", Number(minimum=1, maximum=1000, whole=True), "Limit on the number of cases."),
     ),
 )
 
-_TOLERANCE = Field("tolerance", TOLERANCE, "Tolerance of this target; wins over the model's.")
-_GUARDS = Field("guards", Choice(("require", "warn", "ignore")), "What an out-of-range input that gets through means.")
+_TOLERANCE = Field("tolerance", TOLERANCE, "Tolerance of this target; overrides the model's.")
+_GUARDS = Field("guards", Choice(("require", "warn", "ignore")), "How to judge out-of-range input that is accepted.")
 _ARTIFACT = Field("artifact", RelativePath(), "An existing file to verify instead of exporting one.")
 
 
@@ -113,12 +113,12 @@ BUDGET = Section(
     make=_make_budget,
     expected="a mapping with size and growth",
     fields=(
-        Field("size", SIZE, "The most that all files of the artifact may take.", to="max_bytes"),
-        Field("growth", GROWTH, "How much larger than the interface lock has it, such as 10%."),
-        Field("exceeded", Choice(("violation", "warning")), "What more is: violation (default), or a warning."),
+        Field("size", SIZE, "Maximum size of all files of the artifact together.", to="max_bytes"),
+        Field("growth", GROWTH, "Maximum growth over the size in the interface lock, such as 10%."),
+        Field("exceeded", Choice(("violation", "warning")), "Severity when exceeded: violation (default) or warning."),
     ),
 )
-_BUDGET = Field("budget", BUDGET, "How large the artifact may be.")
+_BUDGET = Field("budget", BUDGET, "Limits on the artifact's size.")
 _PROVIDER = Text(expected="an execution provider such as CPUExecutionProvider", pattern="[A-Za-z0-9]+ExecutionProvider")
 
 _OPTIONS: dict[type[Target], tuple[Field, ...]] = {
@@ -150,7 +150,7 @@ _TEXTS = {
 
 
 def _make_targets(**targets: Any) -> tuple[Target, ...]:
-    """In the order that the pipeline goes through them."""
+    """The targets in the order in which the pipeline runs them."""
     return tuple(targets[name.replace("-", "_")] for name in TARGET_NAMES if name.replace("-", "_") in targets)
 
 

@@ -1,4 +1,4 @@
-"""`defaults` put under each model, before anything is checked."""
+"""Merge `defaults` into each model, before anything is checked."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from export_gate.config.grammar import DEFAULTS
 from export_gate.config.nodes import Allowance, Node, join, relocate
 
 _DEEP = ("tolerance", "controls")
-"""Keys whose mappings merge entry by entry; in others, the model's value replaces the default whole."""
+"""Keys whose mappings merge entry by entry; for other keys, the model's value replaces the whole default."""
 
 
 def merge_defaults(root: Node, allowance: Allowance) -> Node:
-    """The config with each model's missing keys taken from `defaults`; they keep the places they were written at.
+    """Take each model's missing keys from `defaults`; they keep the positions at which they were written.
 
     Raises:
         Unreadable: the result would be too large.

@@ -16,7 +16,7 @@ SIZES = ListOf(item=_SIZE, minimum=1, unique=True, expected="a list of at least 
 
 def _verify_dim(values: Values, node: Node, scope: Scope) -> None:
     step: int = values.get("multiple-of", 1)
-    # `separate` asks for exports of their own, so those sizes may lie outside the range
+    # sizes in `separate` get their own exports, so they may lie outside the range
     for key in ("min", "max", "example", "separate"):
         child = node.child(key)
         if key in values and child:
@@ -34,7 +34,7 @@ def _verify_dim(values: Values, node: Node, scope: Scope) -> None:
 def verify_step(node: Node, step: int, scope: Scope) -> None:
     """A size of a dim with `multiple-of` is a multiple of it."""
     if type(node.value) is int and node.value % step:
-        scope.problems.expected(node, f"a multiple of {step}, as multiple-of says")
+        scope.problems.expected(node, f"a multiple of {step}, as multiple-of requires")
 
 
 def _make_dim(*, min: int | None = None, multiple_of: int = 1, **values: object) -> Dim:  # noqa: A002 - the record's field
@@ -53,7 +53,7 @@ DIM = Section(
         Field("max", _POSITIVE, "Largest size.", required=True),
         Field("multiple-of", _POSITIVE, "Every size is a multiple of this; by default 1."),
         Field("example", _SIZE, "Size of the reference input; by default the middle of the range."),
-        Field("separate", SIZES, "Sizes that get an export of their own, verified at that size only."),
+        Field("separate", SIZES, "Sizes that each get their own export, verified only at that size."),
         Field(
             "mode",
             Choice(("strict", "auto", "static")),

@@ -1,7 +1,7 @@
-"""YAML text to a tree of nodes.
+"""Turn YAML text into a tree of nodes.
 
-PyYAML supplies the events. Composing them here, instead of constructing objects, keeps places, reads scalars by
-YAML 1.2, refuses what a config must not hold (duplicate keys, tags, a second document), and bounds nesting and
+PyYAML supplies the events. Composing them here, instead of constructing objects, keeps positions, reads scalars as
+YAML 1.2, refuses what a config must not contain (duplicate keys, tags, a second document), and limits nesting and
 expansion.
 """
 
@@ -19,16 +19,16 @@ from export_gate.config.record import Position
 from export_gate.config.scalars import MAX_DIGITS, Scalar, resolve
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml where PyYAML has it: a 1 MiB file takes 0.3 s instead of 6."""
+"""libyaml if PyYAML was built with it: a 1 MiB file takes 0.3 s instead of 6."""
 START = Position(line=1, column=1)
 _MAX_KEY = 100
 
 
 def read_document(text: str, problems: Problems, allowance: Allowance, loader: Any = LOADER) -> Node:
-    """The tree of the only document in `text`; what can be read past goes to `problems`.
+    """Return the tree of the only document in `text`; mistakes that do not stop reading go to `problems`.
 
     Raises:
-        Unreadable: the text is no YAML, is empty or too large.
+        Unreadable: the text is not YAML, is empty or is too large.
     """
     try:
         return _Composer(yaml.parse(text, Loader=loader), problems, allowance).document()
@@ -70,7 +70,7 @@ class _Composer:
             self._problems.add(
                 at,
                 path,
-                f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is a text",
+                f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is text",
             )
         node = Node(path=path, key=key, at=at, key_at=key_at or at, value=None)
         if event.anchor:
@@ -115,30 +115,30 @@ class _Composer:
             elif is_good and key in entries:
                 first = entries[key].key_at.line
                 self._problems.add(
-                    at, node.path, f"expected each key once, got it again; it is on line {first} already"
+                    at, node.path, f"expected each key once, got it again; it is already on line {first}"
                 )
             elif is_good:
                 entries[key] = node
         return {**merged, **entries}
 
     def _key(self, event: Any, path: str, depth: int) -> tuple[str, bool]:
-        """The key as text, and whether it can be one."""
+        """The key as text, and whether it is a valid key."""
         at = _position(event.start_mark)
         if not isinstance(event, yaml.ScalarEvent):
             self._node(event, path, "", None, depth + 1)
             kinds = {yaml.AliasEvent: "an alias", yaml.SequenceStartEvent: "a list"}
-            self._problems.add(at, path, f"expected a text as key, got {kinds.get(type(event), 'a mapping')}")
+            self._problems.add(at, path, f"expected text as a key, got {kinds.get(type(event), 'a mapping')}")
             return "?", False
         value = self._scalar(event, path, at)
         if not isinstance(value, str):
             what = "an empty key" if event.value == "" else event.value[:_MAX_KEY]
-            self._problems.add(at, path, f"expected a text as key, got {what}; quote it")
+            self._problems.add(at, path, f"expected text as a key, got {what}; quote it")
             return event.value[:_MAX_KEY], False
         if event.tag is not None:
             self._problems.add(
                 at,
                 path,
-                f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is a text",
+                f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is text",
             )
         if len(value) > _MAX_KEY:
             message = f"expected a key of at most {_MAX_KEY} characters, got {len(value)}: {shorten(value)}"
@@ -146,7 +146,7 @@ class _Composer:
         return value[:_MAX_KEY], len(value) <= _MAX_KEY
 
     def _merge(self, node: Node, path: str, depth: int) -> dict[str, Node]:
-        """Entries that `<<` brings in; of several mappings, the first wins."""
+        """Entries that `<<` merges; if several mappings have a key, the first one counts."""
         sources = node.value if isinstance(node.value, tuple) else (node,)
         if not all(isinstance(source.value, dict) for source in sources):
             self._problems.expected(node, "a mapping or a list of mappings to merge")
@@ -165,9 +165,7 @@ class _Composer:
             raise Unreadable(at, path, f"expected the name of an anchor above, got {name}; define it with &")
         anchored = self._anchors[event.anchor]
         if anchored is None:
-            raise Unreadable(
-                at, path, f"expected an anchor that is complete, got {name}, which holds this alias itself"
-            )
+            raise Unreadable(at, path, f"expected an anchor that is complete, got {name}, which contains this alias")
         return replace(relocate(anchored, path, self._allowance, depth), key=key, at=at, key_at=key_at or at)
 
 

@@ -1,6 +1,6 @@
-"""Every key of `export-gate.yml`, declared once: the validator, the JSON Schema and the records' making.
+"""Every key of `export-gate.yml`, declared once for the validator, the JSON Schema and the records.
 
-Read from the bottom: CONFIG holds models, a model holds dims, inputs, outputs, controls, tolerance and targets.
+Read it from the bottom: CONFIG contains models; a model contains dims, inputs, outputs, controls, tolerance, targets.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ def _make_model(**values: Any) -> ModelContract:
 def _verify_model(values: Values, node: Node, scope: Scope) -> None:
     targets = node.child("targets")
     if targets and targets.value == {}:
-        scope.problems.expected(targets, "at least one target", then="leave the key out for the default targets")
+        scope.problems.expected(targets, "at least one target", then="omit the key for the default targets")
     elif targets is None or "targets" in values:
         verify_waived_targets([target.name for target in values.get("targets", _DEFAULT_TARGETS)], node, scope)
     verify_references(values, node, scope)
 
 
 def _verify_names(_values: Values, node: Node, scope: Scope) -> None:
-    """Two models never share a folder, on file systems that ignore case either."""
+    """Two models never share a folder, even on file systems that ignore case."""
     models = node.child("models")
     seen: dict[str, Node] = {}
     for model in models.children if models else ():
         first = seen.setdefault(model.key.lower(), model)
         if first is not model:
-            clash = f"{model.key!r} beside {first.key!r}"
+            clash = f"{model.key!r} and {first.key!r}"
             scope.problems.expected_key(model, "model names that differ in more than case", got=clash)
 
 
@@ -69,7 +69,10 @@ MODEL = Section(
     expected="a mapping with factory and inputs",
     fields=(
         Field(
-            "factory", ATTRIBUTE, "What returns the nn.Module: module:attribute or file.py:attribute.", required=True
+            "factory",
+            ATTRIBUTE,
+            "Callable that returns the nn.Module: module:attribute or file.py:attribute.",
+            required=True,
         ),
         Field(
             "kwargs",
@@ -79,15 +82,15 @@ MODEL = Section(
         Field(
             "train-mode",
             Choice(("refuse", "force-eval")),
-            "A model that the factory returns in train mode: refuse (default) is a violation; force-eval calls eval().",
+            "For a factory that returns a model in train mode: refuse (default) or force-eval, which calls eval().",
         ),
         Field("dims", DIMS, "Named sizes that may vary."),
         Field("inputs", INPUTS, "Arguments of forward, in its order; keyword-only ones by name.", required=True),
         Field("outputs", OUTPUTS, "Outputs by name, in order; checked against eager too."),
-        Field("controls", CONTROLS, "How the control set is made."),
-        Field("tolerance", TOLERANCE, "Model-wide tolerance, over the defaults of target and dtype."),
-        Field("targets", TARGETS, "What is verified; by default exported-program, pt2 and onnx."),
-        Field("timeout", TIME, "Bound on one worker process of the model; by default 10m.", to="timeout_s"),
+        Field("controls", CONTROLS, "How the control set is built."),
+        Field("tolerance", TOLERANCE, "Model-wide tolerance; overrides the defaults of target and dtype."),
+        Field("targets", TARGETS, "Targets to verify; by default exported-program, pt2 and onnx."),
+        Field("timeout", TIME, "Time limit of one worker process of the model; by default 10m.", to="timeout_s"),
         Field("waivers", WAIVERS, "Violations that are accepted until a date."),
     ),
 )
@@ -110,10 +113,10 @@ CONFIG = Section(
         Field(
             "pythonpath",
             ListOf(item=_FOLDER, unique=True, expected="a list of folders"),
-            "Folders put on sys.path, relative to the config; by default its own folder, and src/ if there is one.",
+            "Folders put on sys.path, relative to the config; by default the config's folder, and src/ if it exists.",
         ),
         # before the models, so that a mistake in it is reported under its own name
-        Field("defaults", DEFAULTS, "Any model key but factory, dims, inputs, outputs and waivers."),
+        Field("defaults", DEFAULTS, "Any model key except factory, dims, inputs, outputs and waivers."),
         Field(
             "models",
             Table(key=MODEL_NAME, value=MODEL, minimum=1, expected="a mapping of at least one model by name"),
@@ -127,8 +130,8 @@ CONFIG = Section(
 def json_schema() -> dict[str, Any]:
     """JSON Schema (draft 2020-12) of `export-gate.yml`, for editors.
 
-    It says what each key may hold. What lies between keys (a dim that no shape uses, a file that does not exist) only
-    `load_config` can tell.
+    It describes each key by itself. Mistakes that involve several keys or files (a dim that no shape uses, a file that
+    does not exist) are found only by `load_config`.
     """
     defs: dict[str, Any] = {}
     root = CONFIG.schema(defs)

@@ -1,10 +1,10 @@
 """Kinds of value: each checks a node and writes its own JSON Schema, so both come from one declaration.
 
-Hand-written, without a validation library: such a library costs more start-up time than the whole command should take,
-and its messages would need to be taken apart again to add places, expectations and the nearest key.
+Hand-written, without a validation library: importing one would take longer than the whole command should, and its
+messages would have to be parsed again to add positions, expectations and the nearest key.
 """
 
-# ruff: noqa: D102, ARG002 - Kind says what expected, check and schema mean
+# ruff: noqa: D102, ARG002 - Kind documents expected, check and schema
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class _Invalid:
 
 
 INVALID: Final = _Invalid()
-"""What a check answers once it has said why."""
+"""What a check returns after it has reported a problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a check needs besides the node."""
+    """What a check needs in addition to the node."""
 
     folder: Path
-    """Of the config, absolute."""
+    """The config's folder, absolute."""
     root: Path
-    """Of the repository; relative paths stay inside."""
+    """The repository's root; relative paths must stay inside it."""
     problems: Problems = field(default_factory=Problems)
 
 
@@ -47,7 +47,7 @@ class Kind(Protocol):
 
     @property
     def expected(self) -> str:
-        """What a message says was expected."""
+        """The expectation, as messages name it."""
 
     def check(self, node: Node, scope: Scope) -> Any:
         """The value, or INVALID after adding to the problems."""
@@ -57,13 +57,13 @@ class Kind(Protocol):
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether YAML had a finite number there."""
+    """Whether the value is a finite number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """Text that matches a pattern wholly."""
+    """Text of which a pattern matches all."""
 
     expected: str
     pattern: str
@@ -71,7 +71,7 @@ class Text:
     max_length: int | None = None
 
     def matches(self, value: object) -> bool:
-        """Whether the value is such a text."""
+        """Whether the value is such text."""
         is_short = isinstance(value, str) and (self.max_length is None or len(value) <= self.max_length)
         return is_short and bool(re.fullmatch(self.pattern, str(value))) and value not in self.excluded
 
@@ -141,7 +141,7 @@ class Measured:
     parse: Callable[[str], float]
     maximum: float
     bare: bool = True
-    """A number without unit is one too."""
+    """Whether a number without a unit is valid too."""
 
     def check(self, node: Node, scope: Scope) -> Any:
         value = node.value
@@ -197,7 +197,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Exactly:
-    """One whole number and no other."""
+    """Exactly one whole number."""
 
     value: int
     expected: str
@@ -218,12 +218,12 @@ class Anything:
 
     expected: str = "a value"
     nested: bool = True
-    """Lists and mappings too."""
+    """Whether lists and mappings are valid too."""
 
     def check(self, node: Node, scope: Scope) -> Any:
         value = node.value
         if isinstance(value, float) and not math.isfinite(value):
-            scope.problems.expected(node, "a finite number", then="make it in the model's factory")
+            scope.problems.expected(node, "a finite number", then="create it in the model's factory")
             return INVALID
         if isinstance(value, (tuple, dict)) and not self.nested:
             scope.problems.expected(node, self.expected)

@@ -1,4 +1,4 @@
-"""The package on one screen: bytes, text, tree, defaults, checks, record."""
+"""The stages of reading a config, on one screen: bytes, text, tree, defaults, checks, record."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from export_gate.wall.errors import UserError
 
 
 def load_config(path: Path) -> Config:
-    """The config in the file, with defaults merged into each model.
+    """Load a config file, and merge its defaults into each model.
 
     Raises:
-        UserError: every mistake in the file, one per line in the order of their places, each
+        UserError: every mistake in the file, one per line in the order of their positions, each
             `export-gate.yml:LINE:COL: dotted.key: expected X, got Y`, perhaps with the next step.
     """
     content = read_bytes(path)
@@ -68,7 +68,7 @@ def _listed_in(written: Node, model: str) -> Literal["model", "defaults", "nowhe
 
 
 def _positions(root: Node) -> dict[str, Position]:
-    """Place of every dotted key. A model name may hold dots, so the shallower of two equal keys has its place."""
+    """Position of every dotted key. Model names may contain dots: of two equal keys, the shallower one is kept."""
     positions: dict[str, Position] = {}
     waiting = deque(root.children)
     while waiting:

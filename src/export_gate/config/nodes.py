@@ -1,4 +1,4 @@
-"""The tree that a config file is read into: values that know their places."""
+"""The tree that a config file is read into: values with their positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from export_gate.config.record import Position
 
 MAX_DEPTH = 50
 MAX_VALUES = 15_000
-"""Bounds the work that aliases, merge keys and defaults can multiply."""
+"""Limits the work, which aliases, merge keys and defaults can multiply."""
 
 Value = Union[None, bool, int, float, str, "tuple[Node, ...]", "dict[str, Node]"]
 
@@ -20,15 +20,15 @@ class Node:
     """One value of the config."""
 
     path: str
-    """Dotted key, list entries as `[0]`; empty for the whole file."""
+    """Dotted key, with list entries as `[0]`; empty for the whole file."""
     key: str = ""
     """Last key of `path`."""
     at: Position
     key_at: Position
-    """Place of the key; equal to `at` where there is none."""
+    """Position of the key; equal to `at` if there is no key."""
     value: Value
     text: str = ""
-    """A scalar as it is written."""
+    """A scalar as written in the file."""
 
     def child(self, key: str) -> Node | None:
         """The value under `key`, if this is a mapping that has it."""
@@ -36,14 +36,14 @@ class Node:
 
     @property
     def children(self) -> tuple[Node, ...]:
-        """Values directly beneath, in written order."""
+        """Direct children, in the order in which they are written."""
         if isinstance(self.value, dict):
             return tuple(self.value.values())
         return self.value if isinstance(self.value, tuple) else ()
 
 
 class Unreadable(Exception):  # noqa: N818 - names a state of the file; it never leaves this package
-    """Reading cannot go on past this place."""
+    """The file cannot be read past this position."""
 
     def __init__(self, at: Position, path: str, message: str) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class Unreadable(Exception):  # noqa: N818 - names a state of the file; it never
 
 
 class Allowance:
-    """How many values may still be made, over the file, its aliases and its defaults."""
+    """How many values may still be created from the file, its aliases and its defaults."""
 
     def __init__(self) -> None:
         self._left = MAX_VALUES
@@ -71,7 +71,7 @@ class Allowance:
 
 
 def join(path: str, key: str) -> str:
-    """Dotted key of `key` beneath `path`; unusual keys are quoted, so that the result stays on one line."""
+    """Dotted key of `key` under `path`; unusual keys are quoted, so that the result stays on one line."""
     shown = key if re.fullmatch(r"[\w.<-]+", key, re.ASCII) else shorten(key)
     return f"{path}.{shown}" if path else shown
 
@@ -82,7 +82,7 @@ def shorten(text: str) -> str:
 
 
 def describe(node: Node) -> str:
-    """What a message says it got."""
+    """The value, as messages name it after "got"."""
     value = node.value
     if value is None:
         return "nothing"
@@ -96,7 +96,7 @@ def describe(node: Node) -> str:
 
 
 def relocate(node: Node, path: str, allowance: Allowance, depth: int = 0) -> Node:
-    """A copy of the tree beneath another dotted key; places stay those of the original."""
+    """Copy the tree to another dotted key; positions stay those of the original."""
     allowance.take(node.at, path, depth)
     value = node.value
     if isinstance(value, dict):

@@ -1,6 +1,6 @@
-"""Paths in the config: relative to its folder, and not out of the repository."""
+"""Paths in the config: relative to its folder, and inside the repository."""
 
-# ruff: noqa: D102 - Kind says what expected, check and schema mean
+# ruff: noqa: D102 - Kind documents expected, check and schema
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RELATIVE = "a path relative to the config's folder"
 class RelativePath:
     """A path that stays inside the repository.
 
-    The text decides: `..` is counted, symbolic links are not followed, so a linked data folder is fine.
+    Only the text is checked: `..` is counted and symbolic links are not followed, so a linked data folder is allowed.
     """
 
     must_be: Literal["file", "folder", "file or folder", "anything"] = "anything"
@@ -40,13 +40,13 @@ class RelativePath:
         return text
 
     def _mistake(self, text: str, scope: Scope) -> tuple[str, str]:
-        """What was expected and what to do, or nothing."""
+        """The expectation and the next step; both empty if the path is valid."""
         full = Path(os.path.normpath(scope.folder / text))
         if Path(text).is_absolute() or PureWindowsPath(text).anchor:
-            return _RELATIVE, "an absolute path is only right on one machine"
+            return _RELATIVE, "an absolute path works on only one machine"
         if not full.is_relative_to(scope.root):
-            return "a path inside the repository", "it climbs out; copy or link the file into the repository"
-        # os.path, as a name too long for the file system is one that does not exist
+            return "a path inside the repository", "it leaves the repository; copy or link the file into it"
+        # os.path returns False for a name that is too long for the file system; pathlib raises
         is_file, is_folder = os.path.isfile(full), os.path.isdir(full)  # noqa: PTH112, PTH113 - see above
         if self.suffixes and full.suffix not in self.suffixes and not (is_folder and "folder" in self.must_be):
             return f"a file that ends in {', '.join(self.suffixes)}", ""
@@ -60,7 +60,7 @@ class RelativePath:
 
 
 def repository_root(folder: Path) -> Path:
-    """The nearest folder upwards that has a `.git`, else the folder itself."""
+    """The folder or its nearest parent that contains `.git`; else the folder itself."""
     return next((up for up in (folder, *folder.parents) if os.path.lexists(up / ".git")), folder)
 
 

@@ -1,4 +1,4 @@
-"""Everything wrong with one config, gathered while reading goes on."""
+"""Collect all mistakes in a config, so that they are reported at once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from export_gate.config.record import Position
 
 
 class Problems:
-    """The user's mistakes by place; one that aliases or defaults repeat is kept once."""
+    """The user's mistakes by position; one that aliases or defaults repeat is kept once."""
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, int, str], str] = {}
@@ -21,21 +21,21 @@ class Problems:
         return bool(self._lines)
 
     def add(self, at: Position, path: str, message: str) -> None:
-        """Keep one mistake."""
+        """Add a mistake."""
         self._lines.setdefault((at.line, at.column, message), path)
 
     def expected(self, node: Node, expected: str, *, got: str = "", then: str = "") -> None:
-        """The value of `node` is not what it should be; `then` is the next step."""
+        """Add a mistake about the value of `node`; `then` is the next step."""
         self.add(node.at, node.path, _sentence(expected, got or describe(node), then))
 
     def expected_key(self, node: Node, expected: str, *, got: str = "", then: str = "") -> None:
-        """The key of `node` is not what it should be."""
+        """Add a mistake about the key of `node`."""
         self.add(node.key_at, node.path, _sentence(expected, got or shorten(node.key), then))
 
     def nearest(self, word: object, known: Iterable[str]) -> str:
-        """`did you mean 'Z'?`, or nothing where no known word is near.
+        """Return `did you mean 'Z'?`, or an empty string if no known word is close.
 
-        Comparing words costs time in their number and length, so that is bounded: a mistyped word is short.
+        The cost grows with the number and length of the words, so both are limited: a mistyped word is short.
         """
         if not isinstance(word, str) or len(word) > 100 or not self._suggestions_left:  # noqa: PLR2004 - see above
             return ""
@@ -53,7 +53,7 @@ class Problems:
 
 
 def _printable(text: str) -> str:
-    """Names are listed as they are written; what a terminal would obey or not show is escaped."""
+    """Escape characters that a terminal would interpret or not show; other names stay as written."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

@@ -10,7 +10,7 @@ from export_gate.wall.contract import ModelContract
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """A place in the config file, counted from 1."""
+    """A position in the config file, counted from 1."""
 
     line: int
     column: int
@@ -18,15 +18,15 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """All that `export-gate.yml` says, with defaults merged into each model."""
+    """The content of `export-gate.yml`, with defaults merged into each model."""
 
     path: Path
     sha256: str
-    """Of the file's bytes."""
+    """SHA-256 of the file's bytes."""
     python: str | None
     """The project's interpreter as written, relative to the config's folder."""
     pythonpath: tuple[str, ...]
     """Absolute folders put on the worker's sys.path."""
     models: tuple[ModelContract, ...]
     positions: dict[str, Position] = field(default_factory=dict)
-    """Dotted key (`models.glyph-head`, `models.glyph-head.dims.batch`) -> its place."""
+    """Dotted key (`models.glyph-head`, `models.glyph-head.dims.batch`) -> its position."""

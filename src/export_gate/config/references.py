@@ -15,7 +15,7 @@ from export_gate.wall.sizes import MAX_SIZE, parse_size
 
 
 def verify_references(values: Values, node: Node, scope: Scope) -> None:
-    """Every name that a model uses is one that it declares, and every dim that it declares is used."""
+    """Check that the model declares every name that it uses, and uses every dim that it declares."""
     tensors = dict(tensor for name in _entries(node, "inputs") for tensor in _tensors(name, name.key))
     dims = node.child("dims")
     if dims is None or isinstance(dims.value, dict):
@@ -42,7 +42,7 @@ def _tensors(spec: Node, path: str) -> Iterator[tuple[str, Node]]:
 
 
 def _verify_use(declared: Mapping[str, Node], shapes: Collection[Node | None], scope: Scope) -> None:
-    """No dim is left over; where a shape cannot be read, it may be the one that uses the dim."""
+    """Check that every dim is used; a shape that cannot be read may be the one that uses it."""
     if not all(shape and isinstance(shape.value, tuple) for shape in shapes) or not shapes:
         return
     words = {word for shape in shapes if shape for entry in shape.children for word in re.findall(r"\w+", entry.text)}
@@ -56,7 +56,7 @@ def _verify_shape(shape: Node | None, declared: Mapping[str, Node], ranges: Mapp
     for entry in shape.children if shape else ():
         try:
             size = parse_size(entry.value if isinstance(entry.value, str) else "0")
-        except ValueError:  # said already, by the entry's own check
+        except ValueError:  # the entry's own check has reported it
             continue
         _verify_size(entry, size, declared, ranges, scope)
 
@@ -91,7 +91,7 @@ def _verify_control_sizes(model: Node, declared: Mapping[str, Node], ranges: Map
 
 
 def _verify_files(model: Node, inputs: Collection[str], scope: Scope) -> None:
-    """Files feed inputs that the model has, and golden files expect outputs that it declares."""
+    """Check that files name only inputs and outputs that the model declares."""
     controls = model.child("controls")
     outputs = [output.key for output in _entries(model, "outputs")]
     lists = [controls.child(key) for key in ("data", "golden")] if controls else []
@@ -109,7 +109,7 @@ def _entries(node: Node | None, key: str) -> tuple[Node, ...]:
 
 
 def _unknown(node: Node, what: str, name: str, known: Collection[str], scope: Scope, *, is_key: bool = False) -> None:
-    """`what` of that name is not declared; the nearest that is, or all of a few, or that there is none."""
+    """Report a name that is not declared, with the nearest declared name or, if they are few, all of them."""
     article = "an" if what[0] in "io" else "a"
     listed = f" ({', '.join(known)})" if 0 < len(known) <= 8 else ""  # noqa: PLR2004 - more do not fit a line
     then = scope.problems.nearest(name, known) or f"declare it under {what}s"

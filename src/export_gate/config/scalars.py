@@ -1,4 +1,4 @@
-"""Plain YAML scalars by the core schema of YAML 1.2.2 (section 10.3.2), where `on` is a word and `1e-5` a number."""
+"""Resolve plain scalars by the core schema of YAML 1.2.2 (section 10.3.2): `on` is text and `1e-5` is a number."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_DIGITS = 100
 
 
 def resolve(text: str) -> Scalar:
-    """Value of an unquoted scalar.
+    """Return the value of an unquoted scalar.
 
     Raises:
         ValueError: a number of more than `MAX_DIGITS` characters.

@@ -1,4 +1,4 @@
-"""The config file's bytes to text, or one sentence on why not."""
+"""Read the config file as text, or explain in one sentence why that is not possible."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from export_gate.wall.errors import UserError
 
 MAX_BYTES = 1 << 20
 _BINARY = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""YAML 1.2.2, production 1 (c-printable), says what may be in a file."""
+"""Characters that YAML 1.2.2 does not allow in a file (production 1, c-printable)."""
 
 
 def read_bytes(path: Path) -> bytes:
     """Content of the file.
 
     Raises:
-        UserError: there is no such file, or it is too large to be a config.
+        UserError: the file does not exist, or it is too large to be a config.
     """
     try:
         if path.is_dir():
@@ -27,13 +27,13 @@ def read_bytes(path: Path) -> bytes:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise UserError(
-            f"{path}: expected a config file, got nothing of that name; create it or name another"
+            f"{path}: expected a config file, but it does not exist; create it or name another one"
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(f"{path}: expected a file that can be read, got: {reason}") from error
     if len(content) > MAX_BYTES:
-        raise UserError(f"{path}: expected a config of at most 1 MiB, got more; keep data in files of its own")
+        raise UserError(f"{path}: expected a config of at most 1 MiB, got more; keep data in separate files")
     return content
 
 
@@ -41,7 +41,7 @@ def decode_text(content: bytes, name: str) -> str:
     """The text of a UTF-8 file.
 
     Raises:
-        UserError: some byte is no text; says where.
+        UserError: a byte is not text; the message contains its position.
     """
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UserError(f"{name}:1:1: expected UTF-8 text, got UTF-16; save the file as UTF-8")

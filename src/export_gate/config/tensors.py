@@ -1,6 +1,6 @@
 """Inputs and outputs: what forward takes and returns."""
 
-# ruff: noqa: D102, ARG002 - Kind says what expected, check and schema mean
+# ruff: noqa: D102, ARG002 - Kind documents expected, check and schema
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
 
 
 def is_whole(dtype: str) -> bool:
-    """Whether the dtype holds integers."""
+    """Whether the dtype is an integer type."""
     return dtype.startswith(("int", "uint"))
 
 
@@ -79,16 +79,16 @@ def _verify_tensor(values: Values, node: Node, scope: Scope) -> None:
     _verify_order(values, node, scope)
     child = node.child("nonfinite")
     if values.get("nonfinite") and child and not dtype.startswith(("float", "bfloat", "complex")):
-        scope.problems.expected(child, "no nonfinite values", got=f"some for dtype {dtype}, which has none")
+        scope.problems.expected(child, "no nonfinite values", got=f"some for dtype {dtype}, which cannot hold them")
     _verify_draws(values, node, scope)
 
 
 def _verify_numbers(node: Node, key: str, dtype: str, scope: Scope) -> None:
-    """Each number of `range` or `values` is one that the dtype can hold."""
+    """Check that the dtype can hold each number of `range` or `values`."""
     child = node.child(key)
     assert child is not None
     if dtype == "bool":
-        scope.problems.expected(child, f"no {key} for dtype bool", then="choose bool inputs with draws")
+        scope.problems.expected(child, f"no {key} for dtype bool", then="use draws to choose bool inputs")
         return
     low, high = BOUNDS[dtype]
     what = "a whole number" if is_whole(dtype) else "a number"
@@ -202,7 +202,7 @@ _SCALAR = Anything(nested=False, expected="a number, a text, true, false or null
 FORMS = {
     "constant": Section(
         make=ConstantSpec,
-        fields=(Field("constant", _SCALAR, "A non-tensor argument, baked at export.", required=True, to="value"),),
+        fields=(Field("constant", _SCALAR, "A non-tensor argument, baked in at export.", required=True, to="value"),),
     ),
     "list": Section(
         make=partial(SequenceSpec, kind="list"),
@@ -245,7 +245,7 @@ OUTPUTS = Table(
         fields=(
             Field("dtype", Choice(DTYPES), "Element type that eager must return."),
             Field("shape", SHAPE, "Shape that eager must return."),
-            Field("nonfinite", Choice(("match", "forbid", "allow")), "What NaN and inf in the output mean."),
+            Field("nonfinite", Choice(("match", "forbid", "allow")), "How to judge NaN and inf in the output."),
         ),
     ),
 )

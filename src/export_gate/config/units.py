@@ -37,7 +37,7 @@ def parse_bytes(text: str) -> float:
 
 
 def parse_percent(text: str) -> float:
-    """The share that a text such as `10%` says."""
+    """The share in a text such as `10%`."""
     return float(text[:-1]) / 100
 
 

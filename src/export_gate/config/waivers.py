@@ -1,6 +1,6 @@
 """Waivers: violations that are accepted until a date, each with its reason."""
 
-# ruff: noqa: D102, ARG002 - Kind says what expected, check and schema mean
+# ruff: noqa: D102, ARG002 - Kind documents expected, check and schema
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 @dataclass(frozen=True, slots=True)
 class Day:
-    """A day of the calendar, to its ISO text; YAML 1.2 has no dates, so it arrives as text."""
+    """A calendar day as ISO text; YAML 1.2 does not have dates, so the value is text."""
 
     expected: str = "a date such as 2027-01-31"
 
@@ -30,7 +30,7 @@ class Day:
         if isinstance(node.value, str) and re.fullmatch(_DAY, node.value) and _exists(node.value):
             return node.value
         is_unreal = isinstance(node.value, str) and bool(re.fullmatch(_DAY, node.value))
-        scope.problems.expected(node, self.expected, then="the calendar has no such day" if is_unreal else "")
+        scope.problems.expected(node, self.expected, then="this day does not exist" if is_unreal else "")
         return INVALID
 
     def schema(self, defs: Schema) -> Schema:
@@ -54,9 +54,9 @@ class WaivableRule:
     def check(self, node: Node, scope: Scope) -> Any:
         if isinstance(node.value, str) and node.value in WAIVABLE:
             return node.value
-        then = scope.problems.nearest(node.value, WAIVABLE) or f"they are {', '.join(WAIVABLE)}"
+        then = scope.problems.nearest(node.value, WAIVABLE) or f"use one of {', '.join(WAIVABLE)}"
         if node.value in UNMEASURED:
-            then = "it says that something was not measured, which no waiver can accept"
+            then = "it reports that something was not measured, which no waiver can accept"
         scope.problems.expected(node, self.expected, then=then)
         return INVALID
 
@@ -65,17 +65,17 @@ class WaivableRule:
 
 
 def _verify_parts(values: Values, node: Node, scope: Scope) -> None:
-    """A waiver narrows its rule only by what the rule's findings have."""
+    """Check that a waiver names only parts that its rule's findings have."""
     rule = values.get("rule")
     for part in ("target", "output", "case"):
         child = node.child(part)
         if rule is not None and child is not None and part not in WAIVABLE[rule]:
-            expected = f"no {part} for {rule}, whose findings have none"
+            expected = f"no {part} for {rule}, whose findings have no {part}"
             scope.problems.expected_key(child, expected, then="remove the key")
 
 
 def verify_waived_targets(targets: Collection[str], node: Node, scope: Scope) -> None:
-    """A waiver names a target that its model has."""
+    """Check that a waiver names a target of its model."""
     waivers = node.child("waivers")
     for waiver in waivers.children if waivers else ():
         target = waiver.child("target")
@@ -94,9 +94,9 @@ WAIVERS = ListOf(
         verify=_verify_parts,
         fields=(
             Field("rule", WaivableRule(), "The rule whose violations are accepted.", required=True),
-            Field("target", Choice(TARGET_NAMES), "Only those of this target."),
-            Field("output", _GLOB, "Only those of outputs that match this pattern."),
-            Field("case", _GLOB, "Only those at control inputs that match this pattern."),
+            Field("target", Choice(TARGET_NAMES), "Accept only violations of this target."),
+            Field("output", _GLOB, "Accept only violations of outputs that match this pattern."),
+            Field("case", _GLOB, "Accept only violations at control inputs that match this pattern."),
             Field(
                 "reason",
                 Text(
@@ -104,10 +104,10 @@ WAIVERS = ListOf(
                     pattern=rf"(?=.*\S){ONE_LINE}",
                     max_length=300,
                 ),
-                "Why; every report shows it.",
+                "The reason; every report shows it.",
                 required=True,
             ),
-            Field("until", Day(), "The last day (UTC) on which it holds, such as 2027-01-31.", required=True),
+            Field("until", Day(), "The last day (UTC) on which the waiver applies, such as 2027-01-31.", required=True),
         ),
     ),
 )

@@ -38,7 +38,7 @@ class Dim:
     example: int | None = None
     """Size of the reference input; None leaves the choice to the control set's middle size."""
     separate: tuple[int, ...] = ()
-    """Sizes that get an export of their own, verified at that size only."""
+    """Sizes that each get their own export, verified only at that size."""
     mode: Literal["strict", "auto", "static"] = "strict"
 
 
@@ -160,7 +160,7 @@ class GoldenSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Controls:
-    """How the control set is made."""
+    """How the control set is built."""
 
     seed: int = 20261020
     random: int = 2
@@ -174,7 +174,7 @@ class Controls:
     budget_flops: float = 200e9
     """Bound on cases x forward FLOPs per target."""
     limit: int = 120
-    """Bound on the number of cases."""
+    """Limit on the number of cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,7 +88,7 @@ models:
         ),
         (
             b"#" * (1 << 20) + b"#",
-            "export-gate.yml: expected a config of at most 1 MiB, got more; keep data in files of its own",
+            "export-gate.yml: expected a config of at most 1 MiB, got more; keep data in separate files",
         ),
     ],
     ids=["empty", "bom", "utf-16", "latin-1", "binary", "too-large"],
@@ -107,7 +107,7 @@ def test_a_missing_file_and_a_folder_are_one_sentence_each(project: Project):
     with pytest.raises(UserError) as nul:
         load_config(Path("a\0b"))
     assert str(missing.value) == (
-        "nowhere/export-gate.yml: expected a config file, got nothing of that name; create it or name another"
+        "nowhere/export-gate.yml: expected a config file, but it does not exist; create it or name another one"
     )
     assert str(folder.value) == "data: expected a file, got a folder; name the export-gate.yml in it"
     assert "expected a file that can be read, got: embedded null byte" in str(nul.value)
