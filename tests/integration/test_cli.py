@@ -248,7 +248,7 @@ def test_report_into_a_folder_that_is_not_there(project: Path, results: Path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, "no such file; `export-gate run` writes it\n"),
+        (None, "file not found; `export-gate run` writes it\n"),
         ('{"a": 1}', "expected results of export-gate, got JSON without 'schema_version'\n"),
     ],
 )

@@ -109,8 +109,8 @@ def test_a_file_among_the_gates_own_stays(tmp_path: Path):
     own = folder / ".export-gate" / "artifacts"
     message = (
         "models.doubling.targets.onnx.artifact: .export-gate/artifacts/doubling/model.onnx is in the report folder's "
-        f"{own}, which every run clears: expected a file elsewhere\n"
-        "copy it to a folder of the project (dist/, say) and name the copy, or name another --report-dir\n"
+        f"{own}, which every run clears; expected a file elsewhere\n"
+        "copy it to a folder of the project, such as dist/, and name the copy, or use another --report-dir\n"
     )
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
     assert path.is_file()

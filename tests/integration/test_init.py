@@ -163,26 +163,26 @@ INPUTS = {
 
 
 LSTM = (
-    "# Every key is explained in docs/config.md. Next: look over the lines with comments, then `export-gate run`.\n"
+    "# Every key is explained in docs/config.md. Next: review the lines with comments, then run `export-gate run`.\n"
     "version: 1\n"
     "\n"
     "defaults:\n"
     "  timeout: 10m\n"
-    "  targets: {exported-program: {}, pt2: {}, onnx: {}}  # aoti: {} is the fourth\n"
+    "  targets: {exported-program: {}, pt2: {}, onnx: {}}  # add aoti: {} for AOTInductor\n"
     "\n"
     "models:\n"
     "  lstm:\n"
     "    factory: zoo.nets:make_lstm\n"
-    "    dims:  # the sizes that vary: set min and max to what callers will send\n"
+    "    dims:  # sizes that vary: set min and max to the sizes that callers send\n"
     "      batch: {min: 1, max: 16}\n"
     "    # forward(x)\n"
-    "    # These inputs were tried: forward runs at batch 1, 2, 3, 16.\n"
-    "    # Ranges are guesses: set them to your data's.\n"
+    "    # These inputs were tested: forward runs at batch 1, 2, 3, 16.\n"
+    "    # Ranges are guesses: replace them with those of your data.\n"
     "    # seq is fixed at 16, since torch.export does not let it vary:\n"
     "    # UserError: Constraints violated (seq)!\n"
     "    inputs:\n"
     "      x: {dtype: float32, shape: [batch, 16, 6], range: [-3, 3]}  # lstm: LSTM(6, 4)\n"
-    "    # outputs:  # enable to name the artifact's outputs and to check their dtypes and shapes in eager too\n"
+    "    # outputs:  # uncomment to name the artifact's outputs and to check their dtypes and shapes in eager too\n"
     "    #   output.0: {dtype: float32, shape: [batch, 16, 4]}\n"
     "    #   output.1: {dtype: float32, shape: [1, batch, 4]}\n"
 )
@@ -217,7 +217,7 @@ def test_every_starter_whose_trial_worked_runs(project: Path):
         assert done.stdout == f"{file}: written and valid; review it, then run `export-gate run`\n"
         assert gate(project, "validate", "-c", file).stdout == f"{file}: valid, 1 model\n"
         text = (project / file).read_text()
-        assert "# These inputs were tried: forward runs at batch 1, 2, 3, 16" in text
+        assert "# These inputs were tested: forward runs at batch 1, 2, 3, 16" in text
         inputs = text.partition("    inputs:\n")[2].splitlines()
         assert [line.strip() for line in inputs[: len(lines)]] == lines
         together += text.partition("models:\n")[2]
@@ -233,7 +233,7 @@ def test_failed_trial_still_gives_a_valid_config(project: Path):
     assert gate(project, "init", "zoo.nets:make_graph").returncode == 0
     text = (project / "export-gate.yml").read_text()
     assert (
-        "    # CORRECT THESE INPUTS: 6 guesses were tried and forward took none; the first gave\n"
+        "    # CORRECT THESE INPUTS: 6 guesses were tested and forward accepted none; the first one raised\n"
         "    # AttributeError: 'Tensor' object has no attribute 'nodes'\n"
     ) in text
     assert gate(project, "validate").returncode == 0

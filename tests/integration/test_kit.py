@@ -327,11 +327,11 @@ def test_what_is_no_kit_is_not_replaced(project: Path):
     (project / "dist").mkdir()
     (project / "dist" / "precious").write_text("x")
     done = gate("kit", "curve", "-o", "dist", cwd=project)
-    hint = "name another folder, or replace it with --force"
-    assert (done.status, done.stderr) == (2, f"dist: is there already and is not just a kit\n{hint}\n")
+    hint = "name another folder, or use --force to replace it"
+    assert (done.status, done.stderr) == (2, f"dist: already exists and is not only a kit\n{hint}\n")
     for place in (".", ".."):
         done = gate("kit", "curve", "--force", "-o", place, cwd=project)
-        message = f"{place}: holds the project or this folder, so no kit can take its place\nname another one\n"
+        message = f"{place}: contains the project or the current folder, so a kit cannot replace it\nname another one\n"
         assert (done.status, done.stderr) == (2, message)
     assert (project / "dist" / "precious").read_text() == "x"
 

@@ -242,10 +242,12 @@ def test_a_base_that_a_shallow_clone_lacks_is_named_with_the_way_to_get_it(repos
     with pytest.raises(UserError) as caught:
         find_lock(load_config(clone.config), base, ENVIRONMENT)
 
-    assert str(caught.value) == (f"export-gate.lock: the base {base[:10]} is no commit of this clone, which is shallow")
+    assert str(caught.value) == (
+        f"export-gate.lock: the base {base[:10]} is not a commit of this clone, which is shallow"
+    )
     assert caught.value.hint == (
-        "In a workflow give actions/checkout `fetch-depth: 0`, so that the base commit is there; elsewhere fetch it, "
-        "or leave --lock-base out to take the lock of the working tree."
+        "In a workflow, set `fetch-depth: 0` for actions/checkout to get the base commit; elsewhere, fetch it, "
+        "or omit --lock-base to use the lock in the working tree."
     )
     clone.git("fetch", "-q", "--unshallow")
     assert said(clone.results(base)) == [("interface-changed", "violation", BROKEN)]
@@ -277,15 +279,15 @@ def test_without_a_lock_a_shallow_clone_is_only_told(repository: Repository, tmp
 
     assert found.lock is None
     assert found.note == (
-        f"the base {base[:10]} is no commit of this clone, which is shallow; there is no lock here, so none was looked "
-        "for there"
+        f"the base {base[:10]} is not a commit of this clone, which is shallow; the working tree has no lock, so the "
+        "base was not searched for one"
     )
 
 
 @pytest.mark.parametrize(
     ("base", "message"),
     [
-        ("nope", "export-gate.lock: the base nope is no commit of this repository"),
+        ("nope", "export-gate.lock: the base nope is not a commit of this repository"),
         ("--upload-pack=x", "--lock-base: expected a commit, got '--upload-pack=x'"),
         ("HEAD:ml", "--lock-base: expected a commit, got 'HEAD:ml'"),
         ("a\nb", "--lock-base: expected a commit, got 'a\\nb'"),
@@ -311,7 +313,7 @@ def test_outside_of_git_a_base_cannot_be_looked_at(tmp_path: Path):
     with pytest.raises(UserError) as caught:
         find_lock(load_config(config), "HEAD", ENVIRONMENT)
     assert str(caught.value) == (
-        f"export-gate.lock: the base HEAD cannot be looked at: git finds no repository at {tmp_path}"
+        f"export-gate.lock: the base HEAD cannot be read: git finds no repository at {tmp_path}"
     )
 
 
@@ -360,7 +362,7 @@ def test_a_model_that_is_gone_and_one_that_a_change_drops(repository: Repository
     assert (dropped.gone, dropped.dropped) == (("old",), ("old",))
 
 
-PART = "results of a part of the config, without "
+PART = "results of only part of the config, without "
 
 
 @pytest.mark.parametrize(
@@ -386,7 +388,7 @@ PART = "results of a part of the config, without "
         (
             lambda results: replace(results, run=replace(results.run, models=())),
             "expected verified results, got the verdict 'broken'",
-            "A lock holds what was verified: fix the findings (or waive them), run again, then lock.",
+            "A lock records what was verified: fix the findings (or waive them), run again, then lock.",
         ),
     ],
     ids=["other config", "narrowed", "a model less", "not verified"],
@@ -433,7 +435,7 @@ def cli(repository: Repository, *arguments: str) -> tuple[int, str]:
 
 def test_the_command_writes_the_last_runs_lock(repository: Repository):
     """`export-gate lock` needs no arguments beside the config; without a run it says what to do."""
-    assert cli(repository, "lock") == (2, ".export-gate/results.json: no such file; `export-gate run` writes it\n")
+    assert cli(repository, "lock") == (2, ".export-gate/results.json: file not found; `export-gate run` writes it\n")
     (repository.config.parent / ".export-gate").mkdir()
     repository.results().rename(repository.config.parent / ".export-gate" / "results.json")
 

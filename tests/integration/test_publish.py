@@ -163,7 +163,7 @@ def test_green_after_red_is_one_green_comment(step: Step):
     assert step.publish(samples.red(), run=76).status == 1
     assert step.github.bodies() == [body]
     assert step.log[-1] == (
-        "export-gate: #7: comment left as it is: a newer run has written it, "
+        "export-gate: #7: comment unchanged: a newer run has written it, "
         "https://github.example/acme/shop/pull/7#issuecomment-1001"
     )
     assert step.outputs["comment-url"].endswith("#issuecomment-1001")
@@ -177,7 +177,7 @@ def test_two_legs_of_one_run_keep_the_worse_verdict(step: Step):
     assert step.warnings == [
         (
             "two jobs of this run share the comment `export-gate`, which shows the worse verdict: give each a "
-            "`comment-id` of its own, or join their results with `export-gate merge`"
+            "separate `comment-id`, or join their results with `export-gate merge`"
         )
     ]
     step.publish(samples.green(), "--comment-id", "py3.12")
@@ -194,10 +194,10 @@ def test_never_asks_nothing_of_github(step: Step):
 def test_changes_and_on_failure(step: Step):
     """Nothing new is not written; a failure opens the comment and its end resolves it."""
     step.publish(samples.green(), "--comment", "on-failure", run=1)
-    assert step.log[-1] == "export-gate: #7: no comment: verified, and there is none to resolve"
+    assert step.log[-1] == "export-gate: #7: no comment: verified, and there is no comment to resolve"
     step.publish(samples.red(), "--comment", "on-failure", run=2)
     step.publish(samples.red(), "--comment", "changes", run=3)
-    assert step.log[-1].startswith("export-gate: #7: comment left as it is: it says the same, https://")
+    assert step.log[-1].startswith("export-gate: #7: comment unchanged: nothing new to report, https://")
     step.publish(samples.green(), "--comment", "on-failure", run=4)
     (body,) = step.github.bodies()
     marker = parse_marker(body)
@@ -231,9 +231,9 @@ def test_pull_request_target_is_refused(step: Step):
     step.event = "pull_request_target"
     assert step.publish(samples.green()).status == 2
     assert step.errors == (
-        "pull_request_target: refused, as it runs a stranger's code with this repository's token and secrets\n"
-        "Trigger on `pull_request`, and let post/ comment on forks from a `workflow_run`; or, if no code of the pull "
-        "request runs here, give --allow-pull-request-target.\n"
+        "pull_request_target: refused, because it runs untrusted code with this repository's token and secrets\n"
+        "Trigger on `pull_request`, and use post/ to comment on forks from a `workflow_run`; or, if no code of the "
+        "pull request runs here, pass --allow-pull-request-target.\n"
     )
     assert step.github.log == []
     assert step.publish(samples.green(), "--allow-pull-request-target").status == 0
@@ -248,8 +248,8 @@ def test_a_fork_falls_back_and_exits_by_the_verdict(step: Step, results: Any, st
     assert step.publish(results()).status == status
     assert step.warnings == [
         (
-            "no comment: the pull request comes from a fork, mallory/shop, whose runs get a token that cannot write "
-            f"(403 {DENIED['message']}): let post/ comment from a `workflow_run`. {HAS_THE_RESULT}"
+            "no comment: the pull request comes from a fork, mallory/shop, so its runs get a token that cannot write "
+            f"(403 {DENIED['message']}): use post/ to comment from a `workflow_run`. {HAS_THE_RESULT}"
         )
     ]
     assert step.summary.count("> [!WARNING]\n> no comment: the pull request comes from a fork") == 1
@@ -335,7 +335,7 @@ def test_a_closed_pull_request(step: Step):
     ("payload", "problem"),
     [
         ("{", "the event file is not JSON"),
-        ({}, "the event file has no usable `pull_request`: its number and head commit are not known"),
+        ({}, "the event file has no usable `pull_request`: its number and head commit are unknown"),
     ],
 )
 def test_a_broken_event_file_leaves_the_summary(step: Step, payload: Any, problem: str):
@@ -345,7 +345,7 @@ def test_a_broken_event_file_leaves_the_summary(step: Step, payload: Any, proble
     assert step.warnings == [problem]
     assert step.summary.startswith("# ❌")
     assert problem.split("`", maxsplit=1)[0] in step.summary
-    assert step.log[-2] == "export-gate: no comment, since the pull request is not known"
+    assert step.log[-2] == "export-gate: no comment: the pull request is unknown"
 
 
 def test_without_an_event_file(step: Step):
@@ -360,7 +360,7 @@ def test_without_a_token(step: Step, token: str):
     assert step.publish(samples.green(), GITHUB_TOKEN=token).status == 0
     assert step.github.log == []
     assert step.warnings == [
-        "no comment: GITHUB_TOKEN is not set, or is no token; pass it to the step that reports, and to no other"
+        "no comment: GITHUB_TOKEN is not set or is not a token; pass it to the step that reports, and to no other"
     ]
 
 
@@ -441,7 +441,7 @@ def test_500_violations_stay_in_all_budgets(step: Step):
     assert step.publish(samples.crowd(500)).status == 1
     (body,) = step.github.bodies()
     assert len(body.encode("utf-16-le")) // 2 <= 65_536
-    assert "> Left out to fit here: " in body
+    assert "> Omitted to fit here: " in body
     assert len(step.summary.encode()) <= SUMMARY_LIMIT
     assert sum(line.startswith("::error ") for line in step.log) == 10
     assert sum(line.startswith("::warning ") for line in step.log) <= 10
@@ -453,7 +453,7 @@ def test_a_summary_that_is_full_is_told(step: Step):
     full = step.folder / "full.md"
     full.write_text("x" * SUMMARY_LIMIT)
     assert step.publish(samples.green(), GITHUB_STEP_SUMMARY=str(full)).status == 0
-    assert step.warnings == ["the job summary is full already"]
+    assert step.warnings == ["the job summary is already full"]
 
 
 def test_a_template_of_the_project(step: Step):
@@ -568,7 +568,7 @@ def test_the_second_stage_does_not_guess(second: Step):
     second.github.pulls.append(pull(number=8, repository="mallory/shop"))
     assert second.publish(samples.red(), "--stage", "two").status == 0
     assert second.log == [
-        "export-gate: no comment: mallory/shop:fix is in 2 pull requests (#7, #8), and the run does not say which"
+        "export-gate: no comment: mallory/shop:fix is in 2 pull requests (#7, #8); the run does not report which one"
     ]
 
 
@@ -586,7 +586,7 @@ def test_the_second_stage_is_for_pull_requests(second: Step):
     ("content", "reason"),
     [
         ("{", "not JSON: Expecting property name enclosed in double quotes"),
-        ('{"schema_version": 1}', "not the shape of results: Results: "),
+        ('{"schema_version": 1}', "not valid results: Results: "),
         ("[" * 200_000, "not JSON: "),
     ],
 )
@@ -640,15 +640,15 @@ def test_the_second_stage_needs_its_event(step: Step):
     assert step.publish(samples.green(), "--stage", "two").status == 2
     assert step.errors == (
         "--stage two: expected a workflow_run event, got 'pull_request'\n"
-        "It reports on the results of another workflow: trigger it `on: workflow_run`.\n"
+        "It reports on the results of another workflow: trigger it with `on: workflow_run`.\n"
     )
     step.event, step.payload = "workflow_run", {}
     assert step.publish(samples.green(), "--stage", "two").status == 2
     assert step.errors == (
-        "--stage two: the event file has no usable `workflow_run`: the run to report on is not known\n"
+        "--stage two: the event file has no usable `workflow_run`: the run to report on is unknown\n"
     )
     step.payload = {"workflow_run": TRIGGERING}
     assert step.publish(samples.green(), "--stage", "two", GITHUB_TOKEN="").status == 2
     assert step.errors == (
-        "--stage two: GITHUB_TOKEN is not set, or is no token\nPass `github-token: ${{ github.token }}`.\n"
+        "--stage two: GITHUB_TOKEN is not set or is not a token\nPass `github-token: ${{ github.token }}`.\n"
     )

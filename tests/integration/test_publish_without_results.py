@@ -29,8 +29,8 @@ def test_log_says_why_there_are_no_results(tmp_path: Path):
     assert done.stdout.splitlines()[0] == (
         "::error title=the run%3A could not be checked::There are no results: "
         + "%0A".join(MISTAKES[-20:])
-        + "%0Anext: The log of the step that ran the gate says why: a mistake in the config, or a run that was ended."
-        "%0Arun: export-gate run"
+        + "%0Anext: The log of the step that ran the gate shows the reason: a mistake in the config, or a run that was "
+        "stopped.%0Arun: export-gate run"
     )
     summary = (tmp_path / "summary.md").read_text()
     assert "a mistake" in summary

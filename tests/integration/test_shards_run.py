@@ -97,7 +97,7 @@ def test_a_shard_without_models_is_green(project: Path):
             ),
         ),
         (("plan", "--shards", "2", "no"), "export-gate.yml: there is no model 'no'; it has first, second, third\n"),
-        (("merge", "gone.json", "-o", "x.json"), "gone.json: no such file; `export-gate run` writes it\n"),
+        (("merge", "gone.json", "-o", "x.json"), "gone.json: file not found; `export-gate run` writes it\n"),
     ],
 )
 def test_mistakes(project: Path, arguments: tuple[str, ...], message: str):

@@ -213,5 +213,5 @@ def test_a_line_put_into_the_workers_pipe_ends_the_run(tmp_path: Path):
     """A fact that the worker did not send is noticed: no verdict, no results."""
     run = attempt(tmp_path, {"server-line": ("forging.py:make_server_line", RED)})
     assert run.status == 3, run.output
-    assert "the worker's facts were damaged on their way: expected number " in run.output
+    assert "the worker's events were damaged: expected number " in run.output
     assert not (run.folder / "results.json").exists()

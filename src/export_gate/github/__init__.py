@@ -1,4 +1,4 @@
-"""Results -> what GitHub shows of a run: one comment, the job summary, annotations and outputs.
+"""Publish results on GitHub: one comment, the job summary, annotations and outputs.
 
-The order of things is in `publish` (the run itself) and `fork` (the second stage, for results of strangers).
+`publish` is the first stage (in the run itself); `fork` is the second stage (for results of untrusted runs).
 """

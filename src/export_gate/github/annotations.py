@@ -1,4 +1,4 @@
-"""Findings -> notes beside the code, worst first, within the ten of a kind that GitHub shows of a step."""
+"""Turn findings into annotations on the code, worst first; GitHub shows ten of each kind per step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from export_gate.wall.observation import SourceLine
 
 MOST_OF_A_KIND = 10
 KEPT_FOR_REPORTING = 2
-"""Warnings left for what goes wrong in reporting itself, which comes after the findings."""
+"""Warnings reserved for problems of the reporting itself, which come after the findings."""
 
 
 def annotations_of(report: Report, checkout: Checkout) -> tuple[Annotation, ...]:
@@ -22,7 +22,7 @@ def annotations_of(report: Report, checkout: Checkout) -> tuple[Annotation, ...]
 
 
 def _first(found: Sequence[Annotation], most: int) -> Iterator[Annotation]:
-    """Each once; where there are more than `most`, the last one counts the rest."""
+    """Each annotation once; if there are more than `most`, the last one gives the number of the rest."""
     once = list(dict.fromkeys(found))
     if len(once) <= most:
         yield from once
@@ -31,7 +31,7 @@ def _first(found: Sequence[Annotation], most: int) -> Iterator[Annotation]:
     rest = len(once) - most + 1
     noun = {"error": "violations or unchecked models", "warning": "warnings"}[once[0].kind]
     yield Annotation(
-        kind=once[0].kind, title="export-gate", message=f"{rest} more {noun}: the job summary has all of them."
+        kind=once[0].kind, title="export-gate", message=f"{rest} more {noun}: see the job summary for all of them."
     )
 
 
@@ -70,7 +70,7 @@ def _words(message: str, hint: str, view: FindingView | ProblemView) -> str:
 
 
 def _place(model: str | None, source: SourceLine | None, checkout: Checkout) -> tuple[str | None, int | None]:
-    """The user's own source line where there is one, else the model's line in the config."""
+    """The user's own source line if there is one, else the model's line in the config."""
     if source is not None and (path := checkout.relative(source.path)) is not None and source.line > 0:
         return path, source.line
     config = checkout.relative(checkout.config) if checkout.config else None

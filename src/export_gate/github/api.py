@@ -1,6 +1,6 @@
-"""GitHub's REST API: one host that gets the token, bounded answers, patience with limits and outages.
+"""A client of GitHub's REST API: only one host gets the token, answers are bounded, limits and outages are waited for.
 
-Reading is tried again by itself. Writing is tried once: whether it came through is for the caller to read.
+Reads are retried automatically. A write is tried once: the caller reads again to see whether it succeeded.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from export_gate.report.escape import one_line
 
 API_VERSION = "2022-11-28"
 CONNECT_S, READ_S, WHOLE_S = 10.0, 30.0, 60.0
-"""Bounds on connecting, on the gap between two pieces of an answer, and on one answer as a whole."""
+"""Time limits for connecting, for the gap between two pieces of an answer, and for one whole answer."""
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
-"""100 comments of 65,536 characters each come to less."""
+"""A page of 100 comments of 65,536 characters each is smaller."""
 PATIENCE_S = 180.0
-"""How long one process waits for GitHub in all, timeouts not counted."""
+"""How long one process waits for GitHub in total, not counting timeouts."""
 TRIES = 4
 MOST_PAGES = 100
 MOST_REDIRECTS = 3
@@ -35,18 +35,18 @@ _NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 
 
 class ApiError(Exception):
-    """GitHub did not do what was asked."""
+    """A request to GitHub failed."""
 
     def __init__(self, status: int, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.status = status
-        """0 where there was no answer."""
+        """The HTTP status; 0 if there was no answer."""
         self.message = message
-        """GitHub's own words on one line, or the network's."""
+        """GitHub's message or the network error, on one line."""
         self.retry_after_s = retry_after_s
-        """When to try again; None where that is of no use."""
+        """When to try again; None if that does not help."""
         self.is_final = False
-        """It was tried again as often as it may be."""
+        """Whether all retries are used up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Answer:
     status: int
     headers: Mapping[str, str]
     value: Any
-    """The JSON value; None for an empty body or one that is no JSON."""
+    """The JSON value; None for an empty body or one that is not JSON."""
 
 
 class Api:
@@ -71,7 +71,7 @@ class Api:
 
     @property
     def host(self) -> str:
-        """For messages."""
+        """The host's name, for messages."""
         return urlsplit(self._base).netloc
 
     def get(self, path: str) -> Any:
@@ -86,7 +86,7 @@ class Api:
         """The items of a list, over all its pages.
 
         Raises:
-            ApiError: a page cannot be read or is no list.
+            ApiError: a page cannot be read or is not a list.
         """
         url: str | None = f"{self._base}{path}"
         for _ in range(MOST_PAGES):
@@ -103,13 +103,13 @@ class Api:
         """Send once, and give back the JSON value.
 
         Raises:
-            ApiError: the answer was no success; the write may have come through all the same where the status is 0
-                or 500 and above.
+            ApiError: the request failed; with a status of 0 or at least 500, the write may have happened
+                nevertheless.
         """
         return self._send(method, f"{self._base}{path}", body).value
 
     def pause(self, error: ApiError, attempt: int) -> bool:
-        """Wait as `error` asks; whether another try is worth it."""
+        """Wait as `error` asks, and return whether another attempt makes sense."""
         wait_s = error.retry_after_s
         if wait_s is None or error.is_final or attempt + 1 >= TRIES or wait_s > self._patience_s:
             error.is_final = True
@@ -171,24 +171,24 @@ class Api:
         } | ({"Content-Type": "application/json"} if has_body else {})
 
     def _own(self, url: str, seen_from: str) -> str:
-        """`url`, which an answer names, if the token may go there."""
+        """Return `url`, which an answer contains, if the token may be sent there."""
         try:
             target = urljoin(seen_from, url)
             is_own = bool(url) and _origin(target) == _origin(self._base)
         except ValueError:
             is_own = False
         if not is_own:
-            raise ApiError(0, self._safe(f"{self.host} points elsewhere, to {url or 'nowhere'}"))
+            raise ApiError(0, self._safe(f"{self.host} points to another host: {url or 'nowhere'}"))
         return target
 
     def _safe(self, message: str) -> str:
-        """`message` on one line, short, and without the token, whoever wrote it."""
+        """`message` on one line, short, and without the token."""
         text = one_line(message)
         return (text.replace(self._token, "***") if self._token else text)[:300]
 
 
 def _pool(base: str) -> urllib3.PoolManager:
-    """A pool, through the proxy that the environment names for this host."""
+    """A connection pool that uses the environment's proxy for this host."""
     parts = urlsplit(base)
     proxy = urllib.request.getproxies().get(parts.scheme)
     if proxy and not urllib.request.proxy_bypass(parts.hostname or ""):
@@ -202,10 +202,10 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def _bounded(response: urllib3.BaseHTTPResponse) -> bytes:
-    """The whole body.
+    """Read the whole body.
 
     Raises:
-        HTTPError: it is too long, or comes too slowly.
+        HTTPError: it is too long or too slow.
     """
     started, pieces, length = time.monotonic(), [], 0
     for piece in response.stream(65_536):

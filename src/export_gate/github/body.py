@@ -1,4 +1,4 @@
-"""Report -> the whole text of the comment: our marker, the report, links to the run and its files."""
+"""Compose the whole text of the comment: our marker, the report, links to the run and its files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Frame:
     run_url: str = ""
     artifact_url: str = ""
     template: Path | None = None
-    """The project's own layout of the report in between."""
+    """The project's own template for the report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ def compose(report: Report, frame: Frame) -> Composed:
             middle = _own_layout(frame.template, report, budget)
     except TemplateError as error:
         middle = render(report, "comment", budget=budget)
-        warning = f"the template {frame.template} was not used: {error}; the comment has the built-in layout"
+        warning = f"the template {frame.template} was not used: {error}; the comment uses the built-in layout"
     return Composed(text=Text(marker=marker, body=f"{head}{middle}{foot}"), warning=warning)
 
 
@@ -59,17 +59,17 @@ def _own_layout(template: Path, report: Report, budget: int) -> str:
     if not middle.strip():
         raise TemplateError("it left the comment empty")
     if any(parse_marker(line) for line in middle.splitlines()):
-        raise TemplateError("it wrote a marker of export-gate, which tells our comments from others")
+        raise TemplateError("it contains a marker of export-gate, which identifies our comments")
     return middle
 
 
 def footer(frame: Frame) -> str:
-    """A last line of links; empty where there are none."""
+    """A last line of links; empty if there are none."""
     links = (("workflow run", frame.run_url), ("full report and files", frame.artifact_url))
     shown = [f"[{name}]({url})" for name, url in links if is_link(url)]
     return f"\n<sub>{' · '.join(shown)}</sub>\n" if shown else ""
 
 
 def is_link(url: str) -> bool:
-    """Whether `url` can stand in Markdown as it is."""
+    """Whether `url` is safe in Markdown without escaping."""
     return len(url) <= LONGEST_LINK and _LINK.fullmatch(url) is not None

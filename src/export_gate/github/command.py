@@ -1,4 +1,4 @@
-"""`export-gate publish`: the environment and the options to one of the two stages."""
+"""`export-gate publish`: run one of the two stages with the environment and the options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from export_gate.wall.errors import UserError
 def run_publish(
     order: Publication, environ: Mapping[str, str], say: Say, *, stage: str, allow_pull_request_target: bool
 ) -> int:
-    """Publish as the environment allows; the exit code.
+    """Publish as the environment allows, and return the exit code.
 
     Raises:
         UserError: an option is not usable, or this event is refused.
@@ -26,9 +26,9 @@ def run_publish(
     context = read_context(environ)
     if context.event == "pull_request_target" and not allow_pull_request_target:
         raise UserError(
-            "pull_request_target: refused, as it runs a stranger's code with this repository's token and secrets",
-            "Trigger on `pull_request`, and let post/ comment on forks from a `workflow_run`; or, if no code of the "
-            "pull request runs here, give --allow-pull-request-target.",
+            "pull_request_target: refused, because it runs untrusted code with this repository's token and secrets",
+            "Trigger on `pull_request`, and use post/ to comment on forks from a `workflow_run`; or, if no code of the "
+            "pull request runs here, pass --allow-pull-request-target.",
         )
     api = _api(context, environ.get("GITHUB_TOKEN", ""))
     return (publish_fork if stage == "two" else publish)(order, context, api, say)
@@ -36,5 +36,6 @@ def run_publish(
 
 def _api(context: Context, token: str) -> Api | None:
     plain = token.strip()
-    is_token = re.fullmatch(r"[!-~]+", plain) is not None  # anything else would end a header, or fail in showing itself
+    # Any other character would break the header, or urllib3's error message would show the token.
+    is_token = re.fullmatch(r"[!-~]+", plain) is not None
     return Api(context.api_url, plain) if is_token and context.repository else None

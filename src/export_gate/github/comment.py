@@ -1,10 +1,10 @@
-"""One sticky comment for each comment-id, right whoever else writes at the same time.
+"""Keep one sticky comment per comment-id correct, even if others write at the same time.
 
-GitHub has no compare-and-swap, so every write is followed by a reading, and what is read decides what comes next:
+GitHub does not have compare-and-swap, so a read follows every write, and its result decides the next step:
 
-* Ours are the comments that start with our marker and are by a bot, or by the token's own user. The lowest id is kept.
-* A run never overwrites a newer one; of two jobs of the same run and attempt, the worse verdict stays.
-* A write without a clear answer is not sent again before the comments were read again.
+* Our comments start with our marker and are by a bot or by the token's own user. The one with the lowest id is kept.
+* A run never overwrites a newer run's comment; of two jobs of the same run and attempt, the worse verdict is kept.
+* A write without a clear answer is not repeated before the comments have been read again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Mode = Literal["always", "changes", "on-failure", "never"]
 MODES: tuple[Mode, ...] = ("always", "changes", "on-failure", "never")
 Decision = Literal["write", "newer", "worse", "unchanged", "not-needed"]
 ROUNDS = 6
-"""Readings of all comments before giving up on a comment that others keep changing."""
+"""How often all comments are read before giving up on a comment that others keep changing."""
 NOT_FOUND = 404
 
 
@@ -44,7 +44,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """What to say: the marker, and the whole body that starts with it."""
+    """The text to post: the marker, and the whole body, which starts with it."""
 
     marker: Marker
     body: str
@@ -52,7 +52,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """One of ours, as it is there."""
+    """One of our existing comments."""
 
     id: int
     url: str
@@ -61,15 +61,15 @@ class Comment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted:
-    """How it ended."""
+    """The result of posting."""
 
     what: Literal["created", "updated", "newer", "worse", "unchanged", "not-needed"]
     url: str = ""
-    """Of the comment; empty where there is none."""
+    """The comment's URL; empty if there is no comment."""
 
 
 def put_comment(api: Api, place: Place, mode: Mode, text: Text) -> Posted:
-    """Make the one comment say `text`, if that is news.
+    """Create or update the comment with `text`, if it contains something new.
 
     Raises:
         ApiError: GitHub refused, or could not be reached.
@@ -90,7 +90,7 @@ def put_comment(api: Api, place: Place, mode: Mode, text: Text) -> Posted:
 
 
 def decide(mode: Mode, mine: Marker, present: Sequence[Marker]) -> Decision:
-    """What to do about the comments that are there, the kept one first."""
+    """Decide what to do, given the existing comments with the kept one first."""
     if mine.run.id and any(marker.run > mine.run for marker in present):
         return "newer"
     if mine.run.id and any(marker.run == mine.run and _badness(marker) > _badness(mine) for marker in present):
@@ -110,7 +110,7 @@ def _rank(marker: Marker) -> tuple[Run, int]:
 
 
 def _round(session: _Session, mode: Mode, text: Text) -> Posted | None:
-    """One reading, at most one write, and a reading of what came of it; None asks for another round."""
+    """Read, write at most once, and read the result; None asks for another round."""
     ours = session.ours()
     decision = decide(mode, text.marker, [comment.marker for comment in ours])
     if decision != "write":
@@ -121,7 +121,7 @@ def _round(session: _Session, mode: Mode, text: Text) -> Posted | None:
     session.create(text.body)
     now = session.ours()
     if not now or now[0].marker != text.marker:
-        return None  # somebody was first: theirs is the one to keep
+        return None  # another job was faster: keep its comment
     session.remove(now[1:], text.marker)
     return Posted(what="created", url=now[0].url)
 
@@ -130,7 +130,7 @@ def _update(session: _Session, ours: Sequence[Comment], text: Text) -> Posted | 
     kept, *others = ours
     there = session.update(kept, text.body)
     if there is None or _rank(there) < _rank(text.marker):
-        return None  # deleted, or overwritten by somebody who had read before we wrote
+        return None  # deleted, or overwritten by a job that had read before we wrote
     session.remove(others, text.marker)
     return Posted(what="updated", url=kept.url)
 
@@ -143,7 +143,7 @@ class _Session:
         self._place = place
         self._comment_id = comment_id
         self._login: str | None = None
-        """The token's own user; empty where GitHub does not say, None where it was not asked."""
+        """The token's own user; empty if GitHub does not return it, None before it was requested."""
 
     def ours(self) -> list[Comment]:
         """Our comments, the one to keep first."""
@@ -156,7 +156,7 @@ class _Session:
         self._login = _login(made.get("user")) if isinstance(made, dict) else self._login
 
     def update(self, comment: Comment, body: str) -> Marker | None:
-        """Change `comment` and read what is there then; None where it is gone."""
+        """Change `comment` and read the result; None if it was deleted."""
         path = self._place.one(comment.id)
         try:
             self._api.write("PATCH", path, {"body": body})
@@ -168,7 +168,7 @@ class _Session:
         return parse_marker(_text(there, "body"))
 
     def remove(self, others: Sequence[Comment], mine: Marker) -> None:
-        """Delete our superfluous comments, but what a newer run or a worse verdict of this one says."""
+        """Delete our other comments, except those of a newer run or with a worse verdict of this run."""
         for comment in others:
             if decide("always", mine, [comment.marker]) == "write":
                 try:
@@ -178,7 +178,7 @@ class _Session:
                         raise
 
     def _is_there(self, comment: Comment) -> bool:
-        """Not deleted: GitHub says `not found` too of what a token may not change."""
+        """Whether the comment still exists: GitHub also answers `not found` for what a token may not change."""
         return any(other.id == comment.id for other in self.ours())
 
     def _read(self, value: Any) -> Comment | None:
@@ -195,12 +195,12 @@ class _Session:
         return bool(_login(user)) and _login(user) == self._own_login()
 
     def _own_login(self) -> str:
-        """Asked only where somebody who is no bot wrote our marker: a token of a user, or a forger."""
+        """Requested only if a non-bot wrote our marker: it may be a user's token or a forgery."""
         if self._login is None:
             try:
                 self._login = _login(self._api.get("/user"))
             except ApiError:
-                self._login = ""  # a job's own token may not ask; its comments are a bot's
+                self._login = ""  # a job's own token may not request this; its comments are by a bot
         return self._login
 
 

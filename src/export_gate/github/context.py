@@ -1,4 +1,4 @@
-"""The runner's environment -> where we are: which event, which commit, which pull request, which run."""
+"""Read the context from the runner's environment: the event, the commit, the pull request, the run."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """All that is known of the workflow run. The token is no part of it."""
+    """What is known about the workflow run. The token is not part of it."""
 
     event: str = ""
     repository: str = ""
-    """`owner/name`; empty outside of GitHub."""
+    """`owner/name`; empty outside GitHub."""
     api_url: str = PUBLIC_API
     server_url: str = PUBLIC_SERVER
     run: Run = field(default_factory=Run)
     head: str | None = None
-    """The commit that people pushed: of a pull request its head, not the merge that GitHub tries out."""
+    """The commit that was pushed: for a pull request its head, not GitHub's test merge."""
     pull_request: PullRequest | None = None
     triggering: Triggering | None = None
     """Under `workflow_run`: the run whose results are to be published."""
@@ -38,11 +38,11 @@ class Context:
     summary: Path | None = None
     output: Path | None = None
     problems: tuple[str, ...] = ()
-    """What of the environment cannot be used, each as a sentence."""
+    """Parts of the environment that cannot be used, one sentence each."""
 
     @property
     def run_url(self) -> str:
-        """The page of this run; empty where it is not known."""
+        """The page of this run; empty if unknown."""
         if not self.repository or not self.run.id:
             return ""
         return f"{self.server_url}/{self.repository}/actions/runs/{self.run.id}"
@@ -56,7 +56,7 @@ class Context:
 
 
 def read_context(environ: Mapping[str, str]) -> Context:
-    """The context of this process. Whatever is missing or malformed is a problem to tell, never an exception."""
+    """The context of this process. A missing or malformed value becomes a problem to report, never an exception."""
     found = Context(
         event=environ.get("GITHUB_EVENT_NAME", ""),
         run=Run(id=_number(environ.get("GITHUB_RUN_ID")), attempt=_number(environ.get("GITHUB_RUN_ATTEMPT"))),
@@ -83,7 +83,7 @@ def _with_addresses(context: Context, environ: Mapping[str, str]) -> Context:
         elif text:
             problems.append(f"{variable}: expected {expected}, got {text!r:.80}")
     if any(problem.startswith("GITHUB_API_URL") for problem in problems):
-        found.pop("repository", None)  # the token does not go to a host that was not meant
+        found.pop("repository", None)  # never send the token to a host that was not intended
     return replace(context, problems=(*context.problems, *problems), **found)  # type: ignore[arg-type] # all are strings
 
 
@@ -108,9 +108,9 @@ def _with_event(context: Context, environ: Mapping[str, str]) -> Context:
 
 def _absent(event: str, payload: Payload) -> str:
     if event in PULL_REQUEST_EVENTS and payload.pull_request is None:
-        return "the event file has no usable `pull_request`: its number and head commit are not known"
+        return "the event file has no usable `pull_request`: its number and head commit are unknown"
     if event == "workflow_run" and payload.triggering is None:
-        return "the event file has no usable `workflow_run`: the run to report on is not known"
+        return "the event file has no usable `workflow_run`: the run to report on is unknown"
     return ""
 
 

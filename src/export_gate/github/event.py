@@ -1,4 +1,4 @@
-"""The event file -> the few facts that are used of it, each checked: a stranger's pull request has shaped them."""
+"""Read the few facts that we use from the event file, and check each: an untrusted pull request can influence them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class PullRequest:
     head: str
     """The newest commit of its branch."""
     head_repository: str | None = None
-    """`owner/name`; None where a fork was deleted."""
+    """`owner/name`; None if the fork was deleted."""
     is_open: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Triggering:
-    """The run that a `workflow_run` is about."""
+    """The run that triggered a `workflow_run` event."""
 
     run: Run
     event: str
@@ -43,10 +43,10 @@ class Triggering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """What the event file says."""
+    """The facts in the event file."""
 
     problem: str = ""
-    """Why it says nothing."""
+    """Why there are no facts."""
     pull_request: PullRequest | None = None
     triggering: Triggering | None = None
     merge_group_head: str | None = None
@@ -55,7 +55,7 @@ class Payload:
 def read_payload(path: Path | None) -> Payload:
     """The facts in the event file at `path`."""
     if path is None:
-        return Payload(problem="GITHUB_EVENT_PATH is not set: what happened is not known")
+        return Payload(problem="GITHUB_EVENT_PATH is not set: the event is unknown")
     try:
         size = path.stat().st_size
         if size > LARGEST_EVENT_BYTES:
@@ -75,7 +75,7 @@ def read_payload(path: Path | None) -> Payload:
 
 
 def pull_request(value: Any) -> PullRequest | None:
-    """A pull request as events and the API describe it; None where number or head are not usable."""
+    """A pull request as events and the API describe it; None if its number or head is not usable."""
     number, head = _at(value, "number"), _sha(_at(value, "head", "sha"))
     if not _is_id(number) or head is None:
         return None

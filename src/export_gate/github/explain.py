@@ -1,4 +1,4 @@
-"""An API error -> a sentence that names the likely cause and the next step."""
+"""Explain an API error in a sentence that names the likely cause and the next step."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PERMISSION = "give the job `permissions: pull-requests: write`"
 
 
 def explain(error: ApiError, context: Context, host: str) -> str:
-    """Why there is no comment, for a reader who may change the workflow."""
+    """Explain why there is no comment, to a reader who can change the workflow."""
     answer = f"{error.status} {error.message}".strip()
     where = f"#{context.pull_request.number}" if context.pull_request else f"the pull request in {context.repository}"
     match error.status:
@@ -20,7 +20,7 @@ def explain(error: ApiError, context: Context, host: str) -> str:
         case 403 if "locked" in error.message.lower():
             return f"the conversation of {where} is locked ({answer}): unlock it"
         case 403 | 429 if error.retry_after_s is not None:
-            return f"GitHub's rate limit did not end in time ({answer}); it was given {PATIENCE_S:.0f} s"
+            return f"GitHub's rate limit did not end in time ({answer}); the gate waited {PATIENCE_S:.0f} s"
         case 403 | 404 if context.has_reading_token:
             return _reading_token(answer, context)
         case 403:
@@ -32,7 +32,7 @@ def explain(error: ApiError, context: Context, host: str) -> str:
         case 422:
             return f"GitHub refused the text ({answer}): please report this with the job summary"
         case _:
-            return f"GitHub is in trouble ({answer}): run the job again later"
+            return f"GitHub reports a server error ({answer}): run the job again later"
 
 
 def _reading_token(answer: str, context: Context) -> str:
@@ -40,6 +40,6 @@ def _reading_token(answer: str, context: Context) -> str:
     is_fork = pull is not None and pull.head_repository != context.repository
     whose = f"comes from a fork, {pull.head_repository or 'since deleted'}" if pull and is_fork else "is Dependabot's"
     return (
-        f"the pull request {whose}, whose runs get a token that cannot write ({answer}): "
-        f"let post/ comment from a `workflow_run`"
+        f"the pull request {whose}, so its runs get a token that cannot write ({answer}): "
+        f"use post/ to comment from a `workflow_run`"
     )

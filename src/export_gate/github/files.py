@@ -1,4 +1,4 @@
-"""The files that the runner gives a step: the job summary and the outputs. A problem with them is a sentence."""
+"""Write the files that the runner gives a step: the job summary and the outputs. Problems are returned as sentences."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from export_gate.report.record import Report
 from export_gate.report.render import render
 
 KEPT_FOR_NOTES = 16 * 1024
-"""Bytes of the summary that stay free for what goes wrong after it was written."""
+"""Bytes of the summary that are reserved for problems after it was written."""
 
 
 def append_report(path: Path | None, report: Report, foot: str) -> str:
-    """Append the report to the job summary, within what is left of its limit; says why, where it cannot."""
+    """Append the report to the job summary within its remaining limit, or return the problem."""
     if path is None:
         return ""
     try:
@@ -26,12 +26,12 @@ def append_report(path: Path | None, report: Report, foot: str) -> str:
     except OSError as error:
         return f"the job summary cannot be written: {error.strerror or error}"
     except ValueError:
-        return "the job summary is full already"
+        return "the job summary is already full"
     return ""
 
 
 def append_notes(path: Path | None, notes: tuple[str, ...]) -> str:
-    """Append what readers of the summary should know of the reporting itself."""
+    """Append notes about the reporting itself."""
     if path is None or not notes:
         return ""
     text = "\n".join(f"\n> [!WARNING]\n> {prose(note[:2_000])}" for note in notes[:4])

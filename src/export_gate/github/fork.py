@@ -1,7 +1,7 @@
-"""The second stage: results that a stranger's run has uploaded -> a comment, by a workflow of our own branch.
+"""The second stage: comment on results that an untrusted run has uploaded, from a workflow of our own branch.
 
-Nothing of the file is believed but its observations: it is validated, judged and rendered here. Where the comment
-goes is asked of GitHub, by the repository, branch and commit that GitHub itself says the run was for.
+Only the observations in the file are used: they are validated, judged and rendered here. The pull request to comment
+on is requested from GitHub, by the repository, branch and commit that GitHub itself reports for the run.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from export_gate.report.record import Report
 from export_gate.wall.errors import UserError
 
 LARGEST_RESULTS_BYTES = 64 * 1024 * 1024
-"""Of a stranger's file; a run of a thousand models writes less."""
+"""Size limit of an untrusted file; a run of a thousand models writes less."""
 REPORTED, NOT_REPORTED = 0, 3
-"""Exit codes. The verdict is the first stage's to give: here it would colour the default branch."""
+"""Exit codes. Only the first stage returns the verdict: here it would mark the default branch as failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The pull request that a run was for, or why there is none to comment on."""
+    """The pull request that a run was for, or the reason why there is none."""
 
     pull: PullRequest | None = None
     reason: str = ""
@@ -40,12 +40,12 @@ def publish_fork(order: Publication, context: Context, api: Api | None, say: Say
     """Comment on the pull request that the triggering run was for.
 
     Raises:
-        UserError: this is no `workflow_run`, or there is no token.
+        UserError: this is not a `workflow_run`, or there is no token.
     """
     triggering = _require(context)
     if api is None:
         raise UserError(
-            "--stage two: GITHUB_TOKEN is not set, or is no token", "Pass `github-token: ${{ github.token }}`."
+            "--stage two: GITHUB_TOKEN is not set or is not a token", "Pass `github-token: ${{ github.token }}`."
         )
     here = replace(context, head=triggering.head)
     shown = load_from_stranger(order, here)
@@ -67,7 +67,7 @@ def _require(context: Context) -> Triggering:
     if context.event != "workflow_run":
         raise UserError(
             f"--stage two: expected a workflow_run event, got {context.event or 'none'!r}",
-            "It reports on the results of another workflow: trigger it `on: workflow_run`.",
+            "It reports on the results of another workflow: trigger it with `on: workflow_run`.",
         )
     if context.triggering is None or not context.repository:
         why = "; ".join(context.problems) or "GITHUB_REPOSITORY is not set"
@@ -76,19 +76,19 @@ def _require(context: Context) -> Triggering:
 
 
 def load_from_stranger(order: Publication, context: Context) -> Shown:
-    """The report of a file that may be anything."""
+    """The report of a file with any content."""
     size = order.results.stat().st_size if order.results.is_file() else 0
     if size <= LARGEST_RESULTS_BYTES:
         return load(order, context)
     most = in_words(LARGEST_RESULTS_BYTES)
-    reason = f"{order.results}: {in_words(size)}, but of a stranger's results at most {most} are read"
+    reason = f"{order.results}: {in_words(size)}, but results from another run are read only up to {most}"
     return nothing_to_show(reason, context)
 
 
 def _tell(order: Publication, context: Context, frame: Frame, api: Api, report: Report) -> Told:
     if order.mode == "never":
         return Told(info="no comment: --comment never")
-    ours = replace(context, actor="")  # this run's token can write, whoever opened the pull request
+    ours = replace(context, actor="")  # this run's token can write, no matter who opened the pull request
     try:
         found = find_pull_request(api, ours.repository, _require(ours))
     except ApiError as error:
@@ -103,7 +103,7 @@ def find_pull_request(api: Api, repository: str, run: Triggering) -> Found:
     """The open pull request of the run's branch, if its newest commit is the one that the run was for.
 
     Raises:
-        ApiError: GitHub does not say.
+        ApiError: GitHub did not answer.
     """
     if run.event != "pull_request":
         return Found(reason=f"the run was for a {run.event} event, not for a pull request")
@@ -120,7 +120,9 @@ def find_pull_request(api: Api, repository: str, run: Triggering) -> Found:
         )
     if len(current) > 1:
         numbers = ", ".join(f"#{pull.number}" for pull in current)
-        return Found(reason=f"{branch} is in {len(current)} pull requests ({numbers}), and the run does not say which")
+        return Found(
+            reason=f"{branch} is in {len(current)} pull requests ({numbers}); the run does not report which one"
+        )
     return Found(pull=current[0])
 
 

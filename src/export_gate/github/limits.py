@@ -1,4 +1,4 @@
-"""When GitHub wants a request again: its limits and outages, read from status and headers."""
+"""Decide when to repeat a request: read GitHub's limits and outages from status and headers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import time
 from collections.abc import Mapping
 
 LIMIT_S = 60.0
-"""GitHub's advice for a secondary limit that does not say how long it lasts."""
+"""GitHub's advice for a secondary limit without a stated duration."""
 
 
 def retry_after(status: int, headers: Mapping[str, str], message: str, attempt: int) -> float | None:
-    """When another try may help: after a limit as it says, after an outage in 1, 2, 4 seconds."""
+    """Seconds until another attempt may help: a limit's own value, or 1, 2, 4 seconds after an outage."""
     asked = _seconds(headers.get("retry-after"))
     is_limited = status == 429 or (  # noqa: PLR2004
         status == 403 and (asked is not None or "rate limit" in message.lower())  # noqa: PLR2004
@@ -24,7 +24,7 @@ def retry_after(status: int, headers: Mapping[str, str], message: str, attempt: 
 
 
 def _reset(headers: Mapping[str, str]) -> float | None:
-    """Seconds until a used-up primary limit starts anew."""
+    """Seconds until an exhausted primary limit is reset."""
     if headers.get("x-ratelimit-remaining") != "0":
         return None
     try:

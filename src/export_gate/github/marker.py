@@ -1,4 +1,4 @@
-"""The hidden first line of our comment: whose it is, which run wrote it, what it says."""
+"""The hidden first line of our comment: its comment-id, the run that wrote it, its verdict and digest."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Run:
     """A workflow run; a later one compares greater."""
 
     id: int = 0
-    """0 where it is not known."""
+    """0 if unknown."""
     attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """What our comment knows of itself."""
+    """The data in the marker."""
 
     comment: str
-    """The comment-id: one comment for each of them."""
+    """The comment-id; there is one comment per comment-id."""
     run: Run
     verdict: Verdict
     digest: str
-    """Of the verdict and the findings, without their numbers."""
+    """Hash of the verdict and the findings, without their numbers."""
 
     def __str__(self) -> str:
         return (
@@ -47,7 +47,7 @@ class Marker:
 
 
 def parse_marker(body: str) -> Marker | None:
-    """The marker that `body` starts with; a marker further down is a quotation."""
+    """The marker at the start of `body`; a marker elsewhere is a quotation."""
     found = _LINE.fullmatch(body.split("\n", 1)[0].rstrip("\r"))
     if found is None:
         return None
@@ -57,10 +57,10 @@ def parse_marker(body: str) -> Marker | None:
 
 
 def check_comment_id(text: str) -> str:
-    """`text`, if it can name a comment.
+    """Return `text` if it is a valid comment-id.
 
     Raises:
-        UserError: it has other characters, or too many.
+        UserError: it contains other characters or is too long.
     """
     if re.fullmatch(_NAME, text, re.ASCII) is None:
         raise UserError(f"--comment-id: expected up to 64 of letters, digits, '.', '_' and '-', got {text!r:.80}")
@@ -68,7 +68,7 @@ def check_comment_id(text: str) -> str:
 
 
 def digest(report: Report) -> str:
-    """16 hex digits that change when the verdict, a model's state or a finding does, and not with time or noise."""
+    """16 hex digits that change with the verdict, a model's state or a finding, but not with time or noise."""
     findings = [
         (f.rule, f.severity, f.model, f.target, f.output)
         for view in report.findings

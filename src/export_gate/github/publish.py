@@ -1,7 +1,7 @@
-"""Results -> what GitHub shows. The first stage: in the workflow run that checked, or in a second job of it.
+"""Publish results on GitHub. The first stage: in the workflow run that checked, or in a second job of it.
 
-Job summary, annotations and outputs come first, since nothing can go wrong with them; then the comment. What goes
-wrong there is told in the log and in the summary, and never changes the exit code, which is the verdict's.
+Job summary, annotations and outputs come first, because they need no network; then the comment. Problems with the
+comment are reported in the log and in the summary, and never change the exit code, which is the verdict's.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """How the comment went."""
+    """What to report about the comment."""
 
     url: str = ""
     info: str = ""
-    """For the log."""
+    """A line for the log."""
     problem: str = ""
-    """For the log and the summary: the reader would expect a comment."""
+    """A problem for the log and the summary: the reader expects a comment."""
 
 
 def publish(order: Publication, context: Context, api: Api | None, say: Say) -> int:
-    """Publish everywhere that this run may; the exit code is the verdict's.
+    """Publish everywhere that this run can, and return the verdict's exit code.
 
     Args:
         order: what to publish.
-        context: where we are.
+        context: the workflow run.
         api: None without a token.
         say: prints a line of the log.
     """
@@ -56,7 +56,7 @@ def publish(order: Publication, context: Context, api: Api | None, say: Say) -> 
 
 
 def publish_files(order: Publication, context: Context, shown: Shown, run_url: str) -> list[str]:
-    """The job summary, `report.md` and the outputs; gives back what could not be written."""
+    """Write the job summary, `report.md` and the outputs, and return the problems."""
     frame = Frame(comment_id=order.comment_id, run=context.run, artifact_url=order.artifact_url, run_url=run_url)
     results, report = order.results.absolute(), shown.report
     written, problem = _write_report(results.parent, shown.text) if results.is_file() else ("", "")
@@ -83,7 +83,7 @@ def publish_files(order: Publication, context: Context, shown: Shown, run_url: s
 
 
 def _write_report(folder: Path, text: str) -> tuple[str, str]:
-    """Our own rendering, whatever file of that name the run may have left; its path, or what went wrong."""
+    """Write our own rendering over any file that the run left; return its path, or the problem."""
     path = folder / "report.md"
     try:
         path.unlink(missing_ok=True)
@@ -94,21 +94,21 @@ def _write_report(folder: Path, text: str) -> tuple[str, str]:
 
 
 def comment(order: Publication, context: Context, api: Api | None, report: Report) -> Told:
-    """Put the comment, or say why there is none."""
+    """Post the comment, or report why there is none."""
     if order.mode == "never":
         return Told(info="no comment: --comment never")
     pull = context.pull_request
     if pull is None:
         if context.event in PULL_REQUEST_EVENTS:
-            return Told(info="no comment, since the pull request is not known")
+            return Told(info="no comment: the pull request is unknown")
         return Told(info=f"no comment: no pull request in {_event(context)}")
     if not pull.is_open:
         return Told(problem=f"no comment: #{pull.number} is closed")
     if not context.repository:
-        return Told(problem="no comment: GITHUB_REPOSITORY and GITHUB_API_URL do not say where")
+        return Told(problem="no comment: GITHUB_REPOSITORY and GITHUB_API_URL do not name the repository")
     if api is None:
-        wanted = "pass it to the step that reports, and to no other"
-        return Told(problem=f"no comment: GITHUB_TOKEN is not set, or is no token; {wanted}")
+        wanted = "pass it only to the step that reports"
+        return Told(problem=f"no comment: GITHUB_TOKEN is not set or is not a token; {wanted}")
     frame = Frame(
         comment_id=order.comment_id,
         run=context.run,
@@ -121,7 +121,7 @@ def comment(order: Publication, context: Context, api: Api | None, report: Repor
 
 
 def put(report: Report, frame: Frame, *, mode: Mode, place: Place, api: Api, context: Context) -> Told:
-    """Compose the comment and put it in its place."""
+    """Compose the comment and post it."""
     composed = compose(report, frame)
     try:
         posted = put_comment(api, place, mode, composed.text)
@@ -135,10 +135,10 @@ def _told(posted: Posted, place: Place, comment_id: str) -> Told:
     words = {
         "created": "comment written",
         "updated": "comment updated",
-        "unchanged": "comment left as it is: it says the same",
-        "not-needed": "no comment: verified, and there is none to resolve",
-        "newer": "comment left as it is: a newer run has written it",
-        "worse": f"comment left as it is: another job of this run has a worse verdict under comment-id {comment_id}",
+        "unchanged": "comment unchanged: nothing new to report",
+        "not-needed": "no comment: verified, and there is no comment to resolve",
+        "newer": "comment unchanged: a newer run has written it",
+        "worse": f"comment unchanged: another job of this run has a worse verdict under comment-id {comment_id}",
     }
     return Told(url=posted.url, info=f"#{place.number}: {words[posted.what]}{f', {posted.url}' if posted.url else ''}")
 
@@ -147,13 +147,13 @@ def _problem(posted: Posted, frame: Frame, warning: str) -> str:
     if posted.what == "worse":
         return (
             f"two jobs of this run share the comment `{frame.comment_id}`, which shows the worse verdict: give each a "
-            f"`comment-id` of its own, or join their results with `export-gate merge`"
+            f"separate `comment-id`, or join their results with `export-gate merge`"
         )
     return warning
 
 
 def finish(context: Context, told: Told, problems: list[str], say: Say) -> None:
-    """Tell the log and the summary how the reporting went."""
+    """Report the result of the reporting in the log and in the summary."""
     if told.info:
         say(log_line(f"export-gate: {told.info}"))
     told_problems = [*problems, *filter(None, [told.problem])]

@@ -1,6 +1,6 @@
-"""results.json -> the report to publish: judged here and now, or a report that there is no verdict.
+"""Turn results.json into the report to publish: judged again, or a report that there is no verdict.
 
-The project's code has had the file in its hands, and so may a stranger: nothing in it is believed but observations.
+The project's code, or an untrusted run, could have written the file: only its observations are used.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from export_gate.run.checkout import Checkout
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import RunObservation
 
-CAUSE_ELSEWHERE = "The log of the step that ran the gate says why: a mistake in the config, or a run that was ended."
+CAUSE_ELSEWHERE = (
+    "The log of the step that ran the gate shows the reason: a mistake in the config, or a run that was stopped."
+)
 LAST_LINES = 20
-"""Of a log: enough for every mistake of a config that was written in one go."""
+"""Lines of a log to show: enough for every mistake in a new config."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,23 +40,23 @@ class Publication:
     fail_on: Literal["violation", "warning"] = "violation"
     artifact_url: str = ""
     annotations: bool = True
-    """False where the job that verified has made them already."""
+    """False if the verifying job has already written them."""
     log: Path | None = None
-    """What the run printed: says why there are no results, where there are none."""
+    """The run's log: it shows why there are no results, if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """A report to publish, with where its files are in the repository."""
+    """A report to publish, with the repository positions of its files."""
 
     report: Report
     checkout: Checkout
     text: str
-    """The whole report as Markdown: what `report.md` gets."""
+    """The whole report as Markdown, for `report.md`."""
 
 
 def load(order: Publication, context: Context) -> Shown:
-    """The report, judged here and now whatever the file says was found."""
+    """The report, judged again; findings in the file are ignored."""
     try:
         return shown_of(order, rejudge(order.results, lambda contract: contract), context)
     except UserError as error:
@@ -65,7 +67,7 @@ def load(order: Publication, context: Context) -> Shown:
 
 
 def _last_words(order: Publication) -> str:
-    """The end of the run's own log, where the run wrote no results."""
+    """The end of the run's log, if the run wrote no results."""
     if order.log is None or order.results.exists():
         return ""
     try:
@@ -76,20 +78,20 @@ def _last_words(order: Publication) -> str:
 
 
 def shown_of(order: Publication, outcome: Outcome, context: Context) -> Shown:
-    """The outcome as it is shown here."""
+    """The outcome as it is published."""
     decided = fail_on_warnings(outcome) if order.fail_on == "warning" else outcome
     report = replace(decided.report, head=context.head or decided.report.head)
     return Shown(report=report, checkout=outcome.results.checkout, text=render(report, "markdown"))
 
 
 def nothing_to_show(reason: str, context: Context) -> Shown:
-    """What is shown where the results cannot be used."""
+    """What is published if the results cannot be used."""
     report = no_results(reason, context)
     return Shown(report=report, checkout=Checkout(), text=render(report, "markdown"))
 
 
 def no_results(reason: str, context: Context) -> Report:
-    """A report that there is no verdict: what an earlier run said of another commit does not stand."""
+    """A report that there is no verdict; it replaces an earlier run's report on another commit."""
     nothing = Results(
         tool_version=__version__,
         config_path=DEFAULT_CONFIG,

@@ -1,4 +1,4 @@
-"""A project's own template -> text, in a process of its own: it may loop, eat memory or fail, and has no token."""
+"""Render a project's own template in a separate process without the token: it may loop, use up memory or fail."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ LARGEST_TEMPLATE_BYTES = 256 * 1024
 TIMEOUT_S = 20.0
 MOST_MEMORY_BYTES = 1024 * 1024 * 1024
 PASSED_ON = ("PATH", "SYSTEMROOT", "LANG", "LC_ALL", "TMPDIR", "TEMP", "TMP")
-"""What Python needs to start; the token is not among it."""
+"""Variables that Python needs to start; the token is not one of them."""
 
 
 class TemplateError(Exception):
-    """The template gave no text; the message says why, without the template's name."""
+    """The template produced no text; the message gives the reason, without the template's name."""
 
 
 def render_with(template: Path, report: Report, budget: int, timeout_s: float = TIMEOUT_S) -> str:
@@ -70,14 +70,14 @@ def _read(template: Path) -> str:
 
 
 def _bound_memory() -> None:
-    with suppress(ImportError, ValueError, OSError):  # Windows has no such limit
+    with suppress(ImportError, ValueError, OSError):  # Windows does not have this limit
         import resource  # noqa: PLC0415
 
         resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
 
 
 def main() -> None:
-    """Render what standard input orders, or say in one line why not."""
+    """Render the request on standard input, or print the reason in one line."""
     order = json.load(sys.stdin)
     report = decode(Report, order["report"])
     _bound_memory()

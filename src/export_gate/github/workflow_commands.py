@@ -1,7 +1,7 @@
-"""Lines and files that the runner reads: annotations on standard output, outputs in a file.
+"""Format what the runner reads: annotations on standard output, outputs in a file.
 
-A line that starts with `::` is an order to the runner. Every line that leaves this process for a log comes from here
-or went through `report.escape.terminal`.
+A line that starts with `::` is a command to the runner. Every line that this process writes to a log comes from here
+or has passed `report.escape.terminal`.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ LONGEST_MESSAGE = 4_000
 LONGEST_TITLE = 200
 """GitHub cuts a title at 255 characters."""
 LONGEST_OUTPUT = 8_000
-"""Of one output; all of a step's stay far below the 1 MB that the runner takes, and below 100 kB."""
+"""Most characters of one output; all outputs of a step stay below 100 kB, far below the runner's limit of 1 MB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Annotation:
-    """A note beside a line of the pull request's files, or on the run where it has no file."""
+    """A note on a line of the pull request's files, or on the run if it has no file."""
 
     kind: Kind
     title: str
@@ -52,12 +52,12 @@ def annotate(annotation: Annotation) -> str:
 
 
 def log_line(text: str) -> str:
-    """`text` as a line of the log, which orders nothing."""
+    """`text` as a line of the log that is not a command."""
     return terminal(text)
 
 
 def output_lines(name: str, value: str) -> str:
-    """An entry of the file GITHUB_OUTPUT, between delimiters that the value cannot have foreseen."""
+    """An entry of the file GITHUB_OUTPUT, between delimiters that the value cannot predict."""
     delimiter = f"export-gate-{secrets.token_hex(16)}"
     return f"{name}<<{delimiter}\n{_cut(one_line(value), LONGEST_OUTPUT)}\n{delimiter}\n"
 

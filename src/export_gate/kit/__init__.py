@@ -1,1 +1,1 @@
-"""The portable conformance kit: made of a verified model, replayed on the machine that deploys it."""
+"""The portable conformance kit: written for a verified model, replayed on the machine that deploys it."""

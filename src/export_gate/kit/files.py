@@ -1,4 +1,4 @@
-"""A folder to its files, nothing followed: what lies in a kit, with size and sha256."""
+"""List the files in a kit's folder, with size and sha256; links are not followed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from export_gate.wall.errors import UserError
 
 
 def list_files(folder: Path) -> list[str]:
-    """Paths of all files below the folder, relative to it, in order.
+    """List the paths of all files in the folder, relative to it, in order.
 
     Raises:
-        UserError: it cannot be read, or holds something that is neither a file nor a folder (a link, say).
+        UserError: it cannot be read, or contains something other than files and folders, such as a link.
     """
     try:
         return sorted(_walk(folder, ""))
@@ -30,7 +30,7 @@ def describe_file(path: Path) -> KitFile:
 
 
 def shown(name: str) -> str:
-    """A path that a stranger chose, quoted and without control characters, short enough for a line."""
+    """An untrusted path, quoted, without control characters, and short enough for a line."""
     text = ascii(name)
     return text if len(text) <= 120 else f"{text[:116]}...{text[0]}"  # noqa: PLR2004 - fits a terminal
 
@@ -45,6 +45,6 @@ def _walk(folder: Path, prefix: str) -> Iterator[str]:
             elif stat.S_ISREG(mode):
                 yield name
             else:
-                kind = "a symbolic link" if stat.S_ISLNK(mode) else "no regular file"
+                kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
                 place = folder / entry.name if entry.name.isprintable() else f"{folder}: {shown(entry.name)}"
-                raise UserError(f"{place}: {kind}, and a kit holds files only")
+                raise UserError(f"{place}: {kind}; a kit may contain only files")

@@ -1,4 +1,4 @@
-"""A judged run and the files that its worker wrote to the kit's manifest."""
+"""Build a kit's manifest from a judged run and the files that its worker wrote."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def describe_kit(results: Results, written: Sequence[KitData], folder: Path, *, 
     (contract,), (seen,) = results.contracts, results.run.models
     environment = results.run.environment
     if environment is None or seen.controls is None:
-        raise GateError(f"{contract.name}: the worker told nothing of the environment or of the control set")
+        raise GateError(f"{contract.name}: the worker reported neither the environment nor the control set")
     onnx = next(target for target in contract.targets if isinstance(target, OnnxTarget))
     files = {name: describe_file(folder / name) for name in list_files(folder)}
     _require_verified_files(seen, files)
@@ -51,7 +51,7 @@ def describe_kit(results: Results, written: Sequence[KitData], folder: Path, *, 
 
 
 def write_manifest(kit: Kit, folder: Path) -> None:
-    """Write kit.json; the same kit gives the same bytes."""
+    """Write kit.json; equal kits give equal bytes."""
     text = json.dumps(encode(kit), indent=1, allow_nan=False)
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
@@ -70,7 +70,7 @@ def _output(contract: ModelContract, seen: ModelObservation, leaf: OutputLeaf, w
 
 
 def _compared_dtype(seen: ModelObservation, leaf: OutputLeaf) -> str:
-    """What it counted as when ONNX Runtime's output was compared: a Python float may count as float32."""
+    """The dtype used when ONNX Runtime's output was compared: a Python float may count as float32."""
     cases = [case for target in seen.targets if target.target == "onnx" for case in target.cases]
     compared = (found.expected_dtype for case in cases for found in case.outputs if found.output == leaf.name)
     return next(compared, leaf.dtype)
@@ -81,4 +81,4 @@ def _require_verified_files(seen: ModelObservation, files: dict[str, KitFile]) -
     for artifact in (target.artifact for target in seen.targets if target.artifact):
         for name, sha256 in (artifact.files or {artifact.path: artifact.sha256}).items():
             if sha256 not in copied:
-                raise GateError(f"{name}: changed between its verification and its copy into the kit")
+                raise GateError(f"{name}: changed after its verification and before its copy into the kit")

@@ -1,4 +1,4 @@
-"""A folder to the kit in it: `kit.json` checked for shape, and every file against it. Nothing is parsed before."""
+"""Read a kit: check the shape of `kit.json`, then every file against it. No other file is parsed before that."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from export_gate.wall.conformance import KIT_SCHEMA, MANIFEST, ONNX_FILE, Kit, K
 from export_gate.wall.errors import UserError
 
 LARGEST_MANIFEST_BYTES = 16 * 1024 * 1024
-"""Some hundred bytes per control input are usual; this bounds what a stranger's file can make us load."""
+"""A few hundred bytes per control input are usual; this limits what an untrusted file can make us load."""
 AGAIN = "fetch the kit again, or write it again with `export-gate kit`"
 
 
 def read_kit(folder: Path) -> Kit:
-    """The kit in the folder: all files there are those that `kit.json` lists, byte for byte.
+    """Read the kit in the folder: its files must be those that `kit.json` lists, byte for byte.
 
     Raises:
-        UserError: it is no kit, of another schema version, or was changed; the message says where.
+        UserError: it is not a kit, has another schema version, or was changed; the message says where.
     """
     kit = read_manifest(folder)
     for mistake in _contradictions(kit):
@@ -32,15 +32,15 @@ def read_kit(folder: Path) -> Kit:
 
 
 def read_manifest(folder: Path) -> Kit:
-    """What `kit.json` says, checked for shape alone.
+    """Read `kit.json`, and check only its shape.
 
     Raises:
-        UserError: there is none, it is no JSON, or of another schema version or shape.
+        UserError: it is missing, is not JSON, or has another schema version or shape.
     """
     path = folder / MANIFEST
     value = _read_json(path)
     if not isinstance(value, dict) or "schema_version" not in value or "exports" not in value:
-        raise UserError(f"{path}: expected the manifest of a kit, got other JSON")
+        raise UserError(f"{path}: expected the manifest of a kit, got different JSON")
     version = value["schema_version"]
     if version != KIT_SCHEMA or isinstance(version, bool):
         tool = shown(str(value.get("tool_version", "unknown")))
@@ -51,15 +51,17 @@ def read_manifest(folder: Path) -> Kit:
     try:
         return decode(Kit, value)
     except (ValueError, RecursionError, OverflowError) as error:
-        raise UserError(f"{path}: not the shape of a kit: {_line(error)}") from error
+        raise UserError(f"{path}: not a valid kit: {_line(error)}") from error
 
 
 def _read_json(path: Path) -> Any:
     try:
         if path.is_symlink():
-            raise UserError(f"{path}: a symbolic link, and a kit holds files only")
+            raise UserError(f"{path}: a symbolic link; a kit may contain only files")
         if not path.is_file():
-            raise UserError(f"{path}: no such file, so {path.parent} is no kit; `export-gate kit MODEL` writes one")
+            raise UserError(
+                f"{path}: file not found, so {path.parent} is not a kit; `export-gate kit MODEL` writes one"
+            )
         if path.stat().st_size > LARGEST_MANIFEST_BYTES:
             raise UserError(f"{path}: {path.stat().st_size} bytes, expected at most {LARGEST_MANIFEST_BYTES}")
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
@@ -72,7 +74,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _line(error: BaseException) -> str:
@@ -81,10 +83,10 @@ def _line(error: BaseException) -> str:
 
 
 def _contradictions(kit: Kit) -> Iterator[str]:
-    """Ways in which the manifest cannot be right, whatever the files are."""
+    """Contradictions within the manifest, regardless of the files."""
     for name in kit.files:
         if not is_inside(name):
-            yield f"{shown(name)} is no path inside the kit"
+            yield f"{shown(name)} is not a path inside the kit"
     if not kit.cases or not kit.numbers:
         yield "no data sets with outputs: there is nothing to compare"
     for export in kit.exports:
@@ -116,16 +118,16 @@ def _export_contradictions(kit: Kit, export: KitExport) -> Iterator[str]:
 
 
 def is_inside(name: str) -> bool:
-    """Whether a path of a manifest is plain: relative, without `..`, links' or Windows' ways out, or odd characters."""
+    """Whether a path is plain: relative, without `..`, Windows drives, backslashes or unusual characters."""
     parts = name.split("/")
     return name.isprintable() and not set(name) & set("\\:") and not any(part in ("", ".", "..") for part in parts)
 
 
 def _differences(kit: Kit, folder: Path) -> Iterator[str]:
-    """Files that are not what the manifest says."""
+    """Differences between the files and the manifest."""
     there = set(list_files(folder)) - {MANIFEST}
     for name in sorted(kit.files.keys() - there):
-        yield f"{folder}/{name}: missing, though kit.json lists it"
+        yield f"{folder}/{name}: missing, although kit.json lists it"
     for name in sorted(there - kit.files.keys()):
         yield f"{folder}: has a file {shown(name)} that kit.json does not list"
     for name, listed in kit.files.items():

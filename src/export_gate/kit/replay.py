@@ -1,7 +1,7 @@
-"""A kit's folder to a verdict and the lines that a terminal shows: read, run, judge.
+"""Replay a kit: read it, run it, judge it, and format the lines for a terminal.
 
-Each output of each data set is held against the kit's own tolerances, in the order that `run` has: structure, dtype,
-shape, non-finite elements, values.
+Each output of each data set is compared within the kit's own tolerances, in the same order as in `run`: structure,
+dtype, shape, non-finite elements, values.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TARGET = "onnx"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One way in which an output does not conform, at its worst data set."""
+    """One kind of difference of an output, at its worst data set."""
 
     message: str
     occurrences: int = 1
@@ -37,11 +37,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A kit on this machine."""
+    """The result of replaying a kit on this machine."""
 
     kit: Kit
     sha256: str
-    """Of kit.json, which has the digest of every other file."""
+    """SHA-256 of kit.json, which contains the digest of every other file."""
     python: Interpreter
     environment: Environment | None
     providers: tuple[str, ...]
@@ -49,11 +49,11 @@ class Replay:
     """Data sets that conform in every output."""
     differences: tuple[Difference, ...]
     closest: str
-    """The output that is nearest to its tolerance; empty where all are exact or none could be compared."""
+    """The output that is closest to its tolerance; empty if all are exact or none could be compared."""
 
     @property
     def exit_code(self) -> int:
-        """0 where every data set was run and conforms."""
+        """0 if every data set was run and conforms."""
         return 0 if self.conforming == self.kit.cases and not self.differences else 1
 
 
@@ -81,7 +81,7 @@ def replay(folder: Path, providers: Sequence[str], python: str | None, environme
 
 
 def report(replayed: Replay) -> list[str]:
-    """What a terminal shows, the verdict last."""
+    """The lines for a terminal, with the verdict last."""
     kit = replayed.kit
     lines = []
     for difference in replayed.differences:
@@ -110,7 +110,7 @@ def _origin(replayed: Replay) -> str:
 
 
 def _results(kit: Kit, seen: Seen) -> Iterator[CaseResult]:
-    """The results that are of the kit's data sets, in their order."""
+    """The results of the kit's data sets, in their order."""
     for export in kit.exports:
         for data_set, result in zip(export.data_sets, seen.cases.get(export.key, []), strict=False):
             if result.case == data_set.case:
@@ -166,7 +166,7 @@ def _structures(kit: Kit, seen: Seen) -> Iterator[Difference]:
 
 
 def _faults(kit: Kit, seen: Seen) -> Iterator[Difference]:
-    """One for each output and kind of fault, at the data set where it is worst."""
+    """One difference for each output and kind of fault, at its worst data set."""
     grouped: dict[tuple[str, str], list[Fault]] = {}
     for result in _results(kit, seen):
         for fault in _case_faults(kit, result):

@@ -1,4 +1,4 @@
-"""An order to a kit: verify the model's artifacts, let the worker write the data, put the whole folder in place."""
+"""Write a kit: verify the model's artifacts, let the worker write the data, move the whole folder into place."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from export_gate.wall.request import WriteKit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What an order came to."""
+    """The result of an order for a kit."""
 
     outcome: Outcome
     kit: Kit | None
-    """None where the model is not verified and nothing was forced, or where there is no ONNX file at all."""
+    """None if the model is not verified and `force` was not given, or if there is no ONNX file."""
     sha256: str = ""
     """Of kit.json, which has the digest of every other file."""
     why_not: str = ""
-    """Why the kit is none, or not of a verified model."""
+    """Why there is no kit, or why its model is not verified."""
 
 
 def make_kit(
@@ -49,16 +49,16 @@ def make_kit(
     *,
     force: bool,
 ) -> Made:
-    """Verify the order's one model and write its kit to `output`, all of it or nothing.
+    """Verify the order's one model and write its kit to `output`, completely or not at all.
 
     Args:
-        order: its selection names the model and the targets whose files the kit is to hold.
-        output: replaced where it is a kit, or anything else with `force`.
+        order: its selection names the model and the targets whose files the kit includes.
+        output: replaced if it is a kit; with `force`, replaced in any case.
         announce: as for `pipeline.run`.
-        force: write the kit even of a model that is not verified; it says so.
+        force: write the kit even if the model is not verified; the kit records this.
 
     Raises:
-        UserError: the model has no such target, or `output` holds something else.
+        UserError: the model does not have the target, or `output` contains something else.
         GateError: the gate broke down, or the kit cannot be written.
     """
     _require_targets(order)
@@ -95,23 +95,25 @@ def _require_targets(order: Order) -> None:
 
 
 def _why_unverified(outcome: Outcome) -> str:
-    """Empty where the model is verified as it is, without a waiver."""
+    """The reason; empty if the model is verified without a waiver."""
     (contract,) = outcome.results.contracts
     if outcome.judgement.verdict != "verified":
         return f"{contract.name} is not verified"
     waived = sum(finding.waiver is not None for finding in outcome.judgement.findings)
-    return f"{contract.name} is verified but for {count(waived, 'waived violation')}" if waived else ""
+    return f"{contract.name} is verified except for {count(waived, 'waived violation')}" if waived else ""
 
 
 def _require_free(place: Path, shown: Path, config: Path, *, force: bool) -> None:
-    """Never replace what is no kit unasked, nor the project itself even then."""
+    """Refuse to replace anything but a kit without `force`, and never replace the project itself."""
     if not place.exists():
         return
     if any(kept.is_relative_to(place) for kept in (Path.cwd(), config.resolve(), Path.home())):
-        raise UserError(f"{shown}: holds the project or this folder, so no kit can take its place", "name another one")
+        raise UserError(
+            f"{shown}: contains the project or the current folder, so a kit cannot replace it", "name another one"
+        )
     if not force and any(place.iterdir()) and not _is_kit(place):
         raise UserError(
-            f"{shown}: is there already and is not just a kit", "name another folder, or replace it with --force"
+            f"{shown}: already exists and is not only a kit", "name another folder, or use --force to replace it"
         )
 
 
@@ -125,7 +127,7 @@ def _is_kit(place: Path) -> bool:
 
 @contextmanager
 def _staging(place: Path, shown: Path) -> Iterator[Path]:
-    """A folder beside the kit's place, on the same file system; gone in the end."""
+    """A temporary folder next to the kit's place, on the same file system, so that it can be renamed."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         stage = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".partial", dir=place.parent))
@@ -140,7 +142,7 @@ def _staging(place: Path, shown: Path) -> Iterator[Path]:
 
 
 def _put(stage: Path, place: Path) -> None:
-    """Move the new kit to its place; what was there stays until the new one is, and comes back if that fails."""
+    """Move the new kit into place; the old folder is kept until then, and restored if the move fails."""
     old = stage / "old"
     if place.exists():
         place.rename(old)

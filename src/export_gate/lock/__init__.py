@@ -1,1 +1,1 @@
-"""The interface lock: what a model's callers rely on, as a file that is reviewed like code."""
+"""The interface lock: what a model's callers rely on, in a file that is reviewed like code."""

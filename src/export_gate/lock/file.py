@@ -1,4 +1,4 @@
-"""The bytes of `export-gate.lock` to its record and back: sorted, a value a line, equal for equal results."""
+"""Read and write `export-gate.lock`: sorted, one value per line, equal for equal results."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from export_gate.wall.errors import UserError
 
 LARGEST_BYTES = 8 * 1024 * 1024
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-HINT = "`export-gate lock` writes the file; it is not edited by hand."
+HINT = "Use `export-gate lock` to write the file; do not edit it by hand."
 
 
 def lock_path(config: Path) -> Path:
-    """`export-gate.lock` beside `export-gate.yml`; another config has a lock of its own name."""
+    """`export-gate.lock` next to `export-gate.yml`; a config with another name has a lock with that name."""
     return config.with_suffix(".lock")
 
 
 def lock_text(lock: Lock) -> str:
-    """The file's text; nothing in it depends on the machine, the day or the order of a dict."""
+    """The file's text; it does not depend on the machine, the date or the order of a dict."""
     return json.dumps(encode(lock), indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
 def write_lock(lock: Lock, path: Path) -> None:
-    """Write the file so that a reader sees the old one or the whole new one.
+    """Write the file atomically: a reader sees the old one or the whole new one.
 
     Raises:
         UserError: it cannot be written.
@@ -46,10 +46,10 @@ def write_lock(lock: Lock, path: Path) -> None:
 
 
 def read_lock(path: Path, root: Path) -> Lock | None:
-    """The lock in the working tree; None where there is none.
+    """Read the lock in the working tree; None if there is no lock.
 
     Raises:
-        UserError: it lies outside of `root` (a link that leads there), cannot be read, or is no lock.
+        UserError: it is outside `root` (through a link), cannot be read, or is not a lock.
     """
     if not os.path.lexists(path):
         return None
@@ -57,7 +57,7 @@ def read_lock(path: Path, root: Path) -> Lock | None:
         raise UserError(f"{path}: expected a lock inside the repository, got a link that leads out of it", HINT)
     try:
         if not path.is_file():
-            raise UserError(f"{path}: expected a file, got a folder, device or pipe, or a link to nothing", HINT)
+            raise UserError(f"{path}: expected a file, got a folder, device or pipe, or a broken link", HINT)
         with path.open("rb") as file:
             content = file.read(LARGEST_BYTES + 1)
     except OSError as error:
@@ -66,11 +66,11 @@ def read_lock(path: Path, root: Path) -> Lock | None:
 
 
 def parse_lock(content: bytes, name: str) -> Lock:
-    """The lock that these bytes are.
+    """Parse the bytes of a lock.
 
     Args:
         content: of the file.
-        name: what messages call it.
+        name: the file's name in messages.
 
     Raises:
         UserError: not a lock; the message says where.
@@ -92,31 +92,31 @@ def parse_lock(content: bytes, name: str) -> Lock:
 
 
 def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are there once: of two, readers may take either."""
+    """Build an object and refuse duplicate keys, because readers differ in which value they take."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [key for key, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {twice!r:.80} is there twice")
+        raise ValueError(f"key {twice!r:.80} occurs twice")
     return found
 
 
 def _verify(lock: Lock) -> None:
     for name, model in lock.models.items():
         if not _MODEL_NAME.fullmatch(name):
-            raise ValueError(f"Lock.models: {name!r:.80} is no name of a model")
+            raise ValueError(f"Lock.models: {name!r:.80} is not a model name")
         for target in model.targets:
             if target not in TARGET_NAMES:
                 raise ValueError(f"Lock.models.{name}.targets: expected {', '.join(TARGET_NAMES)}, got {target!r:.80}")
         for dim, sizes in model.dims.items():
             if sizes.multiple_of < 1 or sizes.min > sizes.max:
-                raise ValueError(f"Lock.models.{name}.dims.{dim!r:.80}: no range of sizes")
+                raise ValueError(f"Lock.models.{name}.dims.{dim!r:.80}: not a range of sizes")
 
 
 def _printable(text: str) -> str:
-    """Without control characters of the file, on one line, not too long."""
+    """Text from the file without control characters, on one line, and not too long."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:400])

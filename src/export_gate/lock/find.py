@@ -1,4 +1,4 @@
-"""The lock that a run is held against: the working tree's, or that of a change's base, which the change cannot edit."""
+"""Find the lock to compare with: the working tree's, or the base commit's, which the change cannot edit."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from export_gate.rules.lock.record import Lock, LockUsed
 from export_gate.wall.errors import UserError
 
 GIT_S = 60.0
-"""Bound on one question to git, in seconds."""
+"""Time limit of one git command, in seconds."""
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@{}^~-]{0,199}")
 SHOWN_SHA = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """The lock, if there is one, and what to tell where it could not be looked for."""
+    """The lock, if there is one, and a note if it could not be searched for."""
 
     lock: LockUsed | None = None
     note: str = ""
 
 
 def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) -> Found:
-    """The lock beside the config, or at commit `base`.
+    """Find the lock next to the config, or at commit `base`.
 
     Args:
         config: whose lock.
-        base: a commit; None or empty is the working tree.
+        base: a commit; None or empty means the working tree.
         environment: for git.
 
     Raises:
-        UserError: a lock that is none, or a base that cannot be looked at although there is a lock.
+        UserError: the file is not a lock, or the base cannot be read although there is a lock.
     """
     folder = Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config names it
     path = lock_path(Path(os.path.abspath(config.path)))  # noqa: PTH100
@@ -50,7 +50,7 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
         content = _content(commit, path, folder, environment)
     except _UnreadableError as error:
         if here is None:
-            return Found(note=f"{error}; there is no lock here, so none was looked for there")
+            return Found(note=f"{error}; the working tree has no lock, so the base was not searched for one")
         raise UserError(f"{path.name}: {error}", FETCH) from error
     at = f"{path.name} at {commit[:SHOWN_SHA]}"
     if content is not None:
@@ -61,12 +61,12 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
 
 
 class _UnreadableError(Exception):
-    """The base is no commit here, or git cannot tell what it holds."""
+    """The base is not a commit here, or git cannot read its contents."""
 
 
 FETCH = (
-    "In a workflow give actions/checkout `fetch-depth: 0`, so that the base commit is there; elsewhere fetch it, "
-    "or leave --lock-base out to take the lock of the working tree."
+    "In a workflow, set `fetch-depth: 0` for actions/checkout to get the base commit; elsewhere, fetch it, "
+    "or omit --lock-base to use the lock in the working tree."
 )
 
 
@@ -96,13 +96,13 @@ def _missing(base: str, folder: Path, environment: Mapping[str, str]) -> str:
     shown = base[:SHOWN_SHA] if re.fullmatch("[0-9a-f]{40}", base) else base
     inside = _git(folder, environment, "rev-parse", "--is-shallow-repository")
     if inside is None:
-        return f"the base {shown} cannot be looked at: git finds no repository at {folder}"
+        return f"the base {shown} cannot be read: git finds no repository at {folder}"
     shallow = " of this clone, which is shallow" if inside.strip() == b"true" else " of this repository"
-    return f"the base {shown} is no commit{shallow}"
+    return f"the base {shown} is not a commit{shallow}"
 
 
 def _content(commit: str, path: Path, folder: Path, environment: Mapping[str, str]) -> bytes | None:
-    """The file's bytes at that commit; None where it is not there."""
+    """The file's bytes at that commit; None if it does not exist there."""
     entry = _git(folder, environment, "ls-tree", "-z", commit, "--", path.name)
     if entry is None:
         raise _UnreadableError(f"git cannot list the files of the base {commit[:SHOWN_SHA]}")
@@ -117,12 +117,12 @@ def _content(commit: str, path: Path, folder: Path, environment: Mapping[str, st
         raise UserError(f"{at}: expected a lock of at most {LARGEST_BYTES} bytes, got {int(size)}", HINT)
     content = _git(folder, environment, "cat-file", "blob", sha)
     if content is None:
-        raise UserError(f"{at}: git cannot read it, though the commit has it", FETCH)
+        raise UserError(f"{at}: git cannot read it, although the commit contains it", FETCH)
     return content
 
 
 def _git(folder: Path, environment: Mapping[str, str], *arguments: str) -> bytes | None:
-    """What git prints, or None where it cannot say; it never asks for a password."""
+    """The output of git, or None if it fails; git never prompts for a password."""
     try:
         answer = subprocess.run(
             ["git", "--no-replace-objects", *arguments],

@@ -1,1 +1,1 @@
-"""Observations to an outcome: judged, merged, locked, and written to the report folder."""
+"""Turn observations into an outcome: judged, merged, locked, and written to the report folder."""

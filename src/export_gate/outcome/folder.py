@@ -1,4 +1,4 @@
-"""The report folder: made ready before a run, filled after it."""
+"""Prepare the report folder before a run, and fill it afterwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from export_gate.wall.contract import Job
 from export_gate.wall.errors import GateError, UserError
 
 OURS = "*\n"
-"""The .gitignore by which a report folder is known; it keeps all of the folder out of git."""
+"""The .gitignore that identifies a report folder; it keeps the whole folder out of git."""
 
 
 def publish(outcome: Outcome, folder: Path) -> None:
@@ -35,11 +35,11 @@ def publish(outcome: Outcome, folder: Path) -> None:
 
 
 def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
-    """Make the report folder, invisible to git, and remove what an earlier run left of the same models.
+    """Create the report folder, ignored by git, and remove an earlier run's files of the same models.
 
     Raises:
-        UserError: it, or something of it, is a symbolic link, or somebody else's file or an artifact that was handed in
-            would be removed or written over.
+        UserError: the folder or an entry of ours is a symbolic link, or a foreign file or a handed-in artifact would
+            be removed or overwritten.
         GateError: the folder cannot be written.
     """
     refuse_links(folder, jobs)
@@ -58,7 +58,7 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
 
 
 def _refuse_foreign(folder: Path, jobs: tuple[Job, ...]) -> None:
-    """Where no run has written the folder yet, nothing may lie where this one removes and writes."""
+    """If no run has written the folder yet, refuse files at the paths that this run removes and writes."""
     mark = folder / ".gitignore"
     if mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == OURS:
         return
@@ -66,6 +66,6 @@ def _refuse_foreign(folder: Path, jobs: tuple[Job, ...]) -> None:
     for place in places:
         if place.exists():
             raise UserError(
-                f"{place}: is there already, is not of an earlier run, and would be removed or written over",
-                "name another folder with --report-dir; a new one is best",
+                f"{place}: already exists, is not from an earlier run, and would be removed or overwritten",
+                "name another folder with --report-dir, preferably a new one",
             )

@@ -1,4 +1,4 @@
-"""Artifacts that a config hands in, held against the folder that a run clears."""
+"""Refuse handed-in artifacts that are in the folder that a run clears."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from export_gate.wall.errors import UserError
 
 
 def refuse_own_artifacts(folder: Path, jobs: tuple[Job, ...]) -> None:
-    """Hold every `artifact` key against the gate's own artifacts in the report folder.
+    """Check that no `artifact` key names one of the gate's own artifacts in the report folder.
 
-    A run removes them first, so such a file would be gone before it could be verified.
+    A run removes those first, so the file would be deleted before it could be verified.
 
     Raises:
-        UserError: one names a file there, as it is written or through a link.
+        UserError: a key names a file there, directly or through a link.
     """
     own = (folder / "artifacts").resolve()
     for job in jobs:
@@ -23,6 +23,6 @@ def refuse_own_artifacts(folder: Path, jobs: tuple[Job, ...]) -> None:
             if artifact is not None and own in (Path(job.base) / artifact).resolve().parents:
                 raise UserError(
                     f"models.{job.contract.name}.targets.{target.name}.artifact: {artifact} is in the report folder's "
-                    f"{own}, which every run clears: expected a file elsewhere",
-                    "copy it to a folder of the project (dist/, say) and name the copy, or name another --report-dir",
+                    f"{own}, which every run clears; expected a file elsewhere",
+                    "copy it to a folder of the project, such as dist/, and name the copy, or use another --report-dir",
                 )

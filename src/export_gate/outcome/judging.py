@@ -1,4 +1,4 @@
-"""Results to an outcome: the verdict with its report, again under other contracts, of several machines as one."""
+"""Turn results into an outcome: judge them, judge them again under other contracts, or merge several machines."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.observation import ModelObservation
 
 Change = Callable[[ModelContract], ModelContract]
-"""Another contract for the same observations."""
+"""Changes the contract, for the same observations."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a run leaves behind."""
+    """The result of a run."""
 
     results: Results
     judgement: Judgement
     report: Report
     notes: tuple[str, ...] = ()
-    """What the caller should be told besides."""
+    """Further notes for the caller."""
 
 
 def judged(results: Results) -> Outcome:
-    """What the rules say of these contracts and observations, whatever findings came with them."""
+    """Judge these contracts and observations; existing findings are replaced."""
     judgement = judge(results.contracts, results.run, results.terms)
     return _outcome(results, judgement)
 
@@ -45,10 +45,10 @@ def rejudge(path: Path, change: Change, today: str | None = None) -> Outcome:
     Args:
         path: a results.json.
         change: applied to each contract.
-        today: ISO date that waivers are held against; None is the recorded one, which gives the recorded verdict.
+        today: ISO date for waivers; None means the recorded date, which gives the recorded verdict.
 
     Raises:
-        UserError: the file holds no results, or promises outputs over a dim that was not observed.
+        UserError: the file is not results, or the outputs use a dim that was not observed.
     """
     recorded = read_results(path)
     contracts = tuple(change(contract) for contract in recorded.contracts)
@@ -57,7 +57,7 @@ def rejudge(path: Path, change: Change, today: str | None = None) -> Outcome:
 
 
 def _promises_held(recorded: Results, contracts: Sequence[ModelContract], path: Path) -> Iterator[ModelObservation]:
-    """The observations, with what eager breaks of the outputs that are declared otherwise now."""
+    """The observations, with the promises that eager breaks under changed `outputs`."""
     before = {contract.name: contract.outputs for contract in recorded.contracts}
     changed = {contract.name: contract for contract in contracts if contract.outputs != before[contract.name]}
     for seen in recorded.run.models:
@@ -75,13 +75,13 @@ def join(paths: Sequence[Path]) -> Outcome:
     """Judge the results of several machines as one run.
 
     Raises:
-        UserError: a file holds no results, or they are not of one run.
+        UserError: a file is not results, or they are not of one run.
     """
     return judged(merge([(path, read_results(path)) for path in paths]))
 
 
 def fail_on_warnings(outcome: Outcome) -> Outcome:
-    """The same with every warning a violation, so that the verdict and what is shown agree."""
+    """The outcome with every warning as a violation, so that verdict and report agree."""
     findings = tuple(
         replace(finding, severity="violation") if finding.severity == "warning" else finding
         for finding in outcome.judgement.findings
@@ -93,7 +93,7 @@ def fail_on_warnings(outcome: Outcome) -> Outcome:
 
 
 def _outcome(results: Results, judgement: Judgement) -> Outcome:
-    """The outcome; a green verdict whose own report shows an unchecked model is a fault of ours, never a pass."""
+    """Build the outcome; a green verdict with an unchecked model in the report is a bug, never a pass."""
     decided = replace(results, findings=judgement.findings, verdict=judgement.verdict)
     report = build_report(decided)
     if judgement.verdict == "verified" and report.counts.unchecked:
@@ -102,7 +102,7 @@ def _outcome(results: Results, judgement: Judgement) -> Outcome:
 
 
 def with_tolerance(atol: float | None, rtol: float | None, targets: tuple[str, ...]) -> Change:
-    """A change of contract: other tolerances for the named targets, or for all."""
+    """A change of contract: new tolerances for the named targets, or for all."""
 
     def change(contract: ModelContract) -> ModelContract:
         return replace(
@@ -119,10 +119,10 @@ def with_tolerance(atol: float | None, rtol: float | None, targets: tuple[str, .
 
 
 def with_config(config: Config) -> Change:
-    """A change of contract: tolerances, guard policies, output promises and waivers as the config says them now.
+    """A change of contract: take tolerances, guard policies, outputs and waivers from the current config.
 
     Raises:
-        UserError: the config has no model of that name.
+        UserError: the config does not have a model with that name.
     """
 
     def change(contract: ModelContract) -> ModelContract:

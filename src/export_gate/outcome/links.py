@@ -1,4 +1,4 @@
-"""The report folder's own entries that are symbolic links: cleaning and writing there would reach somewhere else."""
+"""Refuse symbolic links in the report folder: removing and writing files would affect another place."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from export_gate.wall.contract import Job
 from export_gate.wall.errors import UserError
 
 REPORTS = ("results.json", "report.md", "report.html")
-"""What a run writes for people, at the top of the folder."""
+"""Files for people, which a run writes at the top of the folder."""
 
 
 def refuse_links(folder: Path, jobs: tuple[Job, ...]) -> None:
-    """Hold the report folder, and what the gate removes and writes in it, against symbolic links.
+    """Check that neither the report folder nor an entry that the gate removes or writes is a symbolic link.
 
-    Folders above it may be links: that is how the user has laid out the disk. A link at its place, or inside it, may
-    come from the repository or from an earlier run's model.
+    Parent folders may be links: that is how the user has set up the disk. A link at its path, or inside it, may come
+    from the repository or from an earlier run's model.
 
     Raises:
-        UserError: one is a link.
+        UserError: one of them is a link.
     """
     for place in _places(folder, jobs):
         if place.is_symlink():
             raise UserError(
-                f"{place}: expected a folder or file of the gate's own, got a symbolic link to {place.readlink()}: "
-                "what lies there would be removed or written over",
+                f"{place}: expected the gate's own folder or file, got a symbolic link to {place.readlink()}: "
+                "the files there would be removed or overwritten",
                 "remove the link, or name another folder with --report-dir",
             )
 

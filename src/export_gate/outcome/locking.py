@@ -1,4 +1,4 @@
-"""Verified results to the interface lock beside their config."""
+"""Write the interface lock next to the config, from verified results."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RUN_ALL = "Run `export-gate run` without models, --target, --skip-target, --case
 
 
 def write_lock_of(path: Path, config_path: Path) -> tuple[Path, int]:
-    """Write the lock of a run; its path and the number of models in it.
+    """Write the lock of a run, and return its path and the number of models in it.
 
     Raises:
-        UserError: the results are not those of a whole, verified run of the config as it is now.
+        UserError: the results are not from a complete, verified run of the current config.
     """
     config, results = load_config(config_path), read_results(path)
     for message, hint in _objections(results, config):
@@ -34,7 +34,7 @@ def write_lock_of(path: Path, config_path: Path) -> tuple[Path, int]:
 
 
 def _objections(results: Results, config: Config) -> Iterator[tuple[str, str]]:
-    """What keeps the results from being locked, and what to do."""
+    """The reasons why the results cannot be locked, with the next steps."""
     if results.config_sha256 != config.sha256:
         expected, found = config.sha256[:12], results.config_sha256[:12]
         yield (
@@ -44,11 +44,11 @@ def _objections(results: Results, config: Config) -> Iterator[tuple[str, str]]:
     missing = [model.name for model in config.models if model.name not in {c.name for c in results.contracts}]
     if missing or results.narrowed or results.planned:
         lacks = f"model {missing[0]}" if missing else "some targets, control inputs or shards"
-        yield f"results of a part of the config, without {lacks}: expected a run of all of it", RUN_ALL
-    # An interface that changed is what a new lock is for, so the old one has no say.
+        yield f"results of only part of the config, without {lacks}: expected a run of all of it", RUN_ALL
+    # A new lock exists to record a changed interface, so do not compare with the old one.
     verdict = judge(results.contracts, results.run, replace(results.terms, lock=None)).verdict
     if verdict != "verified":
         yield (
             f"expected verified results, got the verdict {verdict!r}",
-            "A lock holds what was verified: fix the findings (or waive them), run again, then lock.",
+            "A lock records what was verified: fix the findings (or waive them), run again, then lock.",
         )

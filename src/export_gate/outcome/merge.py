@@ -1,4 +1,4 @@
-"""Results of several machines -> the results of one run. Judging comes after, over all of it."""
+"""Merge the results of several machines into those of one run, which is then judged as a whole."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from export_gate.wall.errors import UserError
 from export_gate.wall.observation import Environment, RunObservation
 
 Part = tuple[Path, Results]
-"""Results with the file they are from, for messages."""
+"""Results with their file's path, for messages."""
 
 
 def merge(parts: Sequence[Part]) -> Results:
-    """All parts as one, in the order of the run that they were cut from.
+    """Merge all parts, in the order of the run that they are shards of.
 
-    A model that was planned and is in no part stays planned: judging then breaks the verdict.
+    A planned model that is missing from all parts stays planned, so the verdict will be `broken`.
 
     Raises:
         UserError: the parts are not of one run, or a model is in two of them.
@@ -62,19 +62,19 @@ def _require_one_run(parts: Sequence[Part]) -> None:
             if fact(part) != fact(first):
                 raise UserError(
                     f"{other}: another {what} than {path}: expected {fact(first)!s:.80}, got {fact(part)!s:.80}",
-                    "Join results of one run only: same commit, same config, same options.",
+                    "Join only results of one run: same commit, same config, same options.",
                 )
 
 
 def _contracts(parts: Sequence[Part]) -> tuple[ModelContract, ...]:
-    """Every contract once: as planned, or in the order of the parts."""
+    """Each contract once, in planned order, or else in the order of the parts."""
     seen: dict[str, Path] = {}
     for path, part in parts:
         for contract in part.contracts:
             if contract.name in seen:
                 raise UserError(
-                    f"{path}: model {contract.name!r} is in {seen[contract.name]} too, expected it in one of them",
-                    "Give each machine a shard of its own: `--shard 1/2`, `--shard 2/2`.",
+                    f"{path}: model {contract.name!r} is in {seen[contract.name]} too; expected it in only one of them",
+                    "Give each machine its own shard: `--shard 1/2`, `--shard 2/2`.",
                 )
             seen[contract.name] = path
     own = {contract.name: contract for _, part in parts for contract in part.contracts}
@@ -83,7 +83,7 @@ def _contracts(parts: Sequence[Part]) -> tuple[ModelContract, ...]:
 
 
 def _environment(seen: list[Environment | None]) -> Environment | None:
-    """What the machines have in common, and each value where they differ."""
+    """The environment that the machines share; values that differ are joined."""
     known = [environment for environment in seen if environment is not None]
     if not known:
         return None

@@ -1,1 +1,1 @@
-"""Findings to what people read: Markdown, terminal text, JSON."""
+"""Turn findings into what people read: Markdown, terminal text, JSON."""

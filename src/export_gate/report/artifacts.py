@@ -1,4 +1,4 @@
-"""Results to `manifest.json` beside each model's artifacts: what was verified is what can ship."""
+"""Write `manifest.json` next to each model's artifacts: it names the verified files, which are those that may ship."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write_manifests(results: Results, folder: Path) -> None:
 
 
 def manifest(model: ModelObservation, results: Results) -> dict[str, Any]:
-    """Digests of the verified files, with what they were verified against and where."""
+    """Digests of the verified files, with the contract and the environment of their verification."""
     environment = results.run.environment
     mine = [finding for finding in results.findings if finding.model == model.model]
     return {

@@ -1,7 +1,7 @@
-"""A report for a place with a limit: chosen by priority, worst first, never chopped, always saying what was left out.
+"""Fit a report into a size limit: parts are chosen by priority, worst first, never cut, and omissions are listed.
 
-Order of priority: verdict and table, models that could not be checked, findings in a line each with the worst ones in
-full, all findings in full, the appendix (stages, control inputs, artifacts).
+Order of priority: verdict and table, models that could not be checked, findings on one line each with the worst ones
+in full, all findings in full, the appendix (stages, control inputs, artifacts).
 """
 
 from __future__ import annotations
@@ -16,39 +16,39 @@ from export_gate.rules.base import Severity
 COMMENT_CHARACTERS = 65_536
 """GitHub's limit for the body of a comment, marker included."""
 MARKER_CHARACTERS = 1_024
-"""Room kept for the marker where the caller does not say how much it needs."""
+"""Characters reserved for the marker if the caller does not give its length."""
 SUMMARY_BYTES = 1024 * 1024
 """GitHub's limit for the summary of one step."""
 KEPT_IN_FULL = 10
-"""Findings that keep their details even where others then lose their line."""
+"""Findings that keep their details even if others then lose their line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How much of a single foreign text is shown; None is all of it."""
+    """How much of a single foreign text is shown; None means all of it."""
 
     characters: int | None = None
-    """Of a message or a hint."""
+    """Characters of a message or a hint."""
     lines: int | None = None
-    """Of a finding's details."""
+    """Lines of a finding's details."""
     details: int | None = None
     """Characters of a finding's details."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What of a report is laid out."""
+    """The parts of a report that are laid out."""
 
     rows: tuple[Row, ...]
     problems: tuple[ProblemView, ...]
     full: tuple[FindingView, ...]
-    """Findings with their details: the first of the report's."""
+    """The report's first findings, with their details."""
     brief: tuple[FindingView, ...]
-    """The next ones, in a line each."""
+    """The next findings, on one line each."""
     appendix: bool
     limits: Limits
     left_out: tuple[str, ...] = ()
-    """What the report file has and this has not."""
+    """What the report file contains and this text omits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class _Amounts:
     problems: int = 0
     full: int = 0
     listed: int = 0
-    """Findings in full or in a line."""
+    """Number of findings in full or on one line."""
     appendix: bool = False
 
 
@@ -67,15 +67,15 @@ class Allowance:
 
     size: Callable[[str], int]
     limit: int | None
-    """In units of `size`; None is without limit."""
+    """The limit, in units of `size`; None means no limit."""
     in_full: tuple[Severity, ...]
-    """Severities that are shown in full where they fit; the others get a line each."""
+    """Severities that are shown in full if they fit; the others get one line each."""
     most_in_full: int | None = None
     limits: Limits = Limits()
 
 
 def characters(text: str) -> int:
-    """Length in UTF-16 units: no smaller than any way that GitHub may count characters."""
+    """Length in UTF-16 units: at least as large as any count of characters that GitHub may use."""
     return len(text.encode("utf-16-le")) // 2
 
 
@@ -85,7 +85,7 @@ def utf8_bytes(text: str) -> int:
 
 
 def fit(report: Report, draw: Callable[[Shown], str], allowance: Allowance) -> str:
-    """The drawing of as much of `report` as is allowed.
+    """Draw as much of `report` as is allowed.
 
     Raises:
         ValueError: not even the verdict fits.
@@ -104,7 +104,7 @@ def fit(report: Report, draw: Callable[[Shown], str], allowance: Allowance) -> s
 
 
 def _chosen(report: Report, allowance: Allowance, needs: Callable[[_Amounts], int], limit: int) -> _Amounts:
-    """Each kind in order of priority: as many as fit beside what was chosen before it."""
+    """Choose for each kind, in order of priority, as many as fit together with what was chosen before."""
     most = _everything(report, allowance)
 
     def half(amounts: _Amounts) -> int:
@@ -127,9 +127,9 @@ def _chosen(report: Report, allowance: Allowance, needs: Callable[[_Amounts], in
 
 
 def _most(low: int, high: int, needs: Callable[[int], int], limit: int) -> int:
-    """The largest number in [low, high] that fits; `low` is known to.
+    """Return the largest number in [low, high] that fits; `low` is known to fit.
 
-    Sizes grow nearly linearly, so a straight line guesses well; every other step halves, in case it does not.
+    Sizes grow nearly linearly, so linear interpolation guesses well; every other step bisects, in case it does not.
     """
     if high <= low:
         return low
@@ -172,7 +172,7 @@ def _shown(report: Report, amounts: _Amounts, allowance: Allowance) -> Shown:
 
 
 def _worst_rows(rows: Sequence[Row], number: int) -> tuple[Row, ...]:
-    """The worst ones, in the config's order."""
+    """The worst rows, in the config's order."""
     chosen = sorted(range(len(rows)), key=lambda index: STATES.index(rows[index].state))[:number]
     return tuple(rows[index] for index in sorted(chosen))
 

@@ -1,4 +1,4 @@
-"""Results -> Report: which words, which order, which numbers. What is decided here is not decided in a template."""
+"""Build a Report from Results: the words, the order and the numbers are decided here, not in a template."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def headline(results: Results, counts: Counts) -> str:
 
 
 def waived_words(findings: Sequence[Finding]) -> str:
-    """`1 waived until 2027-01-31`; of several waivers, the first to end."""
+    """`1 waived until 2027-01-31`; with several waivers, the date of the first to end."""
     ends = sorted(finding.waiver.until for finding in findings if finding.waiver)
     first = "" if ends[0] == ends[-1] else ", the first"
     return f"{len(ends)} waived{first} until {ends[0]}"
@@ -121,7 +121,7 @@ def _row(contract: ModelContract, observation: ModelObservation, findings: Seque
 
 
 def _row_state(filled: Sequence[Cell], findings: Sequence[Finding], reason: str) -> State:
-    """A model is verified where every target is, and nothing else was violated."""
+    """A model is verified if every target is and there is no other violation."""
     states = {cell.state for cell in filled} | ({"skipped"} if reason or not filled else set())
     severities = {finding.severity for finding in findings}
     if "failed" in states or "violation" in severities:
@@ -138,7 +138,7 @@ def _problems(results: Results) -> Iterator[ProblemView]:
     if results.run.environment is None and results.contracts:
         yield ProblemView(
             model=None,
-            message="The worker did not come up in the project's interpreter: no model was checked.",
+            message="The worker did not start in the project's interpreter, so no model was checked.",
             hint=(
                 "Check that the interpreter starts and has torch: `--python`, EXPORT_GATE_PYTHON or `python:` in the "
                 "config choose it. What it printed is in the log of this run."

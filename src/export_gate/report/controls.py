@@ -1,4 +1,4 @@
-"""The control set as lines of text: what `export-gate controls` prints."""
+"""Format the control set as lines of text, as `export-gate controls` prints it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from export_gate.wall.observation import ControlSetObservation, ModelObservation
 
 
 def listing(model: ModelObservation) -> list[str]:
-    """One line per control input, in order, then what was left out and the digest."""
+    """One line per control input, in order, then what was omitted and the digest."""
     controls = model.controls
     if controls is None:
         name = terminal(model.model)

@@ -1,4 +1,4 @@
-r"""Strings from models, configs and exceptions, made inert for Markdown on GitHub, HTML inside it, and terminals.
+r"""Escape strings from models, configs and exceptions for Markdown on GitHub, HTML inside it, and terminals.
 
 Two threats: a string that breaks the layout (a pipe in a cell, a backtick in a fence), and one that acts (a mention, a
 link to an issue, a tag, a workflow command, text that reads right to left). Nothing is dropped in silence but terminal

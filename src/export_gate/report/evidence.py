@@ -1,4 +1,4 @@
-"""What a verdict rests on, in one sentence for a model and one for the run. A test is never called a proof."""
+"""Describe the evidence behind a verdict, in one sentence per model and one for the run; never call it a proof."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AFFINE = "affine: d+1 basis points cover the whole input space, up to rounding"
 SHOWN_FAMILIES = 6
 SHOWN_SIZES = 5
 SHOWN_HASH = 12
-"""Characters of a sha256 that people compare by eye."""
+"""Number of characters of a sha256 that reports show."""
 
 
 def model_evidence(controls: ControlSetObservation | None, compared: int, *, verified: bool) -> str:
@@ -42,7 +42,7 @@ def run_evidence(rows: Sequence[Row]) -> str:
 
 
 def affine_line(ladders: Sequence[Ladder], controls: ControlSetObservation | None) -> str:
-    """The one exception, for the targets it holds for."""
+    """The one exception that is a proof up to rounding, with the targets to which it applies."""
     covered = [ladder.label for ladder in ladders if ladder.affine]
     if not covered or controls is None or not any(entry.group == "affine" for entry in controls.inputs):
         return ""
@@ -50,19 +50,19 @@ def affine_line(ladders: Sequence[Ladder], controls: ControlSetObservation | Non
 
 
 def dims_line(contract: ModelContract) -> str:
-    """`batch 2..16 and 1 apart, side 8..64 in steps of 8`."""
+    """`batch 2..16 and 1 separately, side 8..64 in steps of 8`."""
     return ", ".join(map(_dim, contract.dims))
 
 
 def _dim(dim: Dim) -> str:
     steps = f" in steps of {dim.multiple_of}" if dim.multiple_of > 1 else ""
-    apart = f" and {', '.join(map(str, dim.separate))} apart" if dim.separate else ""
+    apart = f" and {', '.join(map(str, dim.separate))} separately" if dim.separate else ""
     mode = "" if dim.mode == "strict" else f" ({dim.mode})"
     return f"{dim.name} {dim.min}..{dim.max}{steps}{apart}{mode}"
 
 
 def left_out_lines(controls: ControlSetObservation | None) -> tuple[str, ...]:
-    """What the control set does not cover, so that nobody takes it for covered."""
+    """What the control set does not cover, so that nobody assumes that it does."""
     if controls is None:
         return ()
     lines = []

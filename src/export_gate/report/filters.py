@@ -1,4 +1,4 @@
-"""Template filters: numbers with few digits, text cut to length, everything escaped for where it is put."""
+"""Template filters: format numbers with few digits, cut text to length, escape text for its destination."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from export_gate.rules.base import SEVERITIES
 
 TERMINAL_COLUMNS = 100
 SHORTEST_NAME = 12
-"""Columns that a table's first column keeps."""
+"""Minimum width of a table's first column."""
 
 
 def number(value: float) -> str:
@@ -30,20 +30,20 @@ def number(value: float) -> str:
 
 
 def measured(value: float, allowed: float) -> str:
-    """`value` with enough digits to tell it from `allowed`, e.g. `1.004e-05` where `allowed` is `1.000e-05`."""
+    """`value` with enough digits to distinguish it from `allowed`, e.g. `1.004e-05` if `allowed` is `1.000e-05`."""
     digits = _digits_apart(value, allowed)
     return number(value) if digits is None else f"{value:.{digits}e}"
 
 
 def _digits_apart(one: float, other: float) -> int | None:
-    """Decimals of scientific notation at which the two differ; None where `number` shows it or nothing can."""
+    """Decimals of scientific notation at which the two differ; None if `number` shows it or no digits do."""
     if one == other or number(one) != number(other):
         return None
     return next((digits for digits in range(2, 17) if f"{one:.{digits}e}" != f"{other:.{digits}e}"), None)
 
 
 def share(ratio: float) -> str:
-    """An error as a share of its tolerance: `exact`, `6%`, and `91x` where it is over."""
+    """An error as a share of its tolerance: `exact`, `6%`, or `91x` if it is over."""
     if ratio == 0:
         return "exact"
     if ratio <= 1:
@@ -103,14 +103,14 @@ def tally(marks: Sequence[str]) -> str:
 
 
 def clip(text: str, characters: int | None) -> str:
-    """The first `characters` of `text`, saying how many are missing; None cuts nothing."""
+    """The first `characters` of `text` and the number of omitted ones; None cuts nothing."""
     if characters is None or len(text) <= characters:
         return text
     return f"{text[:characters].rstrip()} ... ({len(text) - characters} more characters)"
 
 
 def clip_lines(lines: Sequence[str], at_most: int | None) -> str:
-    """The first lines (suggestions) and the last ones (the exception of a traceback), saying how many are missing."""
+    """The first lines (suggestions), the last ones (a traceback's exception) and the number of omitted ones."""
     if at_most is None or len(lines) <= at_most:
         return "\n".join(lines)
     head = at_most // 4
@@ -119,7 +119,7 @@ def clip_lines(lines: Sequence[str], at_most: int | None) -> str:
 
 
 def wrap(text: str, indent: int = 0) -> str:
-    """Lines of at most the terminal's columns, each indented; a longer word is broken."""
+    """Wrap text to the terminal's width, with each line indented; longer words are broken."""
     margin = " " * indent
     return textwrap.fill(
         text, TERMINAL_COLUMNS, initial_indent=margin, subsequent_indent=margin, break_on_hyphens=False
@@ -127,7 +127,7 @@ def wrap(text: str, indent: int = 0) -> str:
 
 
 def indent(text: str, by: int) -> str:
-    """Lines for a terminal, each indented; one that is too long goes on below itself, at a word where it can."""
+    """Indent lines for a terminal; a line that is too long is wrapped, between words if possible."""
     folder = textwrap.TextWrapper(
         TERMINAL_COLUMNS - by, break_on_hyphens=False, expand_tabs=False, replace_whitespace=False
     )
@@ -136,7 +136,7 @@ def indent(text: str, by: int) -> str:
 
 
 def align(text: str) -> str:
-    """Lines of tab-separated cells as columns; the first column gives way where the table is too wide."""
+    """Align lines of tab-separated cells in columns; the first column shrinks if the table is too wide."""
     table = [line.split("\t") for line in text.splitlines() if line]
     widths = [max(map(_width, column)) for column in zip_longest(*table, fillvalue="")]
     spare = TERMINAL_COLUMNS - sum(widths[1:]) - 2 * len(widths[1:])
@@ -165,10 +165,10 @@ WORDS = {
     "ok": "ok", "failed": "FAIL", "warned": "warn", "skipped": "not run", "not-applicable": "",
     "violation": "FAIL", "waived": "waived", "warning": "warn", "note": "note",
 }  # fmt: skip
-"""The same for terminals that have no emoji."""
+"""The same as words, for terminals without emoji."""
 
 _STYLES = {"ok": "32", "FAIL": "1;31", "warn": "33", "waived": "33", "strong": "1", "faint": "2"}
-"""Styles by the word painted, or by weight."""
+"""ANSI styles by word or emphasis."""
 
 
 def painter(*, color: bool) -> Callable[[str, str], str]:

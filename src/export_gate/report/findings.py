@@ -1,4 +1,4 @@
-"""Findings -> what is shown of them: worst first, told once for several targets, with a command to reproduce."""
+"""Build the view of findings: worst first, one view for several targets, with a command to reproduce each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEFAULT_CONFIG = "export-gate.yml"
 
 
 def views(results: Results) -> tuple[FindingView, ...]:
-    """All findings, worst first: in the judge's order, but by severity first where results were joined."""
+    """All findings, worst first: in the judge's order, but sorted by severity if results were merged."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in sorted(results.findings, key=lambda finding: SEVERITIES.index(finding.severity)):
         groups.setdefault(_sameness(finding), []).append(finding)
@@ -29,7 +29,7 @@ def views(results: Results) -> tuple[FindingView, ...]:
 
 
 def _sameness(finding: Finding) -> tuple[str, ...]:
-    """Equal for findings that differ in their target alone: by the output, or else by their words."""
+    """A key that is equal for findings that differ only in their target: by output, or else by text."""
     about = finding.output or finding.message.replace(finding.target or "", "")
     own = "" if finding.target and finding.rule not in ENDINGS else str(finding.target)
     waiver = f"{finding.waiver.until} {finding.waiver.reason}" if finding.waiver else ""
@@ -66,18 +66,18 @@ def reproduce(
 
 
 def _config_option(config_path: str) -> str:
-    """The path as written; of an absolute one the name alone, since the folder is that of another machine."""
+    """The path as written; only the name of an absolute path, whose folder is on another machine."""
     path = PurePath(config_path)
     shown = path.name if path.is_absolute() else path.as_posix()
     return "" if shown == DEFAULT_CONFIG else shown
 
 
 def _quoted(word: str) -> str:
-    """A case always in quotes, so that the command looks alike for every case."""
+    """Quote a case always, so that the command looks the same for every case."""
     quoted = shlex.quote(word)
     return quoted if quoted.startswith("'") else f"'{word}'"
 
 
 def _literal_pattern(case: str) -> str:
-    """`--case` takes glob patterns; a name is itself only with its brackets and stars quoted."""
+    """Escape a name for `--case`, which takes glob patterns: brackets and stars must match literally."""
     return re.sub(r"([*?[])", r"[\1]", case)

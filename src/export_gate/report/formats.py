@@ -1,4 +1,4 @@
-"""Every format that a report can be had in, by name."""
+"""All report formats, by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOCUMENTS: dict[str, Callable[[Results, Report], str]] = {
     "junit": junit,
     "sarif": sarif,
 }
-"""Formats made of the results as well as of the report; none has colours or a limit."""
+"""Formats that need the results in addition to the report; none has colours or a limit."""
 FORMATS: tuple[str, ...] = ("terminal", "markdown", "comment", "summary", *DOCUMENTS)
 
 

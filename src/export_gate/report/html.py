@@ -1,4 +1,4 @@
-"""A page -> one HTML file: everything inside, nothing fetched, no scripts."""
+"""Render the page as one self-contained HTML file: nothing is fetched, and it has no scripts."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SYMBOLS = {
     "ok": "✔", "failed": "✘", "warned": "▲", "waived": "◆", "skipped": "○", "not-applicable": "",
     "violation": "✘", "warning": "▲", "note": "●",
 }  # fmt: skip
-"""Verdicts, states and severities by shape, in characters that every font has."""
+"""Symbols of verdicts, states and severities, in characters that every font has."""
 WORDS = {
     "verified": "verified", "violations": "violations", "problem": "could not be checked", "broken": "no verdict",
     "ok": "verified", "failed": "failed", "warned": "warning", "waived": "waived", "skipped": "not run",
     "not-applicable": "not applicable",
     "violation": "violation", "warning": "warning", "note": "note",
 }  # fmt: skip
-"""The same for those who hear the page."""
+"""The same as words, for screen readers."""
 
 
 def render_html(results: Results, report: Report) -> str:
@@ -38,7 +38,7 @@ def render_html(results: Results, report: Report) -> str:
 
 
 def environment() -> SandboxedEnvironment:
-    """Jinja that escapes every value for HTML and spells out what cannot be seen in it."""
+    """Jinja that escapes every value for HTML and makes invisible characters visible."""
     from export_gate.report.render import template_folder  # noqa: PLC0415 - render lists this format
 
     jinja = SandboxedEnvironment(
@@ -59,7 +59,7 @@ def environment() -> SandboxedEnvironment:
 
 
 def _shown(value: Any) -> Any:
-    """Every value that is printed: strings lose what has no glyph."""
+    """Filter every printed value: replace characters without a glyph."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
@@ -72,5 +72,5 @@ def prose(text: object) -> Markup:
 
 
 def lines(text: object) -> Markup:
-    """Text whose line breaks stay, for preformatted places."""
+    """Text that keeps its line breaks, for preformatted elements."""
     return escape(visible(str(text)))

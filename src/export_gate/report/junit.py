@@ -1,4 +1,4 @@
-"""Results to JUnit XML as CI servers read it: a suite per model, a test per target and control input.
+"""Write results as JUnit XML for CI servers: a suite per model, a test per target and control input.
 
 A test fails where a violation says so, never by a judgement of its own: a violation that belongs to no control input is
 a test named after its rule, so a report is red exactly where the verdict is.

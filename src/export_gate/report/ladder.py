@@ -1,4 +1,4 @@
-"""Observations and findings of one model -> one status ladder for each target, with the error closest to its bound."""
+"""Build the status ladder of each target of one model, with the error closest to its bound."""
 
 from __future__ import annotations
 

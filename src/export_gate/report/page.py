@@ -1,4 +1,4 @@
-"""Results and their report -> what the page shows beside the report: pictures, and the environment as pairs."""
+"""Build what the HTML page shows in addition to the report: charts, and the environment as pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from export_gate.report.record import STATES, Report, Row
 from export_gate.report.results import Results
 
 MOST_PICTURED = 40
-"""Models whose pictures a page holds: some 60 kB each."""
+"""Most models with pictures on a page; each takes about 60 kB."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,9 +22,9 @@ class Page:
     pictures: tuple[ModelCharts, ...]
     """In the table's order."""
     left_out: str
-    """Whose pictures are missing; empty where none are."""
+    """How many models have no pictures here; empty if all have."""
     exact: tuple[str, ...]
-    """Models without any difference, which have no pictures."""
+    """Models without any difference, which have no charts."""
     environment: tuple[tuple[str, str], ...]
 
 
@@ -42,13 +42,13 @@ def build_page(results: Results, report: Report) -> Page:
         report=report,
         pictures=tuple(charts for charts in drawn if charts.charts),
         exact=tuple(charts.model for charts in drawn if charts.rows and not charts.charts),
-        left_out=f"Without pictures: {plural(missing, 'model')} of those least in need of them." if missing else "",
+        left_out=f"Pictures of the best {plural(missing, 'model')} are omitted." if missing else "",
         environment=_environment(results),
     )
 
 
 def _pictured(rows: Sequence[Row]) -> set[str]:
-    """The models that are worst off."""
+    """The models with the worst results."""
     worst_first = sorted(rows, key=lambda row: (STATES.index(row.state), -_worst(row)))
     return {row.model for row in worst_first[:MOST_PICTURED]}
 

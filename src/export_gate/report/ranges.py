@@ -1,4 +1,4 @@
-"""Numbers that no run writes, such as negative counts: found before a rule divides by them or a chart draws them."""
+"""Find numbers that no run writes, such as negative counts, before a rule divides by them or a chart draws them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FINITE = frozenset(("duration_s", "timeout_s"))
 
 
 def impossible_numbers(value: Any, place: str, name: str = "") -> Iterator[str]:
-    """Every number of a record that is out of its range, with its place.
+    """Yield every number of a record that is out of its range, with its position.
 
     Args:
         value: the record, or a part of one.

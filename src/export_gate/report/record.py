@@ -1,4 +1,4 @@
-"""A report before layout: every decision made, no string escaped yet. Templates only place what is here."""
+"""A report before layout: every decision is made, no string is escaped yet. Templates only place these values."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import SourceLine, Stage
 
 State = Literal["failed", "skipped", "waived", "warned", "ok", "not-applicable"]
-"""From worst to best: a step that was never reached is no pass, and a violation that is accepted for now neither."""
+"""From worst to best: neither a step that was never reached nor a violation that is waived is a pass."""
 STATES: tuple[State, ...] = ("failed", "skipped", "waived", "warned", "ok", "not-applicable")
 LADDER: tuple[Stage, ...] = ("eager", "export", "convert", "load", "run", "compare", "guards")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worst:
-    """The comparison closest to its bound, or furthest over it."""
+    """The comparison that is closest to its bound, or farthest over it."""
 
     measured: float
     allowed: float
     ratio: float
-    """measured / allowed; infinite where nothing is allowed or the difference is no number."""
+    """measured / allowed; infinite if nothing is allowed or the difference is not a number."""
     output: str
     case: str
 
@@ -38,25 +38,25 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ladder:
-    """How far one target came, or one separate export of it."""
+    """The stages that one target, or one separate export of it, went through."""
 
     target: TargetName
     label: str
     """`onnx`, or `onnx at batch=1` for a separate export."""
     steps: tuple[Step, ...]
     worst: Worst | None
-    """None where no comparison gave numbers."""
+    """None if no comparison gave numbers."""
     compared: int
     """Control inputs whose outputs were compared."""
     affine: bool
-    """The basis points settle this artifact for every input, up to rounding."""
+    """Whether the basis points cover every input of this artifact, up to rounding."""
     facts: dict[str, str] = field(default_factory=dict)
     """Opset, providers and the like."""
     notes: tuple[str, ...] = ()
 
     @property
     def state(self) -> State:
-        """The worst rung, but that of a stage which no verdict rests on."""
+        """The state of the worst rung, except for a stage that does not affect the verdict."""
         reached = {step.stage: step.state for step in self.steps}
         if "failed" not in reached.values() and reached["compare"] == "skipped":
             return "skipped"
@@ -72,7 +72,7 @@ class Cell:
     reason: str = ""
     """The rule that decided a failed, waived or warned cell."""
     ratio: float | None = None
-    """Worst error over its tolerance, finite; None where no number says it."""
+    """Worst error / tolerance, finite; None if there is no such number."""
     ladders: tuple[Ladder, ...] = ()
 
 
@@ -83,16 +83,16 @@ class Row:
     model: str
     state: State
     reason: str = ""
-    """Why there are no cells to read: `could not be checked`, `was not run`."""
+    """Why there are no cells: `could not be checked`, `was not run`."""
     cells: tuple[Cell, ...]
     dims: str
     """`batch 2..16, side 8..64 in steps of 8`; empty without dims."""
     compared: int
     """Control inputs at which targets were compared with eager, taken from the target with the most."""
     evidence: str
-    """What the row's verdict rests on, as one sentence."""
+    """The evidence behind the row's verdict, as one sentence."""
     affine: str = ""
-    """Which targets the affine reduction settles; empty for none."""
+    """The targets that the affine reduction covers; empty for none."""
     left_out: tuple[str, ...] = ()
     parameters: int = 0
     weights_bytes: int = 0
@@ -105,33 +105,33 @@ Mark = Literal[Severity, "waived"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindingView:
-    """A finding, with the same one in other targets folded into it."""
+    """A finding, merged with the same finding in other targets."""
 
     finding: Finding
     statement: str
     """The message without the model, target, output and case that it starts with."""
     times_over: float | None
-    """measured / allowed; None where that is no number above 1."""
+    """measured / allowed; None if that is not a number above 1."""
     command: str
-    """Reproduces it; safe to paste into a POSIX shell."""
+    """The command that reproduces it; safe to paste into a POSIX shell."""
     source: SourceLine | None = None
-    """None too where the statement quotes it."""
+    """The user's source line; None if unknown, or if the statement quotes it."""
     also: tuple[Finding, ...] = ()
-    """The same in other targets, by output or by words."""
+    """The same finding in other targets, by output or by text."""
 
     @property
     def severity(self) -> Severity:
-        """Of the finding and all it folds."""
+        """The highest severity of the merged findings."""
         return self.finding.severity
 
     @property
     def mark(self) -> Mark:
-        """What it is shown as: its severity, or that it is waived."""
+        """How it is shown: its severity, or as waived."""
         return "waived" if self.finding.waiver else self.finding.severity
 
     @property
     def targets(self) -> tuple[TargetName, ...]:
-        """All targets that show it; empty where it is the model's."""
+        """All targets with this finding; empty if it concerns the model."""
         return tuple(f.target for f in (self.finding, *self.also) if f.target is not None)
 
 
@@ -157,24 +157,24 @@ class ArtifactView:
     sha256: str
     size_bytes: int
     verified: bool
-    """Only these should ship."""
+    """Whether the artifact was verified; only such artifacts should ship."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The numbers of the headline. Findings are counted one by one, folded or not."""
+    """The numbers in the headline. Findings are counted before they are merged."""
 
     models: int
     verified: int
     unchecked: int
-    """Models without an answer: a problem, or never run."""
+    """Models without a result: they had a problem or were never run."""
     violations: int
     warnings: int
     notes: int
     """Without waived violations."""
     waived: int = 0
     control_inputs: int
-    """Compared ones, over all models."""
+    """Compared control inputs over all models."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +193,7 @@ class Report:
     artifacts: tuple[ArtifactView, ...]
     evidence: str
     environment: str
-    """Versions, CPU and interpreter; empty where the worker did not come up."""
+    """Versions, CPU and interpreter; empty if the worker did not start."""
     tool_version: str
     config_path: str
     config_sha256: str

@@ -1,4 +1,4 @@
-"""Report -> text, through the templates."""
+"""Render a report as text with the templates."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def render(
         format: `markdown` is the report file, `summary` the same within GitHub's limit of a job summary.
         color: ANSI styles, in the terminal format only.
         budget: characters (comment) or bytes (summary) to stay within; None is the format's own limit.
-        source: a template's text to use instead of ours, with the same names and filters; it may raise what it likes.
-        report_file: where all of the report is, in the terminal format's words.
+        source: a template's text to use instead of ours, with the same names and filters; it may raise any exception.
+        report_file: the name of the full report, as the terminal format shows it.
 
     Raises:
         ValueError: the budget is too small for the verdict.
@@ -85,7 +85,7 @@ def render(
     template = jinja.get_template(TEMPLATES[format]) if source is None else jinja.from_string(source)
 
     def draw(shown: Shown) -> str:
-        # Last, since wrapping may put at a line's start what stood inside one.
+        # Last, because wrapping can move text from inside a line to the start of one.
         return inert_commands(template.render(report=report, shown=shown, report_file=report_file)).strip("\n") + "\n"
 
     return fit(report, draw, allowance)
@@ -93,7 +93,7 @@ def render(
 
 @cache
 def environment(*, color: bool = False) -> SandboxedEnvironment:
-    """Jinja with our filters, which compiles each template once; an unknown name in a template is an error."""
+    """Jinja with our filters; it compiles each template once and treats an unknown name as an error."""
     jinja = SandboxedEnvironment(
         loader=FileSystemLoader(template_folder()),
         undefined=StrictUndefined,
@@ -107,6 +107,6 @@ def environment(*, color: bool = False) -> SandboxedEnvironment:
 
 
 def template_folder() -> Path:
-    """`export_gate/templates` where a wheel put it, else `templates/` at the top of the checkout."""
+    """`export_gate/templates` in an installed wheel, else `templates/` in the root of the checkout."""
     packaged = Path(str(files("export_gate"))) / "templates"
     return packaged if packaged.is_dir() else packaged.parents[2] / "templates"

@@ -1,4 +1,4 @@
-"""One run as a file, `results.json`: what was promised, what was seen, what was found, as strict JSON."""
+"""One run as a file, `results.json`: contracts, observations and findings, as strict JSON."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.observation import RunObservation
 
 SCHEMA_VERSION = 1
-"""Raised whenever a reader of `results.json` would misread the new file."""
+"""Incremented whenever an older reader would misread a new `results.json`."""
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
-"""Results are read from strangers' pull requests too; this bounds what they can make us load."""
+"""Results may come from untrusted pull requests; this limits what they can make us load."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Results:
     schema_version: int = SCHEMA_VERSION
     tool_version: str
     config_path: str
-    """As the user would type it: relative to where the gate ran."""
+    """Path as the user would type it, relative to the folder in which the gate ran."""
     config_sha256: str
     started: str
     """ISO 8601 in UTC."""
@@ -45,25 +45,25 @@ class Results:
     findings: tuple[Finding, ...]
     verdict: Verdict
     head: str | None = None
-    """Revision that was checked; None outside of git."""
+    """Revision that was checked; None outside git."""
     checkout: Checkout = field(default_factory=Checkout)
     planned: tuple[ModelContract, ...] = ()
-    """Where this is one shard of a run: the contracts of all shards, in order."""
+    """If this is one shard of a run: the contracts of all shards, in order."""
     judged_on: str = ""
-    """ISO date (UTC) that waivers were held against; empty is the day of `started`."""
+    """ISO date (UTC) used for waivers; empty means the day of `started`."""
     narrowed: bool = False
-    """Targets or control inputs were left out by the command line."""
+    """Whether the command line excluded targets or control inputs."""
     lock: LockUsed | None = None
-    """The interface lock that the run was held against, if the project has one."""
+    """The interface lock that the run was compared with, if the project has one."""
 
     @property
     def terms(self) -> Terms:
-        """What the verdict was taken under, so that it can be taken again."""
+        """The terms of the verdict, so that the results can be judged again."""
         return Terms(today=self.judged_on or self.started[:10], is_whole=not self.narrowed, lock=self.lock)
 
 
 def write_results(results: Results, path: Path) -> None:
-    """Write `results` so that a reader sees the old file or the whole new one, never a part.
+    """Write `results` atomically: a reader sees the old file or the whole new one.
 
     Raises:
         GateError: the file cannot be written.
@@ -88,10 +88,10 @@ def _write_durably(text: str, path: Path) -> None:
 
 
 def read_results(path: Path) -> Results:
-    """The results in `path`, checked for shape and for agreement with themselves.
+    """Read the results in `path`, and check their shape and consistency.
 
     Raises:
-        UserError: no such file, not JSON, another schema version, or another shape; the message says where.
+        UserError: the file is missing, is not JSON, or has another schema version or shape; the message says where.
     """
     value = _read_json(path)
     if not isinstance(value, dict) or "schema_version" not in value:
@@ -105,7 +105,7 @@ def read_results(path: Path) -> Results:
     try:
         results = decode(Results, value)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not the shape of results: {error}") from error
+        raise UserError(f"{path}: not valid results: {error}") from error
     for contradiction in _contradictions(results):
         raise UserError(f"{path}: {contradiction}")
     return results
@@ -118,7 +118,7 @@ def _read_json(path: Path) -> Any:
             raise UserError(f"{path}: {size} bytes, but results have at most {LARGEST_FILE_BYTES} bytes")
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
     except FileNotFoundError as error:
-        raise UserError(f"{path}: no such file; `export-gate run` writes it") from error
+        raise UserError(f"{path}: file not found; `export-gate run` writes it") from error
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
     except json.JSONDecodeError as error:
@@ -128,33 +128,33 @@ def _read_json(path: Path) -> Any:
 
 
 def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _contradictions(results: Results) -> Iterator[str]:
     if not (results.contracts or results.planned):
-        yield "no models, and no shard of a run that has some: nothing was compared, which is never a pass"
+        yield "no models, and not a shard of a run with models: nothing was compared, which is never a pass"
     yield from impossible_numbers(results, "Results")
     promised = [contract.name for contract in results.contracts]
     observed = [model.model for model in results.run.models]
     gone = results.lock.gone if results.lock else ()
     for name in (*observed, *(finding.model for finding in results.findings if finding.model not in gone)):
         if name not in promised:
-            yield f"model {name!r:.80} was seen, but has no contract in the file"
+            yield f"model {name!r:.80} was observed, but has no contract in the file"
     for names in (promised, observed):
         for name in sorted({name for name in names if names.count(name) > 1}):
-            yield f"model {name!r:.80} is there {names.count(name)} times, expected once"
+            yield f"model {name!r:.80} occurs {names.count(name)} times, expected once"
     days = [results.judged_on or results.started[:10]]
     days += [waiver.until for contract in results.contracts for waiver in contract.waivers]
     for day in days if any(contract.waivers for contract in results.contracts) else ():
         if not is_day(day):
-            yield f"{day!r:.40} is no date, expected one such as 2027-01-31 for waivers"
+            yield f"{day!r:.40} is not a date; expected one such as 2027-01-31 for waivers"
     if results.verdict == "verified" and any(finding.severity == "violation" for finding in results.findings):
         yield "the verdict is 'verified', but there are violations"
 
 
 def is_day(text: str) -> bool:
-    """Whether the text is an ISO date of the calendar; only such texts compare as dates do."""
+    """Whether the text is a valid ISO date; only such texts sort in the order of their dates."""
     try:
         return bool(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and date.fromisoformat(text))
     except ValueError:

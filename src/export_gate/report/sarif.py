@@ -1,4 +1,4 @@
-"""Results to SARIF 2.1.0 for code scanning: a result per finding, at the user's own source line or in the config.
+"""Write results as SARIF 2.1.0 for code scanning: one result per finding, at the user's source line or in the config.
 
 Source: Static Analysis Results Interchange Format (SARIF) Version 2.1.0, OASIS Standard.
 """
@@ -56,15 +56,19 @@ def sarif(results: Results, report: Report) -> str:
 
 
 def _rules(findings: Sequence[Finding]) -> tuple[Named, ...]:
-    """All rules, and those that only a newer version of the gate knows."""
+    """All rules, and rules in the results that this version does not have."""
     known = {rule.name for rule in CATALOGUE}
     others = {finding.rule: finding for finding in findings if finding.rule not in known}
-    strange = [Named(name=name, severity=f.severity, summary=f"Found as {name}.") for name, f in sorted(others.items())]
+    strange = [
+        Named(name=name, severity=f.severity, summary=f"Reported as {name}.") for name, f in sorted(others.items())
+    ]
     return (*CATALOGUE, *strange)
 
 
 def _rule(rule: Named) -> dict[str, Any]:
-    text = f"{rule.summary} What it means, how to fix and how to accept it: docs/rules.md, section {rule.name}."
+    text = (
+        f"{rule.summary} See docs/rules.md, section {rule.name}, for what it means, how to fix it and how to accept it."
+    )
     return {
         "id": rule.name,
         "name": "".join(word.capitalize() for word in rule.name.split("-")),
@@ -93,7 +97,7 @@ def _results(results: Results, index: dict[str, int]) -> Iterator[dict[str, Any]
 
 
 def _fingerprint(finding: Finding) -> str:
-    """Equal from run to run as long as the same promise is broken, whatever was measured and at which input."""
+    """A hash that stays equal between runs while the same promise is broken, whatever was measured and where."""
     parts = (finding.rule, finding.model, finding.target or "", finding.output or "")
     digest = hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()[:FINGERPRINT_DIGITS]
@@ -135,7 +139,7 @@ def _logical(model: str, finding: Finding | None) -> dict[str, str]:
 
 
 def _physical(results: Results, model: str | None, source: SourceLine | None) -> dict[str, Any]:
-    """The user's own line where it lies in the repository, else the model's in the config."""
+    """The user's own line if it is in the repository, else the model's line in the config."""
     checkout = results.checkout
     if source is not None and source.line > 0 and (path := checkout.relative(source.path)) is not None:
         region = {"startLine": source.line, "snippet": {"text": visible(source.text)}}

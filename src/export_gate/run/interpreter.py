@@ -54,7 +54,7 @@ def find_interpreter(
         if path is not None:
             return Interpreter(path=path, reason=reason)
     raise UserError(
-        "no Python with the project's packages was found: name it with `--python`, EXPORT_GATE_PYTHON or `python:`"
+        "no Python with the project's packages was found: set it with `--python`, EXPORT_GATE_PYTHON or `python:`"
     )
 
 
@@ -78,7 +78,7 @@ def find_runtime(option: str | None, environment: Mapping[str, str]) -> Interpre
     for path, reason in found:
         if path is not None:
             return Interpreter(path=path, reason=reason)
-    raise UserError("no Python with onnxruntime was found: name it with `--python` or EXPORT_GATE_PYTHON")
+    raise UserError("no Python with onnxruntime was found: set it with `--python` or EXPORT_GATE_PYTHON")
 
 
 def _named(text: str, base: Path, source: str, environment: Mapping[str, str]) -> Path:

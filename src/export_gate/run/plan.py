@@ -68,7 +68,7 @@ def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
     if not kept:
         wanted = sorted(set(selection.targets or planned))
         raise UserError(
-            f"{config.path}: nothing to compare: --skip-target leaves out every selected target ({', '.join(wanted)}), "
+            f"{config.path}: nothing to compare: --skip-target excludes every selected target ({', '.join(wanted)}), "
             "expected at least one to be left",
             "Skip fewer targets, or select models that have others.",
         )

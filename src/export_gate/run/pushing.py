@@ -24,13 +24,13 @@ def differences(environment: Mapping[str, str], folder: Path) -> Iterator[str]:
     head, commit = _git(folder, "rev-parse", "HEAD^{commit}"), _git(folder, "rev-parse", f"{pushed}^{{commit}}")
     if head and commit and head != commit:
         yield (
-            f"HEAD is not what is being pushed: {commit[:10]} is pushed, {head[:10]} is checked out and verified; "
+            f"HEAD is not the commit that is pushed: {commit[:10]} is pushed, {head[:10]} is checked out and verified; "
             f"check out {commit[:10]} and run `export-gate run`, or leave that commit to the required check"
         )
     changed = (_git(folder, "diff", "--name-only", "HEAD", "--") or "").splitlines()
     if changed:
         rest = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        yield f"uncommitted changes are verified along, but not pushed: {changed[0]}{rest}"
+        yield f"the check included uncommitted changes that will not be pushed: {changed[0]}{rest}"
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

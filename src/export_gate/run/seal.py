@@ -84,5 +84,5 @@ def _digest_or_reason(path: Path) -> str:
 def _changed(name: str, verified: str, found: str) -> Failure:
     """What changed, with both digests, or why there is none now."""
     now = f"{found[:DIGITS_SHOWN]}..." if len(found) == len(verified) else found
-    message = f"{name} was sha256 {verified[:DIGITS_SHOWN]}... when it was loaded, now it is {now}"
+    message = f"{name} was sha256 {verified[:DIGITS_SHOWN]}... when it was loaded; now it is {now}"
     return Failure(stage="load", kind="exception", type=ARTIFACT_CHANGED, message=message)

@@ -1,1 +1,1 @@
-"""`export-gate init`: a model's factory to a first config."""
+"""`export-gate init`: write a first config for a model's factory."""

@@ -1,4 +1,4 @@
-"""Inputs, outputs and names to the pieces of YAML that a starter config is made of."""
+"""Format inputs, outputs and names as the YAML parts of a starter config."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from export_gate.wall.description import Found, LeftOut
 
 COMMENT_CHARACTERS = 112
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./*+-]|:(?=[\w./]))*", re.ASCII)
-"""Texts that YAML reads as themselves anywhere, unless they are words such as `null`."""
+"""Text that is safe in YAML without quotes, except for words such as `null`."""
 
 
 def spec_text(spec: Spec) -> str:
@@ -38,7 +38,7 @@ def found_text(found: Found) -> str:
 
 
 def left_out_text(left: LeftOut) -> str:
-    """A parameter that is not declared: the line that would do so, or what it means."""
+    """A parameter that is not declared: the line that would declare it, or its meaning."""
     match left.kind:
         case "var_positional":
             return f"*{left.name}: further inputs can be declared here, in order, under names of your choice"
@@ -50,7 +50,7 @@ def left_out_text(left: LeftOut) -> str:
 
 
 def flow(value: object) -> str:
-    """A value as YAML reads it back, plain where that is safe and in double quotes elsewhere."""
+    """A value that YAML reads back unchanged: plain if that is safe, else in double quotes."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(flow(item) for item in value)}]"
     if not isinstance(value, str):
@@ -61,7 +61,7 @@ def flow(value: object) -> str:
 
 
 def _quoted(character: str) -> str:
-    """JSON's strings are YAML's, but for characters that a YAML file must not hold as they are."""
+    """Escape characters that YAML files must not contain; otherwise JSON strings are YAML strings."""
     return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
@@ -74,6 +74,6 @@ def _number(value: float) -> str:
 
 
 def comment(text: object) -> str:
-    """A text for a comment: one line, nothing unseen, not too long."""
+    """Text for a comment: one line, no invisible characters, not too long."""
     line = one_line(text)
     return line if len(line) <= COMMENT_CHARACTERS else f"{line[: COMMENT_CHARACTERS - 3]}..."

@@ -1,4 +1,4 @@
-"""`export-gate init`: a factory's name to the text of a first config, by what the worker finds out about the model."""
+"""`export-gate init`: write a first config for a factory, from the worker's description of the model."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from export_gate.wall.request import Describe
 
 OUTPUTS_SHOWN = 8
 GENERIC = frozenset({"model", "models", "net", "module", "main", "factory", "make", "create", "build", "get", "init"})
-"""Names that say nothing about which model it is."""
+"""Generic names, which do not identify the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """What a starter config says besides the description."""
+    """The parts of a starter config that are not in the description."""
 
     name: str
     factory: str
     pythonpath: tuple[str, ...]
-    """Relative to the config; empty where the default does."""
+    """Folders relative to the config; empty if the default is enough."""
     trial: tuple[str, ...]
-    """Comment lines on what was tried."""
+    """Comment lines about the inputs that were tested."""
     outputs: tuple[Found, ...]
 
 
 def starter_config(factory: str, output: Path, order: Order) -> str:
-    """The text of a config for the factory, to be written to `output`; it is valid, and runs where the trial did.
+    """Return the text of a valid config for the factory; it runs if the test of its inputs succeeded.
 
     Raises:
         UserError: the factory cannot be imported or called, or the model's inputs cannot be declared.
@@ -50,7 +50,7 @@ def starter_config(factory: str, output: Path, order: Order) -> str:
     check_reference(factory)
     folder = Path(os.path.abspath(output)).parent  # noqa: PTH100 - as load_config: a linked folder stays itself
     if not folder.is_dir():
-        raise UserError(f"{output}: there is no folder {folder}", "create it, or name another file with `-o`")
+        raise UserError(f"{output}: the folder {folder} does not exist", "create it, or name another file with `-o`")
     factory = beside(factory, folder)
     pythonpath = needed_pythonpath(factory, folder)
     name = model_name(factory)
@@ -69,7 +69,7 @@ def starter_config(factory: str, output: Path, order: Order) -> str:
 
 
 def describe(name: str, factory: str, folder: Path, pythonpath: tuple[str, ...], order: Order) -> Description:
-    """What the worker finds out about the factory's model.
+    """Return the worker's description of the factory's model.
 
     Raises:
         UserError: the factory cannot be imported or called.
@@ -85,22 +85,22 @@ def describe(name: str, factory: str, folder: Path, pythonpath: tuple[str, ...],
 
 
 def check_reference(factory: str) -> None:
-    """Whether the text can be a factory at all.
+    """Check that the text can name a factory.
 
     Raises:
-        UserError: it is no `module:attribute`.
+        UserError: it is not `module:attribute`.
     """
     if ATTRIBUTE.matches(factory):
         return
     place = factory.partition(":")[0] or "package.module"
     raise UserError(
         f"factory {factory!r}: expected {ATTRIBUTE.expected}",
-        f"name the function or class that makes the model, such as `{one_line(place)}:make_model`",
+        f"name the function or class that creates the model, such as `{one_line(place)}:make_model`",
     )
 
 
 def beside(factory: str, folder: Path) -> str:
-    """The factory as the config names it: a file that was given from here is named from the config's folder."""
+    """The factory as the config names it: the path of a file becomes relative to the config's folder."""
     place, _, attribute = factory.rpartition(":")
     if not place.endswith(".py") or (folder / place).is_file() or not Path(place).is_file():
         return factory
@@ -108,7 +108,7 @@ def beside(factory: str, folder: Path) -> str:
 
 
 def needed_pythonpath(factory: str, folder: Path) -> tuple[str, ...]:
-    """Folders to declare as `pythonpath`; empty where the default, or an installed package, has the factory."""
+    """Folders to declare as `pythonpath`; empty if the default or an installed package has the factory."""
     place = factory.rpartition(":")[0]
     if place.endswith(".py"):
         return ()
@@ -120,13 +120,13 @@ def needed_pythonpath(factory: str, folder: Path) -> tuple[str, ...]:
 
 
 def _has(folder: Path, module: str) -> bool:
-    """Whether the module's source lies there."""
+    """Whether the folder contains the module's source."""
     path = folder.joinpath(*module.split("."))
     return path.with_suffix(".py").is_file() or path.is_dir()
 
 
 def model_name(factory: str) -> str:
-    """A short name: the attribute's, else the module's, else the package's: the first that says something."""
+    """A short name: the first of attribute, module and package that is not generic."""
     place, _, attribute = factory.rpartition(":")
     parts = [*Path(place).with_suffix("").parts] if place.endswith(".py") else place.split(".")
     candidates = [kebab(part) for part in (attribute.rpartition(".")[2], *reversed(parts))]
@@ -142,10 +142,10 @@ def kebab(identifier: str) -> str:
 
 
 def check_names(model: Description) -> None:
-    """Whether the inputs can be keys of a config.
+    """Check that the inputs can be keys of a config.
 
     Raises:
-        UserError: one of them is no ASCII identifier.
+        UserError: one of them is not an ASCII identifier.
     """
     for guess in model.inputs:
         if not NAME.matches(guess.name):
@@ -156,23 +156,26 @@ def check_names(model: Description) -> None:
 
 
 def trial_lines(model: Description) -> tuple[str, ...]:
-    """What was tried, and what to do about it."""
+    """The inputs that were tested, and what to do next."""
     if model.verdict == "works":
         at = f" at {' and '.join(model.sizes)}" if model.sizes else ""
-        lines = [f"These inputs were tried: forward runs{at}.", "Ranges are guesses: set them to your data's."]
+        lines = [
+            f"These inputs were tested: forward runs{at}.",
+            "Ranges are guesses: replace them with those of your data.",
+        ]
         broken = [found.name for found in model.outputs if found.nonfinite]
         if broken:
-            lines.append(f"NaN or infinity came out as {', '.join(broken)}: is a range too wide?")
+            lines.append(f"NaN or infinity was returned in {', '.join(broken)}: is a range too wide?")
         return (*lines, *model.notes)
     count = "1 guess was" if model.tried == 1 else f"{model.tried} guesses were"
     return (
-        f"CORRECT THESE INPUTS: {count} tried and forward took none; the first gave",
+        f"CORRECT THESE INPUTS: {count} tested and forward accepted none; the first one raised",
         model.problem,
     )
 
 
 def can_declare(found: Found) -> bool:
-    """Whether the output can stand under `outputs`."""
+    """Whether the output can be declared under `outputs`."""
     return OUTPUT_NAME.matches(found.name) and found.dtype in DTYPES
 
 
@@ -184,11 +187,11 @@ def render_starter(starter: Starter, model: Description) -> str:
 
 
 def check_text(text: str, output: Path, folder: Path) -> None:
-    """Load the text as a config, from a file beside the output: paths start there.
+    """Load the text as a config, from a file next to the output, because paths are relative to it.
 
     Raises:
         UserError: the folder cannot be written.
-        RuntimeError: the text is no valid config, which is a bug of ours.
+        RuntimeError: the text is not a valid config, which is a bug in export-gate.
     """
     try:
         with tempfile.TemporaryDirectory(prefix=".export-gate-", dir=folder) as scratch:

@@ -122,7 +122,7 @@ def test_500_violations_are_ten_annotations():
     assert notes[9] == Annotation(
         kind="error",
         title="export-gate",
-        message="491 more violations or unchecked models: the job summary has all of them.",
+        message="491 more violations or unchecked models: see the job summary for all of them.",
     )
 
 
@@ -132,10 +132,10 @@ def test_warnings_leave_room_for_the_reporting():
     warnings = tuple(replace(finding, severity="warning") for finding in crowd.findings)
     notes = of(replace(crowd, findings=warnings, verdict="verified"))
     assert [note.kind for note in notes] == ["warning"] * 8
-    assert notes[7].message == "13 more warnings: the job summary has all of them."
+    assert notes[7].message == "13 more warnings: see the job summary for all of them."
 
 
 def test_the_same_words_at_the_same_line_are_said_once():
-    """A finding that is there twice is one annotation."""
+    """A finding that occurs twice is one annotation."""
     red = samples.red()
     assert of(replace(red, findings=(*red.findings, *red.findings))) == of(red)

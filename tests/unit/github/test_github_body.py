@@ -18,7 +18,7 @@ from export_gate.report.render import render
 RED = build_report(samples.red())
 GREEN = build_report(samples.green())
 FRAME = Frame(comment_id="export-gate", run=Run(id=77, attempt=1))
-BUILT_IN = "the comment has the built-in layout"
+BUILT_IN = "the comment uses the built-in layout"
 
 
 def own(tmp_path: Path, source: str) -> Frame:
@@ -101,7 +101,7 @@ def test_a_template_may_wrap_ours(tmp_path: Path):
         ("{% for a in range(10**9) %}{% endfor %}", "OverflowError: Range too big"),
         (
             "<!-- export-gate: comment=export-gate run=9.9 verdict=verified digest=0123456789abcdef -->",
-            "it wrote a marker of export-gate, which tells our comments from others",
+            "it contains a marker of export-gate, which identifies our comments",
         ),
     ],
 )

@@ -110,14 +110,14 @@ def test_a_workflow_run_is_about_another_run(tmp_path: Path):
         ("{", "the event file is not JSON"),
         ("[" * 100_000, "the event file is not JSON"),
         ("[]", "the event file is not a JSON object"),
-        ({}, "the event file has no usable `pull_request`: its number and head commit are not known"),
+        ({}, "the event file has no usable `pull_request`: its number and head commit are unknown"),
         (
             {"pull_request": {**pull(), "number": "7"}},
-            "the event file has no usable `pull_request`: its number and head commit are not known",
+            "the event file has no usable `pull_request`: its number and head commit are unknown",
         ),
         (
             {"pull_request": {**pull(), "head": {"sha": "../../x"}}},
-            "the event file has no usable `pull_request`: its number and head commit are not known",
+            "the event file has no usable `pull_request`: its number and head commit are unknown",
         ),
     ],
 )
@@ -132,13 +132,13 @@ def test_a_malformed_workflow_run_is_a_problem(tmp_path: Path):
     """Without run, commit or branch there is nothing to report on."""
     context = read(tmp_path, "workflow_run", {"workflow_run": {**TRIGGERING, "head_branch": None}})
     assert context.triggering is None
-    assert context.problems == ("the event file has no usable `workflow_run`: the run to report on is not known",)
+    assert context.problems == ("the event file has no usable `workflow_run`: the run to report on is unknown",)
 
 
 def test_a_missing_event_file_is_a_problem(tmp_path: Path):
     """It is told with the system's reason."""
     environ = {**ENVIRON, "GITHUB_EVENT_NAME": "pull_request"}
-    assert read_context(environ).problems == ("GITHUB_EVENT_PATH is not set: what happened is not known",)
+    assert read_context(environ).problems == ("GITHUB_EVENT_PATH is not set: the event is unknown",)
     gone = read_context({**environ, "GITHUB_EVENT_PATH": str(tmp_path / "gone.json")})
     assert gone.problems == ("the event file cannot be read: No such file or directory",)
 

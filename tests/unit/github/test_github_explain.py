@@ -21,7 +21,7 @@ FORK = Context(
 )
 DELETED = Context(repository="acme/shop", pull_request=PullRequest(number=7, head="a" * 40))
 DEPENDABOT = Context(repository="acme/shop", pull_request=OWN.pull_request, actor="dependabot[bot]")
-READS_ONLY = "whose runs get a token that cannot write (403 Denied): let post/ comment from a `workflow_run`"
+READS_ONLY = "so its runs get a token that cannot write (403 Denied): use post/ to comment from a `workflow_run`"
 DENIED = ApiError(403, "Denied")
 
 

@@ -89,23 +89,23 @@ def listed(name: str) -> Callable[[Path], None]:
             cut_short,
             "KIT/test_data_set_0/input_0.pb: 14 bytes, expected 17: the file was changed or cut short",
         ),
-        (lambda kit: (kit / FIRST).unlink(), f"KIT/{FIRST}: missing, though kit.json lists it"),
+        (lambda kit: (kit / FIRST).unlink(), f"KIT/{FIRST}: missing, although kit.json lists it"),
         (
             lambda kit: (kit / "notes\n.txt").touch(),
             r"KIT: has a file 'notes\n.txt' that kit.json does not list",
         ),
-        (linked_file, f"KIT/{FIRST}: a symbolic link, and a kit holds files only"),
-        (linked_folder, "KIT/test_data_set_1: a symbolic link, and a kit holds files only"),
-        (linked_manifest, "KIT/kit.json: a symbolic link, and a kit holds files only"),
+        (linked_file, f"KIT/{FIRST}: a symbolic link; a kit may contain only files"),
+        (linked_folder, "KIT/test_data_set_1: a symbolic link; a kit may contain only files"),
+        (linked_manifest, "KIT/kit.json: a symbolic link; a kit may contain only files"),
         (
             lambda kit: (kit / "a\x1b[2Jb").symlink_to("/"),
-            r"KIT: 'a\x1b[2Jb': a symbolic link, and a kit holds files only",
+            r"KIT: 'a\x1b[2Jb': a symbolic link; a kit may contain only files",
         ),
         (lambda kit: os.mkfifo(kit / "pipe"), "KIT/pipe: no regular file, and a kit holds files only"),
-        (listed("../../secret"), "KIT/kit.json: '../../secret' is no path inside the kit"),
-        (listed("/etc/passwd"), "KIT/kit.json: '/etc/passwd' is no path inside the kit"),
-        (listed("C:\\x"), r"KIT/kit.json: 'C:\\x' is no path inside the kit"),
-        (listed("a\nb"), r"KIT/kit.json: 'a\nb' is no path inside the kit"),
+        (listed("../../secret"), "KIT/kit.json: '../../secret' is not a path inside the kit"),
+        (listed("/etc/passwd"), "KIT/kit.json: '/etc/passwd' is not a path inside the kit"),
+        (listed("C:\\x"), r"KIT/kit.json: 'C:\\x' is not a path inside the kit"),
+        (listed("a\nb"), r"KIT/kit.json: 'a\nb' is not a path inside the kit"),
         (
             lambda kit: (kit / MANIFEST).unlink(),
             "KIT/kit.json: no such file, so KIT is no kit; `export-gate kit MODEL` writes one",
@@ -114,7 +114,10 @@ def listed(name: str) -> Callable[[Path], None]:
             lambda kit: (kit / MANIFEST).write_text("{"),
             "KIT/kit.json:1:2: not JSON: Expecting property name enclosed in double quotes",
         ),
-        (lambda kit: (kit / MANIFEST).write_text("[]"), "KIT/kit.json: expected the manifest of a kit, got other JSON"),
+        (
+            lambda kit: (kit / MANIFEST).write_text("[]"),
+            "KIT/kit.json: expected the manifest of a kit, got different JSON",
+        ),
         (
             lambda kit: (kit / MANIFEST).write_bytes(b"\xff"),
             "KIT/kit.json: not JSON: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte",
@@ -123,7 +126,7 @@ def listed(name: str) -> Callable[[Path], None]:
             lambda kit: (kit / MANIFEST).write_text("[" * 200_000),
             "KIT/kit.json: not JSON: maximum recursion depth exceeded...",
         ),
-        (lambda kit: (kit / MANIFEST).write_text('{"a": NaN}'), "KIT/kit.json: not JSON: NaN is no JSON number"),
+        (lambda kit: (kit / MANIFEST).write_text('{"a": NaN}'), "KIT/kit.json: not JSON: NaN is not a JSON number"),
         (lambda kit: os.truncate(kit / MANIFEST, 1 << 30), "KIT/kit.json: 1073741824 bytes, expected at most 16777216"),
     ],
 )
@@ -147,7 +150,7 @@ def export(**fields: Any) -> Callable[[Any], None]:
 
 
 def again(manifest: Any) -> None:
-    """Its export is there twice."""
+    """Its export occurs twice."""
     manifest["exports"] *= 2
 
 
@@ -163,15 +166,15 @@ def again(manifest: Any) -> None:
         (export(inputs=["x", "x"]), "two inputs of 'model.onnx' have the same name"),
         (export(folder="../up"), "'../up/model.onnx' is not listed under `files`"),
         (again, "two exports are of the same sizes"),
-        (set_field("extra\n", 1), r"not the shape of a kit: Kit: expected only ["),
+        (set_field("extra\n", 1), r"not a valid kit: Kit: expected only ["),
         (
             lambda m: m["outputs"][0]["tolerance"].update(atol=10**400),
-            "not the shape of a kit: Kit.outputs[0].tolerance.atol: expected a number that float64 can hold, got 1000",
+            "not a valid kit: Kit.outputs[0].tolerance.atol: expected a number that float64 can hold, got 1000",
         ),
-        (set_field("verified", "yes"), "not the shape of a kit: Kit.verified: expected bool, got 'yes'"),
+        (set_field("verified", "yes"), "not a valid kit: Kit.verified: expected bool, got 'yes'"),
         (
             lambda m: m["files"].update({"a\nb": 1}),
-            r"not the shape of a kit: Kit.files.a\nb: expected an object, got 1",
+            r"not a valid kit: Kit.files.a\nb: expected an object, got 1",
         ),
     ],
 )

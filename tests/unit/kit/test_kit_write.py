@@ -33,7 +33,7 @@ def one_model(whole: Results, *waivers: Waiver) -> Results:
     [
         (one_model(samples.green()), ""),
         (one_model(samples.red()), "glyph-head is not verified"),
-        (one_model(samples.red(), WAIVER), "glyph-head is verified but for 1 waived violation"),
+        (one_model(samples.red(), WAIVER), "glyph-head is verified except for 1 waived violation"),
     ],
 )
 def test_what_keeps_a_model_from_its_kit(results: Results, reason: str):
@@ -48,7 +48,7 @@ def test_an_artifact_that_changed_is_not_passed_on(tmp_path: Path):
     artifact = next(t.artifact for t in results.run.models[0].targets if t.artifact)
     with pytest.raises(GateError) as caught:
         describe_kit(results, WRITTEN, tmp_path, verified=True)
-    assert str(caught.value) == f"{artifact.path}: changed between its verification and its copy into the kit"
+    assert str(caught.value) == f"{artifact.path}: changed after its verification and before its copy into the kit"
 
 
 def test_a_kit_is_only_what_it_lists(tmp_path: Path):

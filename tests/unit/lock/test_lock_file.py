@@ -86,7 +86,7 @@ def refusal(content: bytes) -> str:
     """What is said of a file with this content."""
     with pytest.raises(UserError) as caught:
         parse_lock(content, "export-gate.lock")
-    assert caught.value.hint == "`export-gate lock` writes the file; it is not edited by hand."
+    assert caught.value.hint == "Use `export-gate lock` to write the file; do not edit it by hand."
     return str(caught.value)
 
 
@@ -118,25 +118,25 @@ def document(**models: object) -> bytes:
         (b"\xff", ": not a lock: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
         (b"[]", ": expected a lock of version 1, got []"),
         (b'{"version": 2}', ": expected a lock of version 1, got 2"),
-        (b'{"version": 1, "version": 1}', ": not a lock: key 'version' is there twice"),
-        (b'{"version": NaN}', ": not a lock: NaN is no JSON number"),
+        (b'{"version": 1, "version": 1}', ": not a lock: key 'version' occurs twice"),
+        (b'{"version": NaN}', ": not a lock: NaN is not a JSON number"),
         (b'{"version": 1, "models": []}', ": not a lock: Lock.models: expected an object, got []"),
         (
             document(m={**MODEL, "parameters": "many"}),
             ": not a lock: Lock.models.m.parameters: expected int, got 'many'",
         ),
-        (document(**{"../x": MODEL}), ": not a lock: Lock.models: '../x' is no name of a model"),
+        (document(**{"../x": MODEL}), ": not a lock: Lock.models: '../x' is not a model name"),
         (
             document(m={**MODEL, "targets": {"tflite": {}}}),
             ": not a lock: Lock.models.m.targets: expected exported-program, pt2, onnx, aoti, got 'tflite'",
         ),
         (
             document(m={**MODEL, "dims": {"n": {"min": 2, "max": 1}}}),
-            ": not a lock: Lock.models.m.dims.'n': no range of sizes",
+            ": not a lock: Lock.models.m.dims.'n': not a range of sizes",
         ),
         (
             document(m={**MODEL, "dims": {"n": {"min": 1, "max": 2, "multiple_of": 0}}}),
-            ": not a lock: Lock.models.m.dims.'n': no range of sizes",
+            ": not a lock: Lock.models.m.dims.'n': not a range of sizes",
         ),
         (
             document(**{"\x1b[31m": 3}),
@@ -215,7 +215,7 @@ def test_a_lock_that_is_no_file_is_refused(kind: str, tmp_path: Path):
     with pytest.raises(UserError) as caught:
         read_lock(path, tmp_path)
 
-    assert str(caught.value) == f"{path}: expected a file, got a folder, device or pipe, or a link to nothing"
+    assert str(caught.value) == f"{path}: expected a file, got a folder, device or pipe, or a broken link"
 
 
 def test_a_lock_that_cannot_be_written_is_the_users_matter(tmp_path: Path):

@@ -32,8 +32,8 @@ def test_a_link_is_refused(tmp_path: Path, name: str, is_there: bool):
     with pytest.raises(UserError) as raised:
         prepare_folder(folder, (job(folder),))
     assert str(raised.value) == (
-        f"{place}: expected a folder or file of the gate's own, got a symbolic link to {elsewhere}: "
-        "what lies there would be removed or written over"
+        f"{place}: expected the gate's own folder or file, got a symbolic link to {elsewhere}: "
+        "the files there would be removed or overwritten"
     )
     assert raised.value.hint == "remove the link, or name another folder with --report-dir"
     assert [path.name for path in elsewhere.iterdir()] == ["kept"] if is_there else not elsewhere.exists()
@@ -59,9 +59,9 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, name: str):
         prepare_folder(tmp_path, (job(tmp_path),))
     place = tmp_path / "artifacts" / "m" if name.startswith("artifacts") else theirs
     assert str(raised.value) == (
-        f"{place}: is there already, is not of an earlier run, and would be removed or written over"
+        f"{place}: already exists, is not from an earlier run, and would be removed or overwritten"
     )
-    assert raised.value.hint == "name another folder with --report-dir; a new one is best"
+    assert raised.value.hint == "name another folder with --report-dir, preferably a new one"
     assert theirs.read_text() == "precious"
 
 

@@ -125,22 +125,22 @@ def test_results_of_another_run_are_refused(change: dict[str, object], message: 
     first, (_, second) = parts_of(samples.green())
     error = _refusal(first, (B, replace(second, **change)))  # type: ignore[arg-type]
     assert str(error) == message
-    assert error.hint == "Join results of one run only: same commit, same config, same options."
+    assert error.hint == "Join only results of one run: same commit, same config, same options."
 
 
 def test_a_model_in_two_files_is_refused():
     """Which of the two would count?"""
     first, _ = parts_of(samples.green())
     error = _refusal(first, (B, first[1]))
-    assert str(error) == "b.json: model 'glyph-head' is in a.json too, expected it in one of them"
-    assert error.hint == "Give each machine a shard of its own: `--shard 1/2`, `--shard 2/2`."
+    assert str(error) == "b.json: model 'glyph-head' is in a.json too; expected it in only one of them"
+    assert error.hint == "Give each machine its own shard: `--shard 1/2`, `--shard 2/2`."
 
 
 def test_the_same_file_twice_is_refused(tmp_path: Path):
     """A glob that matches twice is a mistake in the workflow."""
     path = tmp_path / "results.json"
     write_results(samples.green(), path)
-    with pytest.raises(UserError, match=r"is in .* too, expected it in one of them"):
+    with pytest.raises(UserError, match=r"is in .* too; expected it in only one of them"):
         join([path, path])
 
 

@@ -36,8 +36,8 @@ def test_500_violations_fit_a_comment():
     listed = full + len(re.findall(r"(?m)^- ❌", text))
     rows = len(re.findall(r"(?m)^\| `(?:fine|model)-", text))
     assert left_out == (
-        f"> Left out to fit here: {1000 - rows} models of the table; {500 - listed} findings; the details of "
-        f"{listed - full} findings; stages, control inputs and artifacts. All of it is in `report.md`."
+        f"> Omitted to fit here: {1000 - rows} models of the table; {500 - listed} findings; the details of "
+        f"{listed - full} findings; stages, control inputs and artifacts. The full report is in `report.md`."
     )
     assert listed > 50
     assert rows > 500
@@ -88,7 +88,7 @@ def test_the_appendix_goes_first():
     """One character less than the whole costs the appendix, and no finding."""
     whole = render(RED, "comment")
     text = render(RED, "comment", budget=characters(whole) - 1)
-    assert "> Left out to fit here: stages, control inputs and artifacts. All of it is in" in text
+    assert "> Omitted to fit here: stages, control inputs and artifacts. All of it is in" in text
     assert text.count("#### ❌") == 3
 
 

@@ -344,7 +344,7 @@ def test_dims():
         Dim(name="seq", min=1, max=8, mode="auto"),
     )
     report = _run(samples.model("m", samples.all_fine()), contracts=(samples.contract("m", dims=dims),))
-    assert report.rows[0].dims == "batch 2..16 and 1 apart, side 8..64 in steps of 8, seq 1..8 (auto)"
+    assert report.rows[0].dims == "batch 2..16 and 1 separately, side 8..64 in steps of 8, seq 1..8 (auto)"
 
 
 def test_environment():

@@ -98,7 +98,7 @@ def test_the_histogram_tells_what_is_over():
     """Bars above the bound are marked, and their entries are counted in words."""
     found = chart(drawn((case(3.1e-3),), (samples.picture(),)), "Error histogram")
     assert found.title == "Error histogram: logits on onnx at halves-1@batch=16"
-    words = "17 of 24 entries are equal; the others differ by 1.7e-06 to 3.1e-03; 2 surely over the 3.4e-05 allowed."
+    words = "17 of 24 entries are equal; the others differ by 1.7e-06 to 3.1e-03; 2 certainly over the 3.4e-05 allowed."
     assert found.summary == words
     assert kinds(found.panels[0]) == {"within": 2, "beyond-bar": 2, "hatch": 2, "equal": 1, "limit-line": 1}
 

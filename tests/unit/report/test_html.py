@@ -121,7 +121,10 @@ def test_violations_differ_in_shape():
 def test_models_without_a_difference_have_no_pictures():
     """Where nothing differs the page says so in a sentence."""
     text = rendered(samples.red())
-    assert "No difference at any control input, so nothing to draw: <code>affine-map</code>." in text
+    assert (
+        "These models have no difference at any control input, so there is nothing to draw: <code>affine-map</code>."
+        in text
+    )
 
 
 def test_notes_are_folded():

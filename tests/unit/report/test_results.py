@@ -77,7 +77,7 @@ def test_a_failed_write_is_the_gates_failure_and_keeps_the_old_file(tmp_path: Pa
 
 def test_no_file(path: Path):
     """A missing file names the command that makes it."""
-    assert _refusal(path) == "results.json: no such file; `export-gate run` writes it"
+    assert _refusal(path) == "results.json: file not found; `export-gate run` writes it"
 
 
 def test_not_json(path: Path):
@@ -98,7 +98,7 @@ def test_nan_literal(path: Path):
     """NaN without quotes is no JSON."""
     path.parent.mkdir()
     path.write_text('{"duration_s": NaN}')
-    assert _refusal(path) == "results.json: not JSON: NaN is no JSON number"
+    assert _refusal(path) == "results.json: not JSON: NaN is not a JSON number"
 
 
 def test_too_deep(path: Path):
@@ -127,21 +127,21 @@ def test_other_schema_version(path: Path):
 def test_wrong_shape(path: Path):
     """The message says where the shape is wrong."""
     _changed(path, duration_s="long")
-    assert _refusal(path) == "results.json: not the shape of results: Results.duration_s: expected a number, got 'long'"
+    assert _refusal(path) == "results.json: not valid results: Results.duration_s: expected a number, got 'long'"
 
 
 def test_a_finding_of_an_unknown_model(path: Path):
     """Findings without a contract would vanish from every table."""
     findings = json.loads(json.dumps([{"rule": "x", "severity": "note", "model": "other", "message": "", "hint": ""}]))
     _changed(path, findings=findings)
-    assert _refusal(path) == "results.json: model 'other' was seen, but has no contract in the file"
+    assert _refusal(path) == "results.json: model 'other' was observed, but has no contract in the file"
 
 
 def test_a_model_twice(path: Path):
     """Two observations of one model cannot both be its row."""
     red = samples.red()
     write_results(replace(red, run=replace(red.run, models=(*red.run.models, red.run.models[0]))), path)
-    assert _refusal(path) == "results.json: model 'glyph-head' is there 2 times, expected once"
+    assert _refusal(path) == "results.json: model 'glyph-head' occurs 2 times, expected once"
 
 
 def test_no_models(path: Path):
@@ -149,7 +149,7 @@ def test_no_models(path: Path):
     empty = replace(samples.green(), contracts=(), run=RunObservation(environment=samples.ENVIRONMENT))
     write_results(empty, path)
     assert _refusal(path) == (
-        "results.json: no models, and no shard of a run that has some: nothing was compared, which is never a pass"
+        "results.json: no models, and not a shard of a run with models: nothing was compared, which is never a pass"
     )
     shard = replace(empty, planned=samples.green().contracts)
     write_results(shard, path)
@@ -187,10 +187,10 @@ OUTPUT = ("run", "models", 0, "targets", 0, "cases", 0, "outputs", 0)
         (OUTPUT, "max_abs_diff", "-inf",
          "Results.run.models[0].targets[0].cases[0].outputs[0].max_abs_diff: expected at least 0, got -inf"),
         (OUTPUT, "max_abs_diff", 10**400,
-         ("not the shape of results: Results.run.models[0].targets[0].cases[0].outputs[0].max_abs_diff: expected a "
+         ("not valid results: Results.run.models[0].targets[0].cases[0].outputs[0].max_abs_diff: expected a "
           f"number that float64 can hold, got 1{'0' * 79}")),
         (("contracts", 0, "tolerance"), "atol", 10**400,
-         ("not the shape of results: Results.contracts[0].tolerance.atol: expected a number that float64 can hold, "
+         ("not valid results: Results.contracts[0].tolerance.atol: expected a number that float64 can hold, "
           f"got 1{'0' * 79}; Results.contracts[0].tolerance.atol: expected null, got 1{'0' * 79}")),
     ],
 )  # fmt: skip

@@ -127,4 +127,4 @@ def test_results_with_an_impossible_date_are_refused(waiver: Waiver, day: str, s
     with pytest.raises(UserError) as caught:
         read_results(path)
 
-    assert str(caught.value) == f"{path}: {said} is no date, expected one such as 2027-01-31 for waivers"
+    assert str(caught.value) == f"{path}: {said} is not a date; expected one such as 2027-01-31 for waivers"

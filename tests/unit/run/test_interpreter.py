@@ -85,7 +85,7 @@ def test_no_interpreter_at_all(tmp_path: Path, own: dict[str, bool]):
     with pytest.raises(UserError) as raised:
         find_interpreter(None, None, tmp_path, {"PATH": ""})
     assert str(raised.value) == (
-        "no Python with the project's packages was found: name it with `--python`, EXPORT_GATE_PYTHON or `python:`"
+        "no Python with the project's packages was found: set it with `--python`, EXPORT_GATE_PYTHON or `python:`"
     )
 
 
@@ -180,4 +180,4 @@ def test_no_interpreter_for_a_replay(tmp_path: Path, own: dict[str, bool]):
     )
     with pytest.raises(UserError) as caught:
         find_runtime(None, {"PATH": str(tmp_path)})
-    assert str(caught.value) == ("no Python with onnxruntime was found: name it with `--python` or EXPORT_GATE_PYTHON")
+    assert str(caught.value) == ("no Python with onnxruntime was found: set it with `--python` or EXPORT_GATE_PYTHON")

@@ -64,7 +64,7 @@ def test_nothing_left_to_compare(config: Config, selection: dict[str, tuple[str,
     with pytest.raises(UserError) as raised:
         planned(config, **selection)
     assert str(raised.value) == (
-        f"{config.path}: nothing to compare: --skip-target leaves out every selected target ({wanted}), "
+        f"{config.path}: nothing to compare: --skip-target excludes every selected target ({wanted}), "
         "expected at least one to be left"
     )
     assert raised.value.hint == "Skip fewer targets, or select models that have others."

@@ -62,12 +62,12 @@ def test_changes_that_are_not_pushed_are_said(repository: Path):
     (repository / "notes.txt").write_text("three")
     pushing = {"PRE_COMMIT_TO_REF": "HEAD"}
     assert list(differences(pushing, repository)) == [
-        "uncommitted changes are verified along, but not pushed: model.py"
+        "the check included uncommitted changes that will not be pushed: model.py"
     ]
     (repository / "weights.bin").write_text("three")
     git(repository, "add", "weights.bin")
     assert list(differences(pushing, repository)) == [
-        "uncommitted changes are verified along, but not pushed: model.py and 1 more"
+        "the check included uncommitted changes that will not be pushed: model.py and 1 more"
     ]
 
 

@@ -60,25 +60,25 @@ WORKS = Description(
     training=3,
 )
 TEXT = """\
-# Every key is explained in docs/config.md. Next: look over the lines with comments, then `export-gate run`.
+# Every key is explained in docs/config.md. Next: review the lines with comments, then run `export-gate run`.
 version: 1
 pythonpath: [".."]
 
 defaults:
   timeout: 10m
-  targets: {exported-program: {}, pt2: {}, onnx: {}}  # aoti: {} is the fourth
+  targets: {exported-program: {}, pt2: {}, onnx: {}}  # add aoti: {} for AOTInductor
 
 models:
   glyph-head:
     factory: glyphlab.model:make_model
-    # The factory returns the model in train mode, which is a violation: call .eval() in it, or enable this line.
+    # The factory returns the model in train mode, which is a violation: call .eval() in it, or uncomment this line.
     # train-mode: force-eval
-    dims:  # the sizes that vary: set min and max to what callers will send
+    dims:  # sizes that vary: set min and max to the sizes that callers send
       batch: {min: 1, max: 16}
     # forward(x, state, scale=0.5, mask=None, *rest, **more)
-    # These inputs were tried: forward runs at batch 1, 2, 3, 16.
-    # Ranges are guesses: set them to your data's.
-    # NaN or infinity came out as aux: is a range too wide?
+    # These inputs were tested: forward runs at batch 1, 2, 3, 16.
+    # Ranges are guesses: replace them with those of your data.
+    # NaN or infinity was returned in aux: is a range too wide?
     inputs:
       x: {dtype: float32, shape: [batch, 3], range: [0, 1]}  # conv: Conv2d(3, 4)
       state: {dict: {on: {tuple: [{dtype: float32, shape: [batch, 3], range: [0, 1]}, {constant: "# c"}]}}}  # its name
@@ -86,7 +86,7 @@ models:
       # mask: optional, None by default
       # *rest: further inputs can be declared here, in order, under names of your choice
       # **more: further inputs can be declared here, by name
-    # outputs:  # enable to name the artifact's outputs and to check their dtypes and shapes in eager too
+    # outputs:  # uncomment to name the artifact's outputs and to check their dtypes and shapes in eager too
     #   logits: {dtype: float32, shape: [batch, 3]}
     #   aux: {dtype: int64}
 """
@@ -125,8 +125,8 @@ def test_text_is_valid_with_each_comment_enabled(tmp_path: Path):
 @pytest.mark.parametrize(
     ("tried", "expected"),
     [
-        (1, "CORRECT THESE INPUTS: 1 guess was tried and forward took none; the first gave"),
-        (24, "CORRECT THESE INPUTS: 24 guesses were tried and forward took none; the first gave"),
+        (1, "CORRECT THESE INPUTS: 1 guess was tested and forward accepted none; the first one raised"),
+        (24, "CORRECT THESE INPUTS: 24 guesses were tested and forward accepted none; the first one raised"),
     ],
 )
 def test_failed_trial_asks_for_correction(tried: int, expected: str):
@@ -141,8 +141,8 @@ def test_sizes_are_left_out_where_none_varies():
     """A model without dims ran at the one size there is; notes of the trial follow."""
     only = Description(signature="forward(x)", inputs=WORKS.inputs, verdict="works", tried=1, notes=("A note.",))
     assert trial_lines(only) == (
-        "These inputs were tried: forward runs.",
-        "Ranges are guesses: set them to your data's.",
+        "These inputs were tested: forward runs.",
+        "Ranges are guesses: replace them with those of your data.",
         "A note.",
     )
 
@@ -199,7 +199,7 @@ def test_reference_without_attribute_is_refused():
     with pytest.raises(UserError) as refused:
         check_reference("mypkg.model")
     assert str(refused.value) == "factory 'mypkg.model': expected module:attribute or path/to/file.py:attribute"
-    assert refused.value.hint == "name the function or class that makes the model, such as `mypkg.model:make_model`"
+    assert refused.value.hint == "name the function or class that creates the model, such as `mypkg.model:make_model`"
 
 
 def test_parameter_that_no_key_can_name_is_refused():

@@ -1,1 +1,1 @@
-"""Results to pictures: pure functions from records to records of SVG path data, which a template lays out."""
+"""Charts of results: pure functions from records to records of SVG path data, which a template lays out."""

@@ -1,4 +1,4 @@
-"""Error against allowed, at each control input and on each target: a panel per target on one logarithmic scale."""
+"""Chart of error and allowed error at each control input: one panel per target, all on one logarithmic scale."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TITLE, HEIGHT, GAP = 26.0, 112.0, 12.0
 FAULT, ZERO = 16.0, 18.0
 """Strips at the top of a panel (no number) and at its bottom (no difference at all)."""
 FOOT = 92.0
-"""Below the last panel: names of families, then the axis' own."""
+"""Space below the last panel for the names of families and the axis label."""
 WIDEST_SLOT, FAMILY_GAP = 28.0, 0.6
 NAME_STEP = 19.0
-"""Slanted lines of text need this much of the axis each."""
+"""Width on the axis that each slanted line of text needs."""
 
 MARKS: dict[str, Callable[[float, float], str]] = {
     "zero": partial(shapes.square, radius=2.5),
@@ -41,7 +41,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slots:
-    """Where each control input stands on the horizontal axis."""
+    """Position of each control input on the horizontal axis."""
 
     place: dict[str, float]
     width: float
@@ -51,7 +51,7 @@ class Slots:
 def errors_chart(
     controls: ControlSetObservation | None, points: Mapping[TargetName, Sequence[Point]], model: str
 ) -> Chart | None:
-    """The picture, or None where nothing differs."""
+    """The chart, or None if nothing differs."""
     seen = {target: found for target, found in points.items() if found}
     if not any(point.ratio for found in seen.values() for point in found):
         return None
@@ -99,13 +99,13 @@ def _slots(controls: ControlSetObservation | None, cases: Sequence[str]) -> Slot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heights:
-    """Where things stand on the vertical axis of one panel."""
+    """Positions on the vertical axis of one panel."""
 
     scale: LogScale
     roof: float
-    """Of what has no number."""
+    """Height of points without a number."""
     floor: float
-    """Of what has no difference."""
+    """Height of points without a difference."""
 
     def of(self, point: Point) -> float:
         """The height of a point's mark."""
@@ -195,7 +195,7 @@ def _summary(target: TargetName, points: Sequence[Point]) -> str:
 
 
 def _with_families(panel: Panel, slots: Slots) -> Panel:
-    """Names under the middles of their families, moved to the right where they would touch."""
+    """Center each family's name under its points; move it to the right if it would touch the previous one."""
     y, names, free = panel.top + panel.height + 14, [], 0.0
     for tick in slots.families:
         x = max(tick.at + 3, free)

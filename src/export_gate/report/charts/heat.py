@@ -1,4 +1,4 @@
-"""Where one output differs: the slice with the largest difference as a map of cells, each as dark as its largest."""
+"""Heat map of one output's slice with the largest difference; each cell shows the largest difference in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WIDTH = 440.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 14.0, 52.0
 WIDEST_CELL, TALLEST_CELL, TALLEST = 84.0, 34.0, 320.0
 NARROWEST_LABELLED = 40.0
-"""Cells at least as wide show their number."""
+"""Cells that are at least this wide show their number."""
 
 LEVELS = (
     ("heat-1", 0.01, "up to 1%"),
@@ -30,12 +30,12 @@ LEVELS = (
     ("hot-3", 100.0, "up to 100x"),
     ("hot-4", math.inf, "more"),
 )
-"""Style, largest share of what is allowed, and its words."""
+"""Style, largest share of the allowed error, and the text of the legend."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sheet:
-    """Cells on paper."""
+    """Layout of the cells."""
 
     rows: int
     columns: int
@@ -51,7 +51,7 @@ class Sheet:
 def heat_chart(
     picture: ErrorPicture, comparison: Comparison, worst: Point, target: TargetName, names: Sequence[str]
 ) -> Chart | None:
-    """The map, or None for an output without axes; `names` are the words for its axes."""
+    """The heat map, or None for an output without axes; `names` are the labels of its axes."""
     if not picture.grid or not picture.axes:
         return None
     sheet = _sheet(len(picture.grid) // picture.columns, picture.columns)
@@ -102,7 +102,7 @@ def _kind(gap: float, limit: float) -> str:
 
 
 def _cells(kinds: Sequence[str], sheet: Sheet) -> list[Shape]:
-    """One shape for each level; hatched where it is over what is allowed."""
+    """One shape for each level; levels over the allowed error are hatched."""
     drawn: dict[str, str] = {}
     for place, kind in enumerate(kinds):
         x, y = sheet.corner(place)
@@ -114,7 +114,7 @@ def _cells(kinds: Sequence[str], sheet: Sheet) -> list[Shape]:
 
 
 def _ring(picture: ErrorPicture, sheet: Sheet, shape: Sequence[int]) -> Shape:
-    """Around the cell of the largest difference."""
+    """A ring around the cell with the largest difference."""
     column = _cell(picture.where[picture.axes[-1]], shape[picture.axes[-1]], sheet.columns)
     row = _cell(picture.where[picture.axes[0]], shape[picture.axes[0]], sheet.rows) if len(picture.axes) > 1 else 0
     x, y = sheet.corner(row * sheet.columns + column)
@@ -122,7 +122,7 @@ def _ring(picture: ErrorPicture, sheet: Sheet, shape: Sequence[int]) -> Shape:
 
 
 def _cell(index: int, length: int, cells: int) -> int:
-    """The cell of an index, as the worker cuts them: cell k starts at length * k // cells."""
+    """The cell of an index; must match the worker's split: cell k starts at length * k // cells."""
     return max(cell for cell in range(cells) if length * cell // cells <= index)
 
 
@@ -137,7 +137,7 @@ def _numbers(picture: ErrorPicture, sheet: Sheet) -> tuple[Words, ...]:
 
 
 def _ticks(cells: int, length: int, start: float, step: float) -> tuple[Tick, ...]:
-    """The first index of some cells, the last cell among them."""
+    """The first index of some cells, including the last cell."""
     shown = sorted({0, cells // 4, cells // 2, 3 * cells // 4, cells - 1}) if cells > 8 else range(cells)  # noqa: PLR2004
     return tuple(Tick(at=start + (cell + 0.5) * step, label=str(length * cell // cells), line=False) for cell in shown)
 

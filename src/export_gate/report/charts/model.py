@@ -1,4 +1,4 @@
-"""One model's observations -> its pictures, and the numbers behind them as a table."""
+"""Build one model's charts from its observations, and the table of their numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.observation import Comparison, ErrorPicture, ModelObservation
 
 MOST_CELLS = 32
-"""Of a map, along each axis."""
+"""Most cells of a heat map along each axis."""
 MOST_ENTRIES = 2**63
 
 
@@ -25,12 +25,12 @@ class NumbersRow:
 
     case: str
     points: tuple[Point | None, ...]
-    """One for each column; None where it was not run."""
+    """One point for each column; None if the input was not run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCharts:
-    """What the page shows of one model beside words."""
+    """The charts and numbers that the page shows for one model."""
 
     model: str
     charts: tuple[Chart, ...]
@@ -50,7 +50,7 @@ class Pictured:
 
 
 def model_charts(contract: ModelContract, observation: ModelObservation) -> ModelCharts:
-    """All pictures of a model that there are numbers for."""
+    """All charts of a model for which there are numbers."""
     points = {planned.name: target_points(contract, observation, planned.name) for planned in contract.targets}
     found = [errors_chart(observation.controls, points, contract.name)]
     found += [sizes_chart(dim.name, observation.controls, points) for dim in contract.dims]
@@ -79,7 +79,7 @@ def _pictured(contract: ModelContract, observation: ModelObservation) -> Iterato
 
 
 def _fits(picture: ErrorPicture, comparison: Comparison) -> bool:
-    """Whether the map is one of this output: results may come from a stranger."""
+    """Whether the picture matches this output: results may come from an untrusted run."""
     shape, axes = comparison.expected_shape, picture.axes
     is_placed = len(picture.where) == len(shape) and all(0 <= i < n for i, n in zip(picture.where, shape, strict=True))
     if not (is_placed and all(0 <= axis < len(shape) for axis in axes)):
@@ -91,7 +91,7 @@ def _fits(picture: ErrorPicture, comparison: Comparison) -> bool:
 
 
 def _axis_names(contract: ModelContract, comparison: Comparison) -> tuple[str, ...]:
-    """`axis 0 (batch)` where the contract says the output's shape."""
+    """`axis 0 (batch)` if the contract declares the output's shape."""
     promised = next((output.shape for output in contract.outputs if output.name == comparison.output), None)
     rank = len(comparison.expected_shape)
     sizes: Sequence[object] = promised if promised is not None and len(promised) == rank else [""] * rank

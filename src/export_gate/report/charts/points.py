@@ -1,4 +1,4 @@
-"""Observations -> one point for each control input of a target: its worst output's error beside what is allowed."""
+"""Turn observations into one point per control input of a target: the worst output's error and the allowed error."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Point:
     case: str
     output: str = ""
     measured: float | None = None
-    """None where there is no number to draw: `why` says the reason."""
+    """None if there is no number to draw; `why` gives the reason."""
     allowed: float | None = None
     ratio: float = 0.0
-    """measured / allowed; infinite without a number, or where nothing is allowed."""
+    """measured / allowed; infinite without a number or if nothing is allowed."""
     over: bool = False
     why: str = ""
     index: int | None = None
-    """Index of the tolerance axis that is judged, where there is one."""
+    """Index on the tolerance axis that is judged, if there is one."""
 
 
 def target_points(contract: ModelContract, observation: ModelObservation, target: TargetName) -> tuple[Point, ...]:
@@ -37,11 +37,11 @@ def target_points(contract: ModelContract, observation: ModelObservation, target
 
 
 def worst_output(contract: ModelContract, observation: ModelObservation, target: TargetName, case: CaseResult) -> Point:
-    """The output that is furthest over its bound, or closest to it."""
+    """The output that is farthest over its bound, or else closest to it."""
     if case.failure is not None:
         return _without_number(case.case, "", f"the call failed ({case.failure.type})")
     if case.structure is not None:
-        return _without_number(case.case, "", "other outputs than eager's")
+        return _without_number(case.case, "", "outputs differ from eager's")
     points = _outputs(contract, observation, target, case)
     return max(
         points, key=lambda p: (p.over, p.measured is None, p.ratio), default=Point(case=case.case, why="nothing")
@@ -88,4 +88,4 @@ def _reason(fault: FaultKind | None, comparison: Comparison) -> str:
         return f"{comparison.actual_dtype}, expected {comparison.expected_dtype}"
     if fault == "shape":
         return f"shape {comparison.actual_shape}, expected {comparison.expected_shape}"
-    return "NaN or infinities that eager has not, or that are forbidden"
+    return "NaN or infinity that eager does not have, or that is forbidden"

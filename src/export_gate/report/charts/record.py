@@ -1,4 +1,4 @@
-"""A picture before layout: where each tick, shape and word goes, in user units of one SVG."""
+"""A chart before layout: the position of each tick, shape and text, in user units of one SVG."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ Anchor = Literal["start", "middle", "end"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A labelled place on an axis."""
+    """A labelled position on an axis."""
 
     at: float
     label: str
     line: bool = True
-    """Drawn across the panel, on the vertical axis."""
+    """Whether a line is drawn across the panel; only on the vertical axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One path; everything of a kind is one shape, so that hundreds of points stay small."""
+    """One path; all marks of a kind are one shape, so that hundreds of points stay small."""
 
     kind: str
     """Its class in the page's style sheet."""
     d: str
     """Path data."""
     title: str = ""
-    """Told when it is pointed at."""
+    """Shown as a tooltip."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Text in the picture."""
+    """Text in the chart."""
 
     x: float
     y: float
@@ -40,7 +40,7 @@ class Words:
     kind: str = ""
     anchor: Anchor = "middle"
     turn: int = 0
-    """Degrees clockwise about (x, y)."""
+    """Rotation about (x, y) in degrees, clockwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A line of the legend: a shape drawn in a box of 20 x 12, and what it means."""
+    """A line of the legend: a shape in a box of 20 x 12 units, and its meaning."""
 
     kind: str
     d: str
@@ -72,7 +72,7 @@ class Chart:
 
     title: str
     summary: str
-    """What it shows, for those who do not see it."""
+    """What the chart shows, for screen readers."""
     width: float
     height: float
     x_label: str
@@ -80,4 +80,4 @@ class Chart:
     panels: tuple[Panel, ...]
     legend: tuple[Entry, ...] = ()
     wide: bool = False
-    """Keeps its size and scrolls where the page is narrow."""
+    """Whether the chart keeps its size and scrolls on a narrow page."""

@@ -1,4 +1,4 @@
-"""Positive numbers -> places on a logarithmic axis between whole powers of ten."""
+"""Map positive numbers to positions on a logarithmic axis between whole powers of ten."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogScale:
-    """From 10**low at `start` to 10**high at `end`, which may lie before it."""
+    """A scale from 10**low at `start` to 10**high at `end`; `end` may be smaller than `start`."""
 
     low: int
     high: int
@@ -21,25 +21,25 @@ class LogScale:
     end: float
 
     def at(self, value: float) -> float:
-        """The place of a number; what lies outside, or is not positive, is put at the nearer end."""
+        """The position of a number; values outside the scale, or not positive, are put at the nearer end."""
         return self.at_power(math.log10(value)) if value > 0 else self.start
 
     def at_power(self, power: float) -> float:
-        """The place of 10**power."""
+        """The position of 10**power."""
         share = (power - self.low) / (self.high - self.low)
         return self.start + min(max(share, 0.0), 1.0) * (self.end - self.start)
 
     def powers(self, most: int) -> range:
-        """Whole powers of ten to mark, evenly left out where there are more than `most`."""
+        """Whole powers of ten to mark, thinned evenly if there are more than `most`."""
         return range(self.low, self.high + 1, max(1, math.ceil((self.high - self.low) / most)))
 
     def ticks(self, most: int = 6) -> tuple[Tick, ...]:
-        """Those powers with their labels."""
+        """Ticks at these powers, with labels."""
         return tuple(Tick(at=self.at_power(power), label=power_of_ten(power)) for power in self.powers(most))
 
 
 def log_scale(values: Iterable[float], start: float, end: float) -> LogScale:
-    """The smallest scale that holds all positive finite `values`; one decade at least."""
+    """The smallest scale that contains all positive finite `values`; at least one decade."""
     powers = [math.log10(value) for value in values if value > 0 and math.isfinite(value)]
     low = math.floor(min(powers, default=-6.0))
     return LogScale(low=low, high=max(math.ceil(max(powers, default=0.0)), low + 1), start=start, end=end)

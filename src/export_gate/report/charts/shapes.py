@@ -1,4 +1,4 @@
-"""Marks as SVG path data."""
+"""Build marks as SVG path data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def coordinate(value: float) -> str:
-    """A tenth of a unit is finer than a screen."""
+    """A coordinate with one decimal, which is finer than a screen shows."""
     return f"{value:.1f}".removesuffix(".0")
 
 

@@ -1,4 +1,4 @@
-"""Error per size of one dim: the worst share of the tolerance at each size that was tried, a line per target."""
+"""Chart of the error per size of one dim: the worst share of the tolerance at each size, one line per target."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKS = {"exported-program": shapes.circle, "pt2": shapes.square, "onnx": shapes
 def sizes_chart(
     dim: str, controls: ControlSetObservation | None, points: Mapping[TargetName, Sequence[Point]]
 ) -> Chart | None:
-    """The picture of one dim, or None where nothing differs or only one of its sizes was run."""
+    """The chart of one dim, or None if nothing differs or only one of its sizes was run."""
     size_of = {entry.name: entry.sizes[dim] for entry in controls.inputs if dim in entry.sizes} if controls else {}
     worst = {target: _worst_of_each(found, size_of) for target, found in points.items()}
     sizes = sorted({size for shares in worst.values() for size in shares})
@@ -79,7 +79,7 @@ def _worst_of_each(points: Sequence[Point], size_of: Mapping[str, int]) -> dict[
 
 
 def _shifted(place: Mapping[int, float], turn: float) -> dict[int, float]:
-    """Targets beside each other, so that equal errors do not hide one another."""
+    """Shift the points of each target sideways, so that equal errors do not hide each other."""
     return {size: x + SHIFT * turn for size, x in place.items()}
 
 

@@ -19,10 +19,10 @@ LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 26.0, 52.0
 EQUAL_WIDTH, EQUAL_GAP = 20.0, 16.0
 STEPS_PER_DECADE = 4
 FURTHEST_DECADES = 3
-"""The bound is drawn within so many decades of the bars, else told in words."""
+"""The bound is drawn if it is within this many decades of the bars, else given as text."""
 
 Bin = tuple[float, float, int]
-"""(above, up to, entries)."""
+"""(exclusive lower edge, inclusive upper edge, number of entries)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,11 +32,11 @@ class Plot:
     x: LogScale
     y: LogScale
     allowed: float | None
-    """None where no single number bounds all entries."""
+    """None if no single number bounds all entries."""
 
 
 def spread_chart(picture: ErrorPicture, comparison: Comparison, worst: Point, name: str) -> Chart | None:
-    """The picture of an output at its worst control input, or None where no two finite entries differ."""
+    """The histogram of an output at its worst control input, or None if no two finite entries differ."""
     bins = _bins(picture.unequal, comparison.max_abs_diff)
     if not bins:
         return None
@@ -65,7 +65,7 @@ def _bars_start(equal: int) -> float:
 
 
 def _bins(unequal: Sequence[int], largest: float) -> list[Bin]:
-    """From the largest down; the last one holds all smaller entries too, which is told where it has any."""
+    """Bins from the largest down; the last one also contains all smaller entries, which the chart notes."""
     if not 0 < largest < math.inf:
         return []
     return [
@@ -125,7 +125,7 @@ def _legend(bins: Sequence[Bin], allowed: float | None) -> tuple[Entry, ...]:
         return ()
     words = {
         "within": "entries within what is allowed",
-        "part": "the bar that holds the bound",
+        "part": "the bar that contains the bound",
         "beyond-bar": "entries over what is allowed",
     }
     return tuple(
@@ -139,5 +139,7 @@ def _summary(picture: ErrorPicture, bins: Sequence[Bin], allowed: float | None) 
     parts.append(f"the others differ by {number(bins[-1][0])} to {number(bins[0][1])}")
     if allowed is not None:
         over = sum(n for low, _, n in bins if low >= allowed)
-        parts.append(f"{over} surely over the {number(allowed)} allowed" if over else f"allowed are {number(allowed)}")
+        parts.append(
+            f"{over} certainly over the {number(allowed)} allowed" if over else f"the bound is {number(allowed)}"
+        )
     return f"{'; '.join(parts)}."
