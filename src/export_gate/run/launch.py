@@ -76,7 +76,7 @@ def converse(request: AnyRequest, python: Path, environment: Mapping[str, str], 
         if worker.overran:
             raise _overrun(python, request)
         if worker.status == 0 and worker.groups:
-            raise GateError(f"the worker ended without a word on {', '.join(sorted(worker.groups))}")
+            raise GateError(f"the worker ended without a report on {', '.join(sorted(worker.groups))}")
         was_killed = isinstance(request, ReplayRequest) and worker.has_begun and worker.status < 0
         if not was_killed and (worker.status or not worker.is_ready):
             raise _breakdown(worker, "" if worker.is_ready else why_no_python(python, environment))
@@ -130,7 +130,7 @@ def _follow(worker: Conversation, listener: Listener) -> None:
             continue  # printed while the interpreter started
         number, event = numbered
         if number != wanted:
-            raise GateError(f"the worker's facts were damaged on their way: expected number {wanted}, got {number}")
+            raise GateError(f"the worker's events were damaged: expected number {wanted}, got {number}")
         wanted += 1
         _note(worker, event)
         listener(event)
@@ -175,7 +175,7 @@ def _overrun(python: Path, request: AnyRequest) -> UserError:
     modules = ("onnxruntime", "onnx") if isinstance(request, ReplayRequest) else ("torch", "torch.export", "torch.onnx")
     return UserError(
         f"{python} (the project's interpreter) did not import {modules[0]} and what it needs within {START_S:g} s",
-        f'look where it hangs: `{python} -X faulthandler -c "import {", ".join(modules)}"`',
+        f'find out where it hangs: `{python} -X faulthandler -c "import {", ".join(modules)}"`',
     )
 
 

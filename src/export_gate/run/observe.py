@@ -66,7 +66,7 @@ class Assembly:
         try:
             return decode(RunObservation, {"environment": self.environment, "models": models})
         except ValueError as error:
-            raise GateError(f"the worker sent something that is no observation: {error}") from error
+            raise GateError(f"the worker sent an invalid observation: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

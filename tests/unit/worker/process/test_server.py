@@ -205,19 +205,19 @@ def test_a_worker_that_hangs_while_it_imports_is_stopped(tmp_path: Path, monkeyp
         observe(request(tmp_path), Path(sys.executable), dict(os.environ))
     python = sys.executable
     assert str(raised.value) == (
-        f"{python} (the project's interpreter) did not import torch and what it needs within 1 s"
+        f"{python} (the project's interpreter) did not import torch and its dependencies within 1 s"
     )
     assert raised.value.hint == (
-        f'look where it hangs: `{python} -X faulthandler -c "import torch, torch.export, torch.onnx"`'
+        f'find out where it hangs: `{python} -X faulthandler -c "import torch, torch.export, torch.onnx"`'
     )
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([0, 2], "the worker's facts were damaged on their way: expected number 1, got 2"),
-        ([0, 1, 1], "the worker's facts were damaged on their way: expected number 2, got 1"),
-        ([7], "the worker's facts were damaged on their way: expected number 0, got 7"),
+        ([0, 2], "the worker's events were damaged: expected number 1, got 2"),
+        ([0, 1, 1], "the worker's events were damaged: expected number 2, got 1"),
+        ([7], "the worker's events were damaged: expected number 0, got 7"),
     ],
 )
 def test_a_fact_that_is_lost_or_put_in_ends_the_run(
@@ -240,7 +240,7 @@ def test_a_model_that_nobody_told_the_end_of_is_no_verdict(tmp_path: Path, monke
     monkeypatch.setattr(launch, "WORKER", entry)
     with pytest.raises(GateError) as raised:
         observe(request(tmp_path), Path(sys.executable), dict(os.environ))
-    assert str(raised.value) == "the worker ended without a word on m"
+    assert str(raised.value) == "the worker ended without a report on m"
 
 
 def test_events_of_another_model_are_dropped(tmp_path: Path):
