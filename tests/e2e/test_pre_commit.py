@@ -141,8 +141,8 @@ def test_push_of_another_commit_and_of_a_changed_tree_is_said(project: Project):
     done = project.push(f"{pushed}:refs/heads/other")
     assert done.returncode == 0, done.stdout
     assert (
-        f"note: HEAD is not what is being pushed: {pushed[:10]} is pushed, {head[:10]} is checked out and verified; "
-        f"check out {pushed[:10]} and run `export-gate run`, or leave that commit to the required check\n"
+        f"note: HEAD is not the commit that is pushed: {pushed[:10]} is pushed, {head[:10]} is checked out and "
+        f"verified; check out {pushed[:10]} and run `export-gate run`, or leave that commit to the required check\n"
         "note: the check included uncommitted changes that will not be pushed: README.md\n"
     ) in done.stdout
 

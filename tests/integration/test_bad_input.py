@@ -68,13 +68,13 @@ MISTAKES = {
     "no-module": (
         "factory: nowhere.models:make",
         X,
-        "factory 'nowhere.models:make': there is no module 'nowhere' (looked in {base}, ...)",
-        "add the folder that holds it to `pythonpath`",
+        "factory 'nowhere.models:make': the module 'nowhere' was not found (searched {base}, ...)",
+        "add the folder that contains it to `pythonpath`",
     ),
     "no-file": (
         "factory: src/models.py:make",
         X,
-        "factory 'src/models.py:make': there is no file src/models.py in {base}",
+        "factory 'src/models.py:make': the file src/models.py does not exist in {base}",
         "a path is relative to the config's folder",
     ),
     "no-attribute": (
@@ -87,7 +87,7 @@ MISTAKES = {
         "factory: needy:make",
         X,
         (
-            "factory 'needy:make': importing needy needs the module 'torch_of_tomorrow', which is not there "
+            "factory 'needy:make': importing needy needs the module 'torch_of_tomorrow', which is not installed "
             "(at needy.py:1: import torch_of_tomorrow)"
         ),
         "install it for the project's interpreter, {python}, or add its folder to `pythonpath`",
@@ -120,13 +120,13 @@ MISTAKES = {
         "factory: script:make",
         X,
         "factory 'script:make': importing script called sys.exit(4) (at script.py:1: raise SystemExit(4))",
-        "put what only a script does under `if __name__ == '__main__':`",
+        "move code for scripts under `if __name__ == '__main__':`",
     ),
     "value": (
         "factory: models:value",
         X,
         "factory 'models:value' is a float, expected a function or class",
-        "name what makes the model, not a value",
+        "name a callable that creates the model, not a value",
     ),
     "raises": (
         "factory: models:raises",
@@ -141,7 +141,7 @@ MISTAKES = {
         "factory: models:exits",
         X,
         "factory 'models:exits' called sys.exit('bye'): it must return the model",
-        "raise an exception instead, or name a factory that is no script",
+        "raise an exception instead, or name a factory that is not a script",
     ),
     "number": (
         "factory: models:number",
@@ -167,7 +167,7 @@ MISTAKES = {
     "unknown-input": (
         "factory: models:one",
         X.replace("x:", "xs:"),
-        "input 'xs' is no parameter of forward(x, scale=...); did you mean 'x'?",
+        "input 'xs' is not a parameter of forward(x, scale=...); did you mean 'x'?",
         "name `models.unknown-input.inputs` as forward's parameters are named",
     ),
     "missing-input": (

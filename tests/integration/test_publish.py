@@ -288,7 +288,7 @@ def test_a_fork_falls_back_and_exits_by_the_verdict(step: Step, results: Any, st
         ),
         (
             Fault(status=429, headers={"Retry-After": "3600"}, message="slow down"),
-            "GitHub's rate limit did not end in time (429 slow down); it was given 180 s",
+            "GitHub's rate limit did not end in time (429 slow down); the gate waited 180 s",
         ),
     ],
 )  # fmt: skip
@@ -318,7 +318,7 @@ def test_an_outage_that_lasts_does_not_change_the_verdict(step: Step):
     step.github.faults.append(Fault(status=502, times=99, message="Bad Gateway"))
     assert step.publish(samples.green()).status == 0
     assert step.warnings == [
-        f"no comment: GitHub is in trouble (502 Bad Gateway): run the job again later. {HAS_THE_RESULT}"
+        f"no comment: GitHub reports a server error (502 Bad Gateway): run the job again later. {HAS_THE_RESULT}"
     ]
     assert len(step.github.log) == 4
 
@@ -360,7 +360,7 @@ def test_without_a_token(step: Step, token: str):
     assert step.publish(samples.green(), GITHUB_TOKEN=token).status == 0
     assert step.github.log == []
     assert step.warnings == [
-        "no comment: GITHUB_TOKEN is not set or is not a token; pass it to the step that reports, and to no other"
+        "no comment: GITHUB_TOKEN is not set or is not a token; pass it only to the step that reports"
     ]
 
 

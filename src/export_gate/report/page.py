@@ -42,7 +42,7 @@ def build_page(results: Results, report: Report) -> Page:
         report=report,
         pictures=tuple(charts for charts in drawn if charts.charts),
         exact=tuple(charts.model for charts in drawn if charts.rows and not charts.charts),
-        left_out=f"Pictures of the best {plural(missing, 'model')} are omitted." if missing else "",
+        left_out=f"Omitted: pictures of the {plural(missing, 'model')} with the best results." if missing else "",
         environment=_environment(results),
     )
 

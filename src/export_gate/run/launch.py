@@ -174,7 +174,7 @@ def _bounded_start(worker: Conversation) -> Iterator[None]:
 def _overrun(python: Path, request: AnyRequest) -> UserError:
     modules = ("onnxruntime", "onnx") if isinstance(request, ReplayRequest) else ("torch", "torch.export", "torch.onnx")
     return UserError(
-        f"{python} (the project's interpreter) did not import {modules[0]} and what it needs within {START_S:g} s",
+        f"{python} (the project's interpreter) did not import {modules[0]} and its dependencies within {START_S:g} s",
         f'find out where it hangs: `{python} -X faulthandler -c "import {", ".join(modules)}"`',
     )
 

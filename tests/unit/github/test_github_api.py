@@ -155,7 +155,7 @@ def test_a_redirect_to_another_host_gets_no_token(github: GitHubServer, api: Api
     with GitHubServer() as other:
         github.faults.append(Fault(status=302, headers={"Location": f"{other.url}/user"}))
         error = _error(api)
-        assert error.message == f"{api.host} points elsewhere, to {other.url}/user"
+        assert error.message == f"{api.host} points to another host: {other.url}/user"
         assert other.log == []
 
 
@@ -163,7 +163,7 @@ def test_a_redirect_to_another_host_gets_no_token(github: GitHubServer, api: Api
 def test_a_redirect_to_nowhere_is_an_error(github: GitHubServer, api: Api, location: str):
     """A malformed address is no crash."""
     github.faults.append(Fault(status=302, headers={"Location": location}))
-    assert _error(api).message == f"{api.host} points elsewhere, to {location or 'nowhere'}"
+    assert _error(api).message == f"{api.host} points to another host: {location or 'nowhere'}"
 
 
 def test_a_circle_of_redirects_ends(github: GitHubServer, api: Api):
@@ -179,7 +179,7 @@ def test_a_next_page_on_another_host_is_not_read(github: GitHubServer, api: Api)
     github.faults.append(Fault(status=200, body=b"[]", headers=link))
     with pytest.raises(ApiError) as caught:
         list(api.pages(THREAD))
-    assert caught.value.message == f"{api.host} points elsewhere, to https://evil.example/page2"
+    assert caught.value.message == f"{api.host} points to another host: https://evil.example/page2"
 
 
 def test_endless_pages_end(github: GitHubServer, api: Api):

@@ -101,14 +101,14 @@ def listed(name: str) -> Callable[[Path], None]:
             lambda kit: (kit / "a\x1b[2Jb").symlink_to("/"),
             r"KIT: 'a\x1b[2Jb': a symbolic link; a kit may contain only files",
         ),
-        (lambda kit: os.mkfifo(kit / "pipe"), "KIT/pipe: no regular file, and a kit holds files only"),
+        (lambda kit: os.mkfifo(kit / "pipe"), "KIT/pipe: not a regular file; a kit may contain only files"),
         (listed("../../secret"), "KIT/kit.json: '../../secret' is not a path inside the kit"),
         (listed("/etc/passwd"), "KIT/kit.json: '/etc/passwd' is not a path inside the kit"),
         (listed("C:\\x"), r"KIT/kit.json: 'C:\\x' is not a path inside the kit"),
         (listed("a\nb"), r"KIT/kit.json: 'a\nb' is not a path inside the kit"),
         (
             lambda kit: (kit / MANIFEST).unlink(),
-            "KIT/kit.json: no such file, so KIT is no kit; `export-gate kit MODEL` writes one",
+            "KIT/kit.json: file not found, so KIT is not a kit; `export-gate kit MODEL` writes one",
         ),
         (
             lambda kit: (kit / MANIFEST).write_text("{"),

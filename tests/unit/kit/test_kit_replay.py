@@ -275,11 +275,11 @@ FIRST = "KIT/test_data_set_0/input_0.pb"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (truncated, f"{FIRST}: no TensorProto"),
+        (truncated, f"{FIRST}: not a TensorProto"),
         (huge, f"{FIRST}: shape [1099511627776] of float32 does not fit its 4 bytes of values"),
         (other_name, rf"{FIRST}: holds the tensor 'z\n', expected 'x'"),
-        (pickled, f"{FIRST}: no TensorProto"),
-        (no_model, "KIT/model.onnx: no ONNX model: DecodeError"),
+        (pickled, f"{FIRST}: not a TensorProto"),
+        (no_model, "KIT/model.onnx: not an ONNX model: DecodeError"),
         (other_input, r"KIT/model.onnx: its inputs are 'x\n'; kit.json has 'x'"),
         (
             weights_at("/etc/passwd"),

@@ -139,7 +139,7 @@ def test_only_the_worst_models_are_drawn(monkeypatch: pytest.MonkeyPatch):
     """A page of hundreds of models still opens: pictures of the worst ones, and a word on the others."""
     monkeypatch.setattr(page_module, "MOST_PICTURED", 3)
     text = rendered(samples.crowd(5))
-    assert "Without pictures: 7 models of those least in need of them." in text
+    assert "Omitted: pictures of the 7 models with the best results." in text
     assert re.findall(r'<section class="model" aria-label="([^"]*)">', text) == ["model-002", "model-003", "model-004"]
 
 

@@ -102,8 +102,8 @@ def test_every_rule_is_described():
     assert rule["name"] == "ValueMismatch"
     assert rule["defaultConfiguration"] == {"level": "error"}
     assert rule["help"]["text"] == (
-        "An output's values differ from eager's by more than the tolerance. What it means, how to fix and how to "
-        "accept it: docs/rules.md, section value-mismatch."
+        "An output's values differ from eager's by more than the tolerance. See docs/rules.md, section "
+        "value-mismatch, for what it means, how to fix it and how to accept it."
     )
 
 

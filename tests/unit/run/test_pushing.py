@@ -43,7 +43,7 @@ def test_push_of_another_commit_is_said(repository: Path, variable: str):
     git(repository, "branch", "other", "HEAD^")
     (said,) = differences({variable: "refs/heads/other"}, repository)
     assert said == (
-        f"HEAD is not what is being pushed: {first[:10]} is pushed, {head[:10]} is checked out and verified; "
+        f"HEAD is not the commit that is pushed: {first[:10]} is pushed, {head[:10]} is checked out and verified; "
         f"check out {first[:10]} and run `export-gate run`, or leave that commit to the required check"
     )
 

@@ -218,7 +218,7 @@ def test_output_in_a_missing_folder_is_refused(tmp_path: Path):
     output = tmp_path / "ci" / "export-gate.yml"
     with pytest.raises(UserError) as refused:
         starter_config("a:b", output, Order(config=output))
-    assert str(refused.value) == f"{output}: there is no folder {output.parent}"
+    assert str(refused.value) == f"{output}: the folder {output.parent} does not exist"
     assert refused.value.hint == "create it, or name another file with `-o`"
 
 

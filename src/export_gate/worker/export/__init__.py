@@ -1,1 +1,1 @@
-"""A fresh module to an ExportedProgram, and what the program says about axes and operators."""
+"""Export a fresh module to an ExportedProgram, and read the program's axes and operators."""

@@ -1,6 +1,6 @@
-"""Whether a graph is affine in its inputs, so that agreement at d+1 basis points is agreement everywhere.
+"""Check whether a graph is affine in its inputs; then agreement at d+1 basis points is agreement everywhere.
 
-A short allow-list decides; whatever is not on it is not affine. `x1 * x2` agrees with 0 at 0, e1 and e2 and is refused.
+A short allow-list decides; other operators are not affine. `x1 * x2` agrees with 0 at 0, e1 and e2, so it is refused.
 """
 
 # ruff: noqa: SLF001 - many of torch's operators and their schemas begin with an underscore
@@ -18,7 +18,7 @@ from export_gate.worker.onnx_file.affine import is_affine_onnx
 __all__ = ["is_affine_graph", "is_affine_onnx"]
 
 State = Literal["constant", "size", "affine"]
-"""Of a value: fixed, made from the inputs' sizes, or affine in the inputs' elements."""
+"""State of a value: fixed, computed from the inputs' sizes, or affine in the inputs' elements."""
 
 aten = torch.ops.aten
 
@@ -42,7 +42,7 @@ FIRST = frozenset({
 })  # fmt: skip
 """Affine in the first argument while all others are fixed."""
 PRODUCTS = frozenset({aten.mul.Tensor, aten.matmul.default, aten.mm.default, aten.bmm.default})
-"""Affine while one of both factors is fixed."""
+"""Affine while one of the two factors is fixed."""
 SUMS = frozenset({aten.add.Tensor, aten.sub.Tensor})
 LISTS = frozenset({aten.cat.default, aten.stack.default})
 SIZES = frozenset({aten.sym_size.int, aten.sym_numel.default})
@@ -50,7 +50,7 @@ CHECKS = frozenset({
     aten._assert_scalar.default, aten._assert_tensor_metadata.default, aten.sym_constrain_range_for_size.default,
 })  # fmt: skip
 SPREAD = SUMS | {aten.mul.Tensor, aten.div.Tensor}
-"""Operators that spread a fixed operand over the rows."""
+"""Operators that broadcast a fixed operand over the rows."""
 SHAPED_BY_SIZES = frozenset({
     aten.view.default, aten.reshape.default, aten._unsafe_view.default, aten.expand.default, aten.slice.Tensor,
 })  # fmt: skip
@@ -61,8 +61,8 @@ def is_affine_graph(program: torch.export.ExportedProgram, *, by_row: bool = Tru
 
     Args:
         program: As exported, decomposed or not.
-        by_row: Also require that rows along the inputs' common first axis stay apart and are treated alike, which basis
-            points packed into the rows of one batch rest on (`basis.packs_rows`).
+        by_row: Also require that rows along the inputs' common first axis stay independent and are treated the same.
+            Basis points that are packed into the rows of one batch depend on this (`basis.packs_rows`).
     """
     signature = program.graph_signature
     if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
@@ -99,7 +99,7 @@ def _advance(node: Node, states: dict[Node, State], rows: Any) -> bool:
 
 
 def _is_fixed(node: Node) -> bool:
-    """Without the inputs, the node gives the same value at each call."""
+    """The node's value does not depend on the inputs and is the same at each call."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
         return getattr(target, "__module__", "") in ("_operator", "math") or target in (torch.sym_max, torch.sym_min)
@@ -107,7 +107,7 @@ def _is_fixed(node: Node) -> bool:
 
 
 def _is_listed(node: Node, states: Mapping[Node, State]) -> bool:
-    """The operator is affine in those of its arguments that depend on the input."""
+    """The operator is affine in the arguments that depend on the input."""
     dependent = {argument for argument in node.all_input_nodes if states[argument] == "affine"}
     first = node.args[0] if node.args else None
     if node.target in FIRST:
@@ -124,7 +124,7 @@ def _is_listed(node: Node, states: Mapping[Node, State]) -> bool:
 
 
 def _is_plain(node: Node) -> bool:
-    """Dropout and batch norm are affine in inference only, padding by a constant only."""
+    """Dropout and batch norm are affine only in inference, padding only with a constant."""
     position = {aten.dropout.default: 2, aten.batch_norm.default: 5}.get(node.target)
     if node.target == aten.pad.default:
         return node.args[2:3] in ((), ("constant",))
@@ -138,7 +138,7 @@ def _is_floating(node: Node) -> bool:
 
 
 def _keeps_rows(node: Node, states: Mapping[Node, State], rows: Any) -> bool:
-    """Row i of the result depends on row i of the inputs alone, in the same way for every i."""
+    """Row i of the result depends only on row i of the inputs, in the same way for every i."""
     result = node.meta.get("val")
     if isinstance(result, torch.Tensor) and (result.dim() == 0 or not _same(result.shape[0], rows)):
         return False
@@ -162,7 +162,7 @@ def _keeps_rows(node: Node, states: Mapping[Node, State], rows: Any) -> bool:
 
 
 def _is_alike_for_rows(value: torch.Tensor, rank: int) -> bool:
-    """Spread over a tensor of that rank, the value is the same for each index of the first axis."""
+    """Broadcast to a tensor of that rank, the value is the same for each index of the first axis."""
     return bool(value.dim() < rank or (value.dim() == rank and value.shape[0] == 1))
 
 
@@ -176,7 +176,7 @@ def _is_row_product(left: Any, right: Any, states: Mapping[Node, State], values:
 
 
 def _axes_from(position: int, *, default: Any = None, extra: int = 0) -> Callable[[Node, int], bool]:
-    """The axes in that argument leave the first one alone; `extra` for axes counted in the result."""
+    """The axes in that argument do not include the first one; `extra` is for axes counted in the result."""
 
     def rule(node: Node, rank: int) -> bool:
         axes = node.args[position] if len(node.args) > position else default
@@ -223,7 +223,7 @@ _ROW_RULES: dict[Any, Callable[[Node, int], bool]] = {
     aten.pixel_shuffle.default: _is_rank(4),
     aten.pixel_unshuffle.default: _is_rank(4),
 }
-"""Conditions beyond an unchanged first axis."""
+"""Further conditions, in addition to an unchanged first axis."""
 
 
 def _same(length: Any, rows: Any) -> bool:

@@ -1,4 +1,4 @@
-"""An ExportedProgram to the axes of its inputs: what the contract and the program say of their lengths."""
+"""Read the axes of an ExportedProgram's inputs: their lengths in the contract and in the program."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class Axis:
 
 
 def program_axes(program: ExportedProgram, contract: ModelContract) -> Iterator[Axis]:
-    """Every axis of every tensor input, in the order of the contract, which is the program's.
+    """Every axis of every tensor input, in the contract's order, which is also the program's.
 
     Raises:
-        ValueError: the program has other inputs than the contract.
+        ValueError: the program's inputs are not those of the contract.
     """
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     arguments = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
@@ -44,7 +44,7 @@ def program_axes(program: ExportedProgram, contract: ModelContract) -> Iterator[
 
 
 def is_static(dim: Dim) -> bool:
-    """Whether the dim has one size only."""
+    """Whether the dim has only one size."""
     return dim.mode == "static" or len(allowed_sizes(dim)) == 1
 
 

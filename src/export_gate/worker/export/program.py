@@ -1,4 +1,4 @@
-"""A fresh module, a reference call and the contract's Dims to an ExportedProgram."""
+"""Export a fresh module with a reference call and the contract's Dims."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Exported", "dynamic_shapes", "export_program", "in_contract_words", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """One ExportedProgram and how its axes are spelled in the contract."""
+    """One ExportedProgram, with its axes as the contract writes them."""
 
     program: ExportedProgram
     call: Call
@@ -45,7 +45,7 @@ def export_program(
     """Export with explicit Dims; dims named in `separate` are static.
 
     Raises:
-        Exception: whatever torch.export raises, in words for `in_contract_words`; the caller records it.
+        Exception: any error of torch.export; the caller records it and applies `in_contract_words`.
     """
     spelled = _spelled_keywords(call, parameters)
     if spelled != tuple(parameters):
@@ -64,7 +64,7 @@ def export_program(
 def dynamic_shapes(
     contract: ModelContract, parameters: Sequence[Parameter], separate: Mapping[str, int]
 ) -> dict[str, Any]:
-    """`torch.export.export`'s `dynamic_shapes`, by parameter name; parameters that get no value are left out."""
+    """`torch.export.export`'s `dynamic_shapes`, by parameter name; parameters without a value are omitted."""
     dims = {dim.name: dim for dim in contract.dims if dim.name not in separate and not is_static(dim)}
     names = torch_names(contract)
     axes = {name: _torch_dim(dim, names[name]) for name, dim in dims.items()}
@@ -75,9 +75,9 @@ def dynamic_shapes(
 def torch_names(contract: ModelContract) -> dict[str, str]:
     """Declared dim -> the name of the torch Dim behind it.
 
-    torch reads names as sympy does, where `N`, `S` or `beta` are functions and constants, and fails on a relation
-    between sizes. Such a dim gets an underscore before it, and so does one with `multiple-of`, whose torch Dim counts
-    the steps.
+    torch parses names with sympy, in which `N`, `S` or `beta` are functions and constants, and then fails on a relation
+    between sizes. Such a dim gets a leading underscore, and so does one with `multiple-of`, whose torch Dim counts the
+    steps.
     """
     names: dict[str, str] = {}
     for dim in contract.dims:
@@ -89,7 +89,7 @@ def torch_names(contract: ModelContract) -> dict[str, str]:
 
 
 def in_contract_words(failure: Failure, contract: ModelContract) -> Failure:
-    """The failure of an export with torch's names of the dims turned back into the contract's."""
+    """Replace torch's names of the dims in an export's failure with the contract's."""
     names = {torch_names(contract)[dim.name]: dim.name for dim in contract.dims if dim.multiple_of == 1}
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names if name != names[name]) or "(?!)")
 
@@ -114,7 +114,7 @@ def _is_plain_symbol(name: str) -> bool:
 
 
 def _torch_dim(dim: promised.Dim, name: str) -> Any:
-    """A torch Dim, or the contract's own where torch is to find out how its axes are related."""
+    """A torch Dim, or the contract's own dim if torch shall find out how its axes are related."""
     if dim.mode == "auto":
         return dim
     step = dim.multiple_of
@@ -163,10 +163,10 @@ def _spelled_keywords(call: Call, parameters: Sequence[Parameter]) -> tuple[Para
 
 
 def _spell_forward(module: torch.nn.Module, parameters: Sequence[Parameter]) -> None:
-    """Give forward a signature that names what it takes through `**kwargs`.
+    """Give forward a signature that names the arguments that it accepts through `**kwargs`.
 
-    torch.export takes no dims for such arguments ("Must provide a tree_name when there might be a mismatch", torch
-    2.13): it looks for each of them both by its own name and below that of `**kwargs`.
+    torch.export does not accept dims for such arguments ("Must provide a tree_name when there might be a mismatch",
+    torch 2.13): it looks up each of them both by its own name and under the name of `**kwargs`.
     """
     forward = module.forward
 

@@ -1,4 +1,4 @@
-"""Stack traces inside a program to ones without folders: an artifact must not depend on where it was made."""
+"""Remove folders from the stack traces in a program: an artifact must not depend on the path of its export."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shorten_traces(program: ExportedProgram, roots: Sequence[Path]) -> None:
 
 
 def relative(trace: str, roots: Iterable[Path]) -> str:
-    """The text with the project's folders and those of installed packages cut from its paths."""
+    """The text without the project's folders and those of installed packages in its paths."""
     for root in sorted({str(root) for root in roots}, key=len, reverse=True):
         trace = trace.replace(f'File "{root}/', 'File "')
     return INSTALLED.sub("", trace)

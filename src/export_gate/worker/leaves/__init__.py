@@ -1,1 +1,1 @@
-"""Output leaves as NumPy arrays, and the comparison of two of them. Needs no torch."""
+"""Output leaves as NumPy arrays, and their comparison. Does not need torch."""

@@ -1,7 +1,8 @@
-"""Expected and actual output leaves to comparisons: every number that a verdict rests on.
+"""Compare expected and actual output leaves: compute every number that a verdict depends on.
 
-NumPy only, so that recorded outputs can be compared again without torch. Arrays are read in blocks: beside its inputs a
-comparison holds one float64 per element (for the quantiles), and nothing of that size where the arrays are identical.
+It needs only NumPy, so that recorded outputs can be compared again without torch. Arrays are read in blocks: in
+addition to its inputs, a comparison keeps one float64 per element (for the quantiles), and nothing of that size if the
+arrays are identical.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from export_gate.worker.leaves.values import Leaf
 Array = npt.NDArray[Any]
 
 AXIS_NORMS_LIMIT = 256
-"""Longer axes keep only the norms that decide verdicts."""
+"""Longer axes keep only the norms that can decide a verdict."""
 
 
 def compare_case(case: str, expected: Sequence[Leaf], actual: Sequence[Leaf], axis: int | None = None) -> CaseResult:
-    """Compare all leaves of one control input; leaves that are no numbers take part in the structure only."""
+    """Compare all leaves of one control input; for leaves that are not numbers, only the structure is compared."""
     wanted, found = tuple(_mark(leaf) for leaf in expected), tuple(_mark(leaf) for leaf in actual)
     if wanted != found:
         return CaseResult(case=case, structure=Structure(expected=wanted, actual=found))
@@ -34,7 +35,7 @@ def compare_case(case: str, expected: Sequence[Leaf], actual: Sequence[Leaf], ax
 
 
 def compare_leaf(expected: Leaf, actual: Leaf, axis: int | None = None) -> Comparison:
-    """Compare two leaves that hold numbers.
+    """Compare two leaves with numeric values.
 
     Floats are subtracted in float64: exact for float32 and narrower unless the exponents lie far apart, then rounded
     once (relative error 2**-53). Integers are subtracted exactly. Complex numbers count as pairs of reals; counts and
@@ -42,7 +43,7 @@ def compare_leaf(expected: Leaf, actual: Leaf, axis: int | None = None) -> Compa
     """
     expected = _as_counted(expected, actual)
     if expected.value is None or actual.value is None:
-        raise ValueError(f"leaf {expected.name!r} holds no number")
+        raise ValueError(f"leaf {expected.name!r} is not numeric")
     head = Comparison(
         output=expected.name,
         expected_dtype=expected.dtype,
@@ -62,7 +63,7 @@ def _mark(leaf: Leaf) -> str:
 
 
 def _as_counted(expected: Leaf, actual: Leaf) -> Leaf:
-    """A Python float counts as the float32 that an artifact returns for it, unless it is too large for one."""
+    """A Python float counts as float32, which artifacts return for it, unless it is too large for float32."""
     if not (expected.python and expected.dtype == "float64" and actual.dtype == "float32"):
         return expected
     assert expected.value is not None
@@ -117,16 +118,16 @@ def _is_identical(e: Array, a: Array) -> bool:
 
 
 def _finite_scale(e: Array) -> float | None:
-    """The largest |e|, or None where an element is not finite."""
+    """The largest |e|, or None if an element is not finite."""
     low, high = e.min().item(), e.max().item()
     return float(max(abs(low), abs(high))) if math.isfinite(low) and math.isfinite(high) else None
 
 
 def _axis_norms(totals: Totals) -> tuple[AxisNorms, ...]:
-    """Norms of each index; of a long axis only those that no other index dominates.
+    """Norms of each index; for a long axis, only those that no other index dominates.
 
-    An index with no larger difference beside no smaller norm fails only where the dominating one fails as well, under
-    any tolerance, so the verdict is the same without it.
+    Index i dominates j if its difference is at least as large and its norm at most as large. Under any tolerance, j
+    then fails only if i fails as well, so the verdict is the same without j.
     """
     gaps, scales = totals.gap_norms, totals.scale_norms
     kept = range(len(gaps)) if len(gaps) <= AXIS_NORMS_LIMIT else _undominated(gaps, scales)
@@ -149,7 +150,7 @@ def _top1_agreement(expected: Array, actual: Array) -> float:
 
 
 def _top1(array: Array) -> Array:
-    """Index of each row's largest entry that is not NaN; -1 where all are."""
+    """Index of each row's largest entry that is not NaN; -1 if all are NaN."""
     top: Array = np.asarray(array.argmax(axis=-1))
     if array.dtype.kind != "f" or not np.isnan(np.take_along_axis(array, top[..., None], axis=-1)).any():
         return top  # argmax stops at the first NaN, so none of the rows has one

@@ -1,6 +1,6 @@
-"""Outputs that differ -> how their error is spread, for a reader's eyes: a histogram and a coarse map.
+"""Record how the error of an output is distributed, for charts: a histogram and a coarse map.
 
-Drawn only where a control input is worse than all before it, so that a run draws few of them and keeps one per output.
+A picture is made only if a control input is worse than all before it, so a run makes few and keeps one per output.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Gallery:
     worst: dict[str, tuple[float, ErrorPicture]] = field(default_factory=dict)
 
     def look(self, result: CaseResult, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> None:
-        """Take in one comparison of leaves."""
+        """Look at one comparison, and keep its picture if it is the worst so far."""
         if not result.outputs:
             return
         pairs = [(e.value, a.value) for e, a in zip(expected, actual, strict=True) if e.value is not None]
@@ -45,12 +45,12 @@ class Gallery:
                 self.worst[comparison.output] = badness, draw(comparison, result.case, e, a)
 
     def pictures(self) -> tuple[ErrorPicture, ...]:
-        """In order of the outputs' first difference."""
+        """The pictures, in the order of the outputs' first difference."""
         return tuple(picture for _, picture in self.worst.values())
 
 
 def _badness(comparison: Comparison) -> float:
-    """Grows as measured / allowed does where atol equals rtol, as by default; 0 where there is nothing to draw."""
+    """Grows like measured / allowed if atol equals rtol, as by default; 0 if there is nothing to draw."""
     if comparison.elements < 2:  # noqa: PLR2004 - a single number has no spread
         return 0.0
     if comparison.nonfinite_mismatched:
@@ -85,7 +85,7 @@ def _spread(e: Array, a: Array, largest: float) -> tuple[int, tuple[int, ...]]:
         gaps = _gaps(e[start : start + BLOCK], a[start : start + BLOCK])
         equal += int(np.count_nonzero(gaps == 0))
         differing = gaps[(gaps > 0) & np.isfinite(gaps)]
-        with np.errstate(divide="ignore"):  # a quotient may underflow to zero, which is the last step
+        with np.errstate(divide="ignore"):  # a quotient may underflow to zero, which belongs to the last bin
             steps = np.floor(-STEPS_PER_DECADE * np.log10(differing / largest))
         counts += np.bincount(np.clip(steps, 0, STEPS - 1).astype(np.int64), minlength=STEPS)
     return equal, tuple(counts.tolist())
@@ -107,7 +107,7 @@ def _edges(length: int) -> list[int]:
 
 
 def _gaps(e: Array, a: Array) -> Gaps:
-    """|P-M|: infinite where one side alone is not finite or they differ in kind, zero where both are the same."""
+    """|P-M|: infinite where only one side is finite or NaN and inf differ, zero where both are equal."""
     if e.dtype.kind == "c":
         larger: Gaps = np.maximum(_gaps(e.real, a.real), _gaps(e.imag, a.imag))
         return larger

@@ -1,4 +1,4 @@
-"""Two flat arrays to the norms, counts, positions and quantiles of their difference, read in blocks."""
+"""Compute norms, counts, positions and quantiles of the difference of two flat arrays, block by block."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Layout = tuple[int, int, int]
 """A shape as (outer, tolerance axis, inner)."""
 
 BLOCK = 1 << 16
-"""Entries read at a time: float64 temporaries stay in the cache. Even, so that complex parts stay together."""
+"""Entries per block: float64 temporaries fit in the cache. Even, so that both parts of a complex stay together."""
 QUANTILES_PER_MILLE = (500, 900, 990, 999, 1000)
 
 
 @dataclass(slots=True, kw_only=True)
 class Totals:
-    """What the blocks of two arrays add up to. `gap` is |P-M|, zero where either side is not finite."""
+    """Totals over all blocks of two arrays. `gap` is |P-M|, zero where either side is not finite."""
 
     parts: int
     gap_norms: Array
-    """Largest gap for each index of the tolerance axis (one index where there is none)."""
+    """Largest gap for each index of the tolerance axis (a single index without an axis)."""
     scale_norms: Array
     gaps: npt.NDArray[np.float64]
     largest: Any = 0
@@ -42,7 +42,7 @@ class Totals:
 
     @classmethod
     def of(cls, e: Array, a: Array, layout: Layout, parts: int) -> Totals:
-        """All of two flat arrays of integers or floats; `parts` of their entries make one element."""
+        """Totals of two flat arrays of integers or floats; `parts` entries form one element."""
         kind, length = np.float64 if e.dtype.kind == "f" else np.uint64, layout[1]
         totals = cls(
             parts=parts,
@@ -59,12 +59,12 @@ class Totals:
         return totals
 
     def _add(self, e: Array, a: Array, start: int, first: int) -> None:
-        """Take in one block [rows, indices of the axis, inner] whose first element is number `start`."""
+        """Add one block [rows, indices of the axis, inner], whose first element has number `start`."""
         unequal = e != a
         if e.dtype.kind == "f":
             gap = np.abs(np.subtract(a, e, dtype=np.float64))
             scale = np.abs(e)
-            if not np.isfinite(gap.max()):  # max carries a NaN along
+            if not np.isfinite(gap.max()):  # max propagates NaN, so one check covers all non-finite entries
                 both_nan, finite = np.isnan(e) & np.isnan(a), np.isfinite(e) & np.isfinite(a)
                 unequal &= ~both_nan
                 gap, scale = np.where(finite, gap, 0.0), np.where(finite, scale, 0)
@@ -103,7 +103,7 @@ class Totals:
         finite = self.gaps.size - self.excluded
         if finite == 0:
             return ()
-        # Excluded parts are zeros in `gaps` and zeros come first, so they only shift the ranks.
+        # Excluded parts are zeros in `gaps`. Zeros sort first, so they only shift the ranks.
         ranks = [self.excluded + -(-q * (finite - 1) // 1000) for q in QUANTILES_PER_MILLE]
         if self.largest != 0:
             self.gaps.partition(sorted(set(ranks)))
@@ -111,7 +111,7 @@ class Totals:
 
 
 def layout_of(shape: tuple[int, ...], axis: int | None, parts: int) -> Layout:
-    """The shape as (outer, axis, inner); without an axis all is inner."""
+    """The shape as (outer, axis, inner); without an axis, everything is inner."""
     if axis is None:
         return 1, 1, math.prod(shape) * parts
     axis %= len(shape)

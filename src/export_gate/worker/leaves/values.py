@@ -1,4 +1,4 @@
-"""Torch values to named leaves that can be compared without torch, and back into calls."""
+"""Turn torch values into named leaves, which can be compared without torch, and into calls."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ class Leaf:
 
     name: str
     dtype: str
-    """As torch spells it (`float32`, `bfloat16`); `None`, `str` and the like for leaves that are no numbers."""
+    """As torch spells it (`float32`, `bfloat16`); `None`, `str` and the like for leaves that are not numbers."""
     value: npt.NDArray[Any] | None
-    """bfloat16 is widened to float32, which is exact; None where the leaf is no number."""
+    """bfloat16 is widened to float32, which is exact; None if the leaf is not a number."""
     python: bool = False
     """A Python int, float or bool, counted as a 0-d int64, float64 or bool tensor."""
     constant: str = ""
-    """The text of a leaf that is one, which must be the same on both sides."""
+    """The text of a string leaf, which must be equal on both sides."""
 
 
 def flatten(value: Any, name: str = "") -> tuple[Leaf, ...]:
     """Leaves of a (nested) output in order, named by their keys and indices joined with dots.
 
     A single tensor is `output`; a top-level sequence is `output.0`, `output.1`, ...; a mapping uses its own keys. Other
-    containers are those that torch takes apart (`torch.export.register_dataclass` and the like): no tensor in one may
-    go uncompared.
+    containers are those registered with torch (`torch.export.register_dataclass` and the like): every tensor in them
+    must be compared.
     """
     items = _items(value)
     if items is None:
@@ -108,7 +108,7 @@ def _registered_items(value: Any) -> list[tuple[str, Any]] | None:
 
 
 def _key(key: Any) -> str:
-    """What torch calls a child: the attribute, the mapping's key or the index."""
+    """The name that torch gives a child: the attribute, the mapping's key or the index."""
     return str(next((getattr(key, name) for name in ("name", "key", "idx") if hasattr(key, name)), key))
 
 
@@ -120,7 +120,7 @@ class PackedLeaf:
     dtype: str
     python: bool
     shape: tuple[int, ...] | None
-    """None where the leaf is no number."""
+    """None if the leaf is not a number."""
     kind: str = ""
     """NumPy's name of the dtype."""
     content: str = ""
@@ -143,7 +143,7 @@ def pack(leaf: Leaf) -> PackedLeaf:
 
 
 def unpack(packed: PackedLeaf) -> Leaf:
-    """The leaf that `pack` turned into text."""
+    """The leaf that `pack` encoded."""
     value = None
     if packed.shape is not None:
         values = np.frombuffer(base64.b64decode(packed.content), dtype=np.dtype(packed.kind))

@@ -1,1 +1,1 @@
-"""The project's code: factories, calls, state, and what makes a module unfit for a check."""
+"""The project's code: factories, calls, state, and facts that make a module unfit for a check."""

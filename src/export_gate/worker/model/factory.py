@@ -1,4 +1,4 @@
-"""A factory's name to fresh nn.Module instances, and forward's parameters to calls."""
+"""Create fresh nn.Module instances with a named factory, and bind values to forward's parameters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from export_gate.worker.process.failures import describe
 from export_gate.worker.process.integrity import guarded
 
 SEED = 20261020
-"""Seeds every factory call and every forward call, so that twins are alike."""
+"""Seed of every factory call and every forward call, so that twins are identical."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factory:
-    """A callable of the project that makes the model, with the arguments of the contract."""
+    """A callable of the project that creates the model, with the contract's arguments."""
 
     make: Callable[..., Any]
     reference: str
@@ -44,10 +44,10 @@ class Factory:
     force_eval: bool = False
 
     def __call__(self) -> torch.nn.Module:
-        """A fresh instance, made under fixed seeds.
+        """Create a fresh instance under fixed seeds.
 
         Raises:
-            UserError: the factory raises, exits, or returns something else than an nn.Module.
+            UserError: the factory raises, exits, or does not return an nn.Module.
         """
         seed_everything()
         try:
@@ -55,7 +55,7 @@ class Factory:
         except SystemExit as error:
             raise UserError(
                 f"factory {self.reference!r} called sys.exit({error.code!r}): it must return the model",
-                "raise an exception instead, or name a factory that is no script",
+                "raise an exception instead, or name a factory that is not a script",
             ) from error
         except Exception as error:
             at = at_line(error, self.base)
@@ -81,7 +81,7 @@ def load_factory(contract: ModelContract, base: Path) -> Factory:
     if not callable(made):
         raise UserError(
             f"factory {contract.factory!r} is {_article(made)}, expected a function or class",
-            "name what makes the model, not a value",
+            "name a callable that creates the model, not a value",
         )
     require_factory(made, contract.factory)
     try:
@@ -93,12 +93,12 @@ def load_factory(contract: ModelContract, base: Path) -> Factory:
             f"write `models.{contract.name}.kwargs` as the factory takes them",
         ) from error
     except ValueError:
-        pass  # builtins have no signature to check
+        pass  # builtins do not have a signature to check
     return Factory(make=made, reference=contract.factory, kwargs=contract.kwargs, base=base)
 
 
 def require_factory(made: Any, reference: str) -> None:
-    """Refuse a module where a function is meant that makes one.
+    """Refuse a module in place of a function that creates one.
 
     Raises:
         UserError: it is an instance of nn.Module.
@@ -112,10 +112,10 @@ def require_factory(made: Any, reference: str) -> None:
 
 
 def load_attribute(reference: str, base: Path, role: str) -> Any:
-    """The object that `module:attribute` or `path/to/file.py:attribute` names; `role` is its name in messages.
+    """Load the object that `module:attribute` or `path/to/file.py:attribute` names; `role` is its name in messages.
 
     Raises:
-        UserError: the module cannot be imported or has no such attribute.
+        UserError: the module cannot be imported or does not have the attribute.
     """
     place, _, attribute = reference.rpartition(":")
     module = import_place(place, base, f"{role} {reference!r}")
@@ -131,14 +131,14 @@ def load_attribute(reference: str, base: Path, role: str) -> Any:
 
 
 def seed_everything() -> None:
-    """Seed torch, numpy and Python's `random` alike before every call."""
+    """Seed torch, numpy and Python's `random` with the same seed, before every call."""
     torch.manual_seed(SEED)
     np.random.seed(SEED)  # noqa: NPY002 - the legacy global generator is what models use
     random.seed(SEED)
 
 
 def is_scripted(module: torch.nn.Module) -> bool:
-    """Whether the model is, or holds, TorchScript."""
+    """Whether the model is or contains TorchScript."""
     return any(isinstance(part, torch.jit.ScriptModule) for part in module.modules())
 
 
@@ -151,10 +151,10 @@ def forward_parameters(module: torch.nn.Module) -> tuple[Parameter, ...]:
 
 
 def check_inputs(contract: ModelContract, parameters: Sequence[Parameter]) -> None:
-    """Hold the contract's inputs against forward's parameters.
+    """Compare the contract's inputs with forward's parameters.
 
     Raises:
-        UserError: a declared input is no parameter, a required parameter is not declared, or the order differs.
+        UserError: a declared input is not a parameter, a required parameter is not declared, or the order differs.
     """
     named = [p for p in parameters if p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)]
     open_ended = len(named) < len(parameters)
@@ -162,7 +162,7 @@ def check_inputs(contract: ModelContract, parameters: Sequence[Parameter]) -> No
     unknown = [name for name in contract.inputs if name not in {p.name for p in named}]
     if unknown and not open_ended:
         raise UserError(
-            f"input {unknown[0]!r} is no parameter of {signature}; {_nearest(unknown[0], [p.name for p in named])}",
+            f"input {unknown[0]!r} is not a parameter of {signature}; {_nearest(unknown[0], [p.name for p in named])}",
             f"name `models.{contract.name}.inputs` as forward's parameters are named",
         )
     missing = [p.name for p in named if p.required and p.name not in contract.inputs]
@@ -181,7 +181,7 @@ def check_inputs(contract: ModelContract, parameters: Sequence[Parameter]) -> No
 
 
 def bind(values: Values, parameters: Sequence[Parameter]) -> Call:
-    """Values to the arguments of one call: by position up to the first gap, the rest by name."""
+    """Bind values to the arguments of one call: by position up to the first gap, the rest by name."""
     kinds = {p.name: p.kind for p in parameters}
     has_varargs = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters)
     args: list[Any] = []

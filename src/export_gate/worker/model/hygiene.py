@@ -1,4 +1,4 @@
-"""An eager module to what makes it unfit for a check: train mode, chance, changed inputs, memory of earlier calls."""
+"""Observe what makes an eager module unfit for a check: train mode, randomness, changed inputs, state between calls."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from export_gate.worker.process.integrity import guarded
 
 REPEATS = 6
 SEQUENCE = 4
-"""Different calls made in a row."""
+"""Number of different calls made in a row."""
 
 Maker = Callable[[], Call]
-"""Makes the same call anew each time."""
+"""Creates the same call each time, with fresh arguments."""
 
 
 def unseeded_runner(module: torch.nn.Module) -> Runner:
-    """Runs eager under no_grad and leaves all random states alone, so that chance shows."""
+    """Run eager under no_grad without seeding, so that randomness shows."""
     forward = guarded(module)
 
     def run(call: Call) -> tuple[Leaf, ...]:
@@ -41,14 +41,14 @@ def unseeded_runner(module: torch.nn.Module) -> Runner:
 
 
 def observe_hygiene(module: torch.nn.Module, run: Runner, calls: Sequence[Maker]) -> HygieneObservation:
-    """Facts about one instance, which must not have run before; it is put back into that state afterwards.
+    """Observe one instance, which must not have run before; its fresh state is restored afterwards.
 
-    The first call is repeated, then others follow in a row, then the first again: about 10 forwards. Only where that
-    left the module changed is each call made once more from the fresh state.
+    The first call is repeated, then others follow in a row, then the first again: about 10 forwards. Only if the module
+    changed is each call made once more from the fresh state.
 
     Args:
         module: The fresh instance.
-        run: Runs it without seeding (see `unseeded_runner`): under a seed, chance looks like determinism.
+        run: Runs it without seeding (see `unseeded_runner`): with a seed, a random model looks deterministic.
         calls: The smallest first; at most four are used.
 
     Raises:
@@ -102,13 +102,13 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
 
 
 def repeat(run: Runner, make: Maker, times: int = REPEATS) -> tuple[Comparison, ...]:
-    """Outputs that differ between repeats of one call, the worst against the first run each."""
+    """Outputs that differ between repeats of one call: for each, the worst comparison with the first run."""
     expected = run(make())
     return worst_differences((expected, run(make())) for _ in range(times - 1))
 
 
 def worst_differences(pairs: Iterable[tuple[Sequence[Leaf], Sequence[Leaf]]]) -> tuple[Comparison, ...]:
-    """Outputs that are not equal in every bit that counts, the worst of all (expected, actual) pairs each."""
+    """Outputs that are not exactly equal: for each, the worst of all (expected, actual) pairs."""
     return _worst_by_output(comparison for expected, actual in pairs for comparison in _differences(expected, actual))
 
 
@@ -136,7 +136,7 @@ def _worst_by_output(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...
 
 
 def _missing_leaves(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> tuple[Comparison, ...]:
-    """Leaves that only one side has, or has as another type; the other side's dtype is `missing`."""
+    """Leaves that only one side has, or that have another type there; the other side's dtype is `missing`."""
     before, after = ({leaf.name: leaf for leaf in leaves} for leaves in (expected, actual))
 
     def side(leaf: Leaf | None) -> tuple[str, tuple[int, ...]]:
@@ -178,7 +178,7 @@ def factory_differences(first: dict[str, str], second: dict[str, str]) -> tuple[
 
 
 def training_modules(module: torch.nn.Module) -> tuple[tuple[str, ...], int]:
-    """Submodules in train mode that act differently there, as `name (Class)`, and the number of all in train mode."""
+    """Submodules that behave differently in train mode, as `name (Class)`, and the number of all in train mode."""
     training = [(name, part) for name, part in module.named_modules() if part.training]
     acting = tuple(f"{name or 'model'} ({type(part).__name__})" for name, part in training if _acts_differently(part))
     return acting, len(training)
@@ -201,7 +201,7 @@ def _is_drop_rate(name: str, value: Any) -> bool:
 
 
 def _reads_training(kind: type) -> bool:
-    """Whether a method that the project wrote looks at `self.training`."""
+    """Whether a method of the project's code reads `self.training`."""
     own = [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in ("torch", "builtins")]
     methods = [value for cls in own for name, value in vars(cls).items() if name not in ("__init__", "train", "eval")]
     return any("training" in getattr(getattr(method, "__code__", None), "co_names", ()) for method in methods)

@@ -1,4 +1,4 @@
-"""A module's name, or the path of a source file, to the imported module of the project."""
+"""Import a module of the project by name, or by the path of a source file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from export_gate.worker.process.failures import describe, source_line
 from export_gate.worker.process.integrity import guarded
 
 SEARCHED_SHOWN = 4
-"""Folders of sys.path that a message names."""
+"""Number of folders of sys.path in a message."""
 
 
 def import_place(place: str, base: Path, role: str) -> types.ModuleType:
-    """The module of that name, or of the file with that path below `base`; `role` begins every message.
+    """Import the module with that name, or the file with that path in `base`; `role` starts every message.
 
     Raises:
-        UserError: it is not there, or its code raises or exits.
+        UserError: it does not exist, or its code raises or exits.
     """
     try:
         if place.endswith(".py"):
@@ -32,14 +32,14 @@ def import_place(place: str, base: Path, role: str) -> types.ModuleType:
         if error.filename != str((base / place).resolve()):
             raise _import_failed(error, place, base, role) from error
         raise UserError(
-            f"{role}: there is no file {place} in {base}", "a path is relative to the config's folder"
+            f"{role}: the file {place} does not exist in {base}", "a path is relative to the config's folder"
         ) from error
     except ModuleNotFoundError as error:
         raise _module_not_found(error, place, base, role) from error
     except SystemExit as error:
         raise UserError(
             f"{role}: importing {place} called sys.exit({error.code!r}){at_line(error, base)}",
-            "put what only a script does under `if __name__ == '__main__':`",
+            "move code for scripts under `if __name__ == '__main__':`",
         ) from error
     except Exception as error:
         raise _import_failed(error, place, base, role) from error
@@ -53,16 +53,16 @@ def _import_failed(error: Exception, place: str, base: Path, role: str) -> UserE
 
 
 def _module_not_found(error: ModuleNotFoundError, place: str, base: Path, role: str) -> UserError:
-    """The named module is not there, or something that it imports is not."""
+    """Either the named module was not found, or a module that it imports."""
     if not f"{place}.".startswith(f"{error.name}."):
         return UserError(
-            f"{role}: importing {place} needs the module {error.name!r}, which is not there{at_line(error, base)}",
+            f"{role}: importing {place} needs the module {error.name!r}, which is not installed{at_line(error, base)}",
             f"install it for the project's interpreter, {sys.executable}, or add its folder to `pythonpath`",
         )
     looked = ", ".join(sys.path[:SEARCHED_SHOWN])
     return UserError(
-        f"{role}: there is no module {error.name!r} (looked in {looked}, ...)",
-        "add the folder that holds it to `pythonpath`",
+        f"{role}: the module {error.name!r} was not found (searched {looked}, ...)",
+        "add the folder that contains it to `pythonpath`",
     )
 
 
@@ -76,7 +76,7 @@ def _import_file(path: Path) -> types.ModuleType:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python source file")
+        raise ImportError(f"{path} is not a Python source file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -94,7 +94,7 @@ def at_line(error: BaseException, base: Path) -> str:
 
 
 def _display_path(path: str, base: Path) -> str:
-    """The path relative to the project where it lies inside."""
+    """The path, relative to the project if it is inside."""
     try:
         return str(Path(path).resolve().relative_to(base.resolve()))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Control inputs to the eager model's outputs, the expected side of every comparison."""
+"""Run the eager model on control inputs: its outputs are the expected side of every comparison."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Reference:
 
 
 def module_runner(module: Callable[..., Any], names: Mapping[str, str]) -> Runner:
-    """Runs a module (eager, or a program's) under no_grad and fixed seeds; `names` renames output leaves."""
+    """Run a module (eager, or a program's) under no_grad and fixed seeds; `names` renames output leaves."""
     forward = guarded(module)
 
     def run(call: Call) -> tuple[Leaf, ...]:
@@ -47,8 +47,8 @@ def rename(leaves: tuple[Leaf, ...], names: Mapping[str, str]) -> tuple[Leaf, ..
 def contract_names(leaves: Sequence[Leaf], outputs: Sequence[Output]) -> dict[str, str]:
     """Eager's own leaf name -> the contract's, by position.
 
-    Empty where the contract names none or another number, and where eager itself has one of the declared names: then
-    they are keys of its own, whose places are not to be mistaken.
+    Empty if the contract declares no names or another number, or if eager itself uses one of the declared names: then
+    the names are keys of its outputs, and matching by position could swap them.
     """
     declared = [output.name for output in outputs]
     found = [leaf.name for leaf in leaves]

@@ -1,8 +1,8 @@
-"""A module to a snapshot of its state, which can be compared with and put back.
+"""Take a snapshot of a module's state, which can be compared and restored.
 
-State is what lives in Python: parameters, buffers and plain attributes (numbers, strings, containers, tensors, arrays)
-of the module, its submodules and the project's own objects inside them. Objects of the standard library, torch and
-NumPy are taken by identity.
+State is what Python objects hold: parameters, buffers and plain attributes (numbers, strings, containers, tensors,
+arrays) of the module, its submodules and the project's own objects inside them. Objects of the standard library, torch
+and NumPy are compared by identity.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy.typing as npt
 import torch
 
 CLONED_PARAMETER = 1 << 16
-"""Parameters of more elements are remembered by digest: a copy of all weights would double the memory."""
+"""Larger parameters are remembered by digest: a copy of all weights would double the memory."""
 SAMPLES = 1 << 16
 LONGEST = 10_000
-"""Containers of more items are compared by length."""
+"""Larger containers are compared by length."""
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
@@ -39,9 +39,9 @@ class State:
 
     kind: Kind
     original: Any
-    """The object itself: kept alive, and put back with its old content."""
+    """The object itself: it is kept alive, and restored with its old content."""
     content: Any = None
-    """What `original` held: a copy, a digest, a length, or the State of each member."""
+    """The content of `original`: a copy, a digest, a length, or the State of each member."""
 
 
 def snapshot_state(module: torch.nn.Module) -> State:
@@ -50,16 +50,16 @@ def snapshot_state(module: torch.nn.Module) -> State:
 
 
 def restore_state(before: State) -> bool:
-    """Put everything back as it was; False where a large parameter changed, of which there is no copy."""
+    """Restore everything; False if a large parameter changed, of which there is no copy."""
     known_digests: list[bool] = []
     _restore(before, known_digests)
     return all(known_digests)
 
 
 def tensor_digest(tensor: torch.Tensor) -> str:
-    """Digest of dtype, shape and values; of more than 65,536 elements, of that many spread evenly.
+    """Digest of dtype, shape and values; of large tensors, only 65,536 evenly spread elements are used.
 
-    Any changed run longer than the spread (elements / 65,536) shows.
+    Any changed run that is longer than the spacing (elements / 65,536) is detected.
     """
     digest = hashlib.blake2b(f"{tensor.dtype}{list(tensor.shape)}".encode(), digest_size=16)
     if is_readable(tensor):
@@ -70,7 +70,7 @@ def tensor_digest(tensor: torch.Tensor) -> str:
 
 
 def is_readable(tensor: torch.Tensor) -> bool:
-    """Whether the values can be copied and compared: no meta, sparse, quantized or uninitialized tensor."""
+    """Whether the values can be copied and compared: not for meta, sparse, quantized or uninitialized tensors."""
     is_dense = tensor.layout == torch.strided and not tensor.is_meta and not tensor.is_quantized
     return is_dense and type(tensor) in _TENSORS and not tensor.is_nested
 
@@ -122,7 +122,7 @@ def _content(kind: Kind, value: Any, seen: set[int]) -> Any:
 
 
 def namespaces_of(value: Any) -> list[dict[str, Any]]:
-    """The dicts that hold an object's attributes; a module keeps its own in four."""
+    """The dicts that hold an object's attributes; a module has four of them."""
     if isinstance(value, torch.nn.Module):
         held: list[Any] = [vars(value), value._parameters, value._buffers, value._modules]  # noqa: SLF001 - no other way
         return held
@@ -130,7 +130,7 @@ def namespaces_of(value: Any) -> list[dict[str, Any]]:
 
 
 def state_keys(value: Any, namespace: dict[str, Any]) -> list[str]:
-    """The attributes in one of these dicts that are state, without hooks and other machinery of modules."""
+    """The attributes in one of these dicts that are state, without hooks and other internals of modules."""
     is_module = isinstance(value, torch.nn.Module) and namespace is vars(value)
     return [key for key in namespace if not (is_module and key in _INTERNAL)]
 
@@ -147,7 +147,7 @@ def is_equal(old: torch.Tensor, now: torch.Tensor) -> bool:
 
 
 def _restore(state: State, known: list[bool]) -> Any:
-    """Put the content back into the original object, members first, and return it."""
+    """Restore the content of the original object, members first, and return it."""
     original, content = state.original, state.content
     match state.kind:
         case "tensor":
@@ -173,9 +173,9 @@ def _restore(state: State, known: list[bool]) -> Any:
 
 
 def _write_array(original: npt.NDArray[Any], content: npt.NDArray[Any]) -> bool:
-    """Put the values back where they changed; False where they cannot be."""
+    """Restore changed values; False if that is not possible."""
     if original.shape == content.shape and original.tobytes() == content.tobytes():
-        return True  # it may be one that cannot be written, such as a view of a file
+        return True  # an unchanged array may be read-only, such as a view of a file
     try:
         np.copyto(original, content)
     except ValueError:
@@ -194,13 +194,13 @@ def _refill(namespace: dict[Any, Any], present: list[Any], saved: dict[Any, Stat
 
 
 def _write(tensor: torch.Tensor, content: torch.Tensor | str) -> bool:
-    """Put the values back where they changed; False where there is only a digest, which no longer fits."""
+    """Restore changed values; False if there is only a digest and it no longer matches."""
     if isinstance(content, str):
         return tensor_digest(tensor) == content
     if is_equal(content, tensor):
         return True
     if tensor.shape == content.shape and tensor.dtype == content.dtype:
-        tensor.detach().copy_(content)  # in place, for whoever else holds the tensor
+        tensor.detach().copy_(content)  # in place, because other objects may share the tensor
     else:
         tensor.data = content.clone()
     return True

@@ -1,4 +1,4 @@
-"""A snapshot and the module it was taken of to what forward changed, as `name: before -> after`."""
+"""Compare a snapshot with its module: what forward changed, as `name: before -> after`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def state_changes(before: State, module: torch.nn.Module) -> tuple[str, ...]:
 
 
 def describe(value: Any) -> str:
-    """A value in a few words: its own text if short, else type and size."""
+    """A value in short: its own text if that is short, else type and size."""
     if isinstance(value, torch.Tensor) and not is_lazy(value):
         if value.numel() == 1 and is_readable(value):
             return _number(value.item())
@@ -121,7 +121,7 @@ def _is_same(before: State, now: Any) -> bool:
 
 
 def _described(before: State) -> str:
-    """As `describe` would have said then; `original` may hold something else by now."""
+    """What `describe` would have returned at the snapshot; `original` may have changed since."""
     match before.kind:
         case "tensor" | "array" if not isinstance(before.content, str):
             return describe(before.content)

@@ -1,4 +1,4 @@
-"""Whether an ONNX graph is affine in its inputs; the same allow-list in ONNX's words."""
+"""Check whether an ONNX graph is affine in its inputs, with the same allow-list as ONNX operators."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST = frozenset((
 PRODUCTS = frozenset(("Mul", "MatMul"))
 SUMS = frozenset(("Add", "Sub", "Sum", "Concat"))
 SPREAD = frozenset(("Add", "Sub", "Sum", "Mul", "Div"))
-"""Operators that spread a fixed operand over the rows."""
+"""Operators that broadcast a fixed operand over the rows."""
 RANDOM = frozenset((
     "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Bernoulli", "Multinomial", "Dropout",
 ))  # fmt: skip
@@ -47,7 +47,7 @@ class _Graph:
                 self.shapes[value.name] = tuple(_length(dim) for dim in shape.dim)
 
     def integers(self, name: str) -> list[int] | None:
-        """The constant's integers, or None where it is computed."""
+        """The constant's integers, or None if it is computed."""
         if name not in self.constants:
             return None
         value = self.constants[name]()
@@ -106,7 +106,7 @@ def _is_listed(node: Any, known: _Graph) -> bool:
 
 
 def _is_plain(node: Any) -> bool:
-    """No training, no padding from the image's own content, no cast to integers."""
+    """Whether the node does not train, pad with the image's own content, or cast to integers."""
     from onnx import TensorProto
 
     attributes = _attributes(node)
@@ -127,7 +127,7 @@ def _is_plain(node: Any) -> bool:
 
 
 def _keeps_rows(node: Any, known: _Graph, rows: int | str) -> bool:
-    """Row i of each output depends on row i of the inputs alone, in the same way for every i."""
+    """Row i of each output depends only on row i of the inputs, in the same way for every i."""
     ranks = {len(known.shapes.get(name, ())) for name in node.input if known.states[name] == "affine"}
     if any(known.shapes.get(name, ())[:1] != (rows,) for name in node.output if name) or len(ranks) != 1:
         return False
@@ -161,7 +161,7 @@ def _gemm(node: Any, known: _Graph, rank: int) -> bool:
 
 
 def _axes(position: int, attribute: str, default: int | None = None) -> Callable[[Any, _Graph, int], bool]:
-    """The axes in that input or attribute are known and leave the first one alone."""
+    """The axes in that input or attribute are known and do not include the first one."""
 
     def rule(node: Any, known: _Graph, rank: int) -> bool:
         axes = _attributes(node).get(attribute, default)
@@ -195,7 +195,7 @@ _ROW_RULES: Mapping[str, Callable[[Any, _Graph, int], bool]] = {
     "Expand": lambda node, known, rank: len(known.shapes.get(node.output[0], ())) == rank,
     "Pad": _pad,
 }
-"""Conditions beyond an unchanged first axis."""
+"""Further conditions, in addition to an unchanged first axis."""
 
 
 def _attributes(node: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""ONNX files to sessions of ONNX Runtime, and to the files that belong to them. Without torch: replay has none."""
+"""Open ONNX files in ONNX Runtime, and list the files that belong to them. Without torch, for replay."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ OPTIMIZATIONS: Mapping[str, str] = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-"""The contract's words -> onnxruntime.GraphOptimizationLevel's."""
+"""The contract's names -> those of onnxruntime.GraphOptimizationLevel."""
 
 
 def open_session(path: Path, providers: Sequence[str], optimization: str) -> Any:
-    """A session over the file, one thread, without prepacking (which doubles the weights).
+    """Open a session with one thread and without prepacking (which doubles the weights in memory).
 
     Raises:
-        ValueError: a provider is not to be had.
-        Exception: whatever ONNX Runtime raises.
+        ValueError: a provider is not available.
+        Exception: any error of ONNX Runtime.
     """
     import onnxruntime
 
@@ -46,12 +46,12 @@ def open_session(path: Path, providers: Sequence[str], optimization: str) -> Any
 
 
 def has_bfloat16(session: Any) -> bool:
-    """Whether a tensor that goes in or comes out is bfloat16, which NumPy lacks: such runs go by OrtValue."""
+    """Whether an input or output is bfloat16, which NumPy lacks: such runs use OrtValue."""
     return any("bfloat16" in value.type for value in (*session.get_inputs(), *session.get_outputs()))
 
 
 def bfloat16_bits(value: Any) -> np.ndarray[Any, np.dtype[np.uint16]]:
-    """A copy of a bfloat16 OrtValue's bits: it has no other public way out of ONNX Runtime 1.32."""
+    """A copy of a bfloat16 OrtValue's bits; ONNX Runtime 1.32 has no other public way to read them."""
     shape = tuple(value.shape())
     count = int(np.prod(shape, dtype=np.int64))
     raw = ctypes.string_at(value.data_ptr(), 2 * count) if count else b""
@@ -65,7 +65,7 @@ def renamed_outputs(model: Any) -> dict[str, str]:
 
 
 def external_files(model: Any) -> tuple[str, ...]:
-    """Locations of external data, of subgraphs and functions too, as the model has them: relative to its folder."""
+    """Locations of external data, including that of subgraphs and functions, relative to the model's folder."""
     tensors = [tensor for graph in _graphs(model) for tensor in (*graph.initializer, *_attribute_tensors(graph.node))]
     tensors += [part for g in _graphs(model) for s in g.sparse_initializer for part in (s.values, s.indices)]
     tensors += [tensor for function in model.functions for tensor in _attribute_tensors(function.node)]
@@ -93,7 +93,7 @@ def _attribute_tensors(nodes: Sequence[Any]) -> list[Any]:
 
 
 def _require_providers(wanted: Sequence[str], present: Sequence[str], otherwise: str) -> None:
-    """ONNX Runtime warns and runs on the CPU where a provider is missing, which would verify something else."""
+    """Refuse missing providers: ONNX Runtime only warns and runs on the CPU, which would verify something else."""
     missing = [provider for provider in wanted if provider not in present]
     if missing:
         raise ValueError(f"provider {missing[0]} is not available: {otherwise} {', '.join(present)}")

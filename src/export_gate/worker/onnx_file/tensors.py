@@ -1,4 +1,4 @@
-"""Leaves to serialized TensorProtos and back: raw bits, bfloat16 among them, with NumPy and onnx alone."""
+"""Convert leaves to serialized TensorProtos and back, as raw bits and including bfloat16, with only NumPy and onnx."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ ELEMENT_TYPES = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "bool": 9,
     "float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
 }  # fmt: skip
-"""torch's word -> onnx.TensorProto.DataType."""
+"""torch's name -> onnx.TensorProto.DataType."""
 DTYPES = {number: name for name, number in ELEMENT_TYPES.items()}
 LARGEST_RANK = 32
 LARGEST_BYTES = 2**31 - 2**16
-"""Protobuf's limit on one message, less room for names and shapes."""
+"""Protobuf's limit for one message, minus room for names and shapes."""
 
 
 def tensor_bytes(leaf: Leaf, name: str) -> bytes:
-    """The leaf as a serialized TensorProto of that name, its values as raw little-endian bytes.
+    """Serialize the leaf as a TensorProto with that name and raw little-endian values.
 
     Raises:
-        ValueError: its dtype has no place in a TensorProto, or it is too large for one.
+        ValueError: a TensorProto cannot store its dtype, or it is too large.
     """
     import onnx
 
     if leaf.value is None or leaf.dtype not in ELEMENT_TYPES:
-        raise ValueError(f"{leaf.dtype} has no place in a TensorProto")
+        raise ValueError(f"a TensorProto cannot store {leaf.dtype}")
     stored = narrow_bfloat16(leaf.value) if leaf.dtype == "bfloat16" else leaf.value
     if stored.nbytes > LARGEST_BYTES:
         raise ValueError(f"{stored.nbytes} bytes are more than the {LARGEST_BYTES} that one TensorProto can hold")
@@ -41,23 +41,23 @@ def tensor_bytes(leaf: Leaf, name: str) -> bytes:
 
 
 def read_tensor(serialized: bytes) -> Leaf:
-    """The leaf of a serialized TensorProto as `tensor_bytes` writes it; its values are a view of its bytes.
+    """Read a serialized TensorProto as `tensor_bytes` writes it; the leaf's values are a view of its bytes.
 
-    Memory stays below a small multiple of the bytes: shapes are held against them before anything is made.
+    Memory stays below a small multiple of the bytes: shapes are compared with them before anything is allocated.
 
     Raises:
-        ValueError: these bytes are no such TensorProto.
+        ValueError: the bytes are not such a TensorProto.
     """
     import onnx
 
     proto = onnx.TensorProto()
     try:
         proto.ParseFromString(serialized)
-    except Exception as error:  # protobuf's own class, which has no place of its own to import from
-        raise ValueError("no TensorProto") from error
+    except Exception as error:  # protobuf's own class, which has no stable import path
+        raise ValueError("not a TensorProto") from error
     dtype = DTYPES.get(proto.data_type)
     if dtype is None:
-        raise ValueError(f"element type {proto.data_type} is not one that a kit holds")
+        raise ValueError(f"element type {proto.data_type} is not one that a kit supports")
     if proto.data_location != onnx.TensorProto.DEFAULT or proto.external_data:
         raise ValueError("its values are in another file")
     stored = np.dtype(np.uint16 if dtype == "bfloat16" else dtype).newbyteorder("<")
@@ -70,14 +70,14 @@ def read_tensor(serialized: bytes) -> Leaf:
 
 
 def narrow_bfloat16(values: npt.NDArray[Any]) -> npt.NDArray[np.uint16]:
-    """Bits of the bfloat16 numbers that were widened to these float32: their upper halves, exactly."""
+    """Bits of the bfloat16 numbers that were widened to these float32 values: their upper halves, exactly."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32).reshape(values.shape)
     upper: npt.NDArray[np.uint16] = (bits >> np.uint32(16)).astype(np.uint16)
     return upper
 
 
 def widen_bfloat16(bits: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-    """The bfloat16 numbers of these bits as float32, exactly."""
+    """The bfloat16 numbers with these bits as float32, exactly."""
     widened: npt.NDArray[np.float32] = (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
     return widened
 

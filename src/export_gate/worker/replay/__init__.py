@@ -1,1 +1,1 @@
-"""A conformance kit to comparisons, without torch."""
+"""Replay a conformance kit, without torch."""

@@ -1,4 +1,4 @@
-"""Files of a kit to tensors, each held against its digest, and the ONNX file to what it would read and take."""
+"""Read a kit's tensors, each checked against its digest, and check which files and inputs the ONNX file uses."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from export_gate.worker.onnx_file.tensors import read_tensor
 
 
 def check_graph(path: Path, export: KitExport, request: ReplayRequest) -> None:
-    """Hold an ONNX file against the manifest before ONNX Runtime opens it.
+    """Compare an ONNX file with the manifest before ONNX Runtime opens it.
 
     Raises:
-        UserError: it is no model, reads a file that the kit does not list, or has other inputs.
+        UserError: it is not a model, reads a file that the kit does not list, or has other inputs.
     """
     import onnx
 
     try:
         model = onnx.load(str(path), load_external_data=False)
     except Exception as error:
-        raise UserError(f"{path}: no ONNX model: {type(error).__name__}") from error
+        raise UserError(f"{path}: not an ONNX model: {type(error).__name__}") from error
     for location in external_files(model):
         if export.path(location) not in request.kit.files:
             raise UserError(f"{path}: its weights are in {ascii(location)[:120]}, a file that kit.json does not list")
@@ -36,10 +36,10 @@ def check_graph(path: Path, export: KitExport, request: ReplayRequest) -> None:
 
 
 def read_set(data_set: DataSet, export: KitExport, request: ReplayRequest) -> tuple[list[Leaf], list[Leaf]]:
-    """Inputs under the graph's names; expected outputs under the contract's, those that are no numbers included.
+    """Read inputs under the graph's names, and expected outputs under the contract's, including non-numeric ones.
 
     Raises:
-        UserError: a file is not what the manifest says, or no tensor.
+        UserError: a file differs from the manifest or is not a tensor.
     """
     paths = (export.path(data_set.folder, f"input_{number}.pb") for number in range(len(export.inputs)))
     inputs = [_read(path, name, request) for path, name in zip(paths, export.inputs, strict=True)]
@@ -56,7 +56,7 @@ def read_set(data_set: DataSet, export: KitExport, request: ReplayRequest) -> tu
 
 
 def _read(name: str, tensor: str, request: ReplayRequest) -> Leaf:
-    """The tensor in a file; the bytes that are digested are those that are parsed."""
+    """Read the tensor in a file; the same bytes are digested and parsed, so they cannot change in between."""
     path = Path(request.folder) / name
     content = path.read_bytes()
     if hashlib.sha256(content).hexdigest() != request.kit.files[name].sha256:
@@ -66,5 +66,5 @@ def _read(name: str, tensor: str, request: ReplayRequest) -> Leaf:
     except ValueError as error:
         raise UserError(f"{path}: {error}") from error
     if leaf.name != tensor:
-        raise UserError(f"{path}: holds the tensor {ascii(leaf.name)[:80]}, expected {ascii(tensor)[:80]}")
+        raise UserError(f"{path}: contains the tensor {ascii(leaf.name)[:80]}, expected {ascii(tensor)[:80]}")
     return leaf

@@ -408,7 +408,7 @@ def test_empty_leaves_compare_nothing():
 
 def test_a_leaf_without_a_number_cannot_be_compared_alone():
     """Comparing a None leaf is the caller's mistake."""
-    with pytest.raises(ValueError, match=r"^leaf 'mask' holds no number$"):
+    with pytest.raises(ValueError, match=r"^leaf 'mask' is not numeric$"):
         compare_leaf(Leaf(name="mask", dtype="None", value=None), leaf([1.0]))
 
 

@@ -92,8 +92,8 @@ EXTERNAL = onnx.StringStringEntryProto(key="location", value="/etc/passwd")
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"\x08", "no TensorProto"),
-        (b"not a tensor at all", "no TensorProto"),
+        (b"\x08", "not a TensorProto"),
+        (b"not a tensor at all", "not a TensorProto"),
         (b"", "element type 0 is not one that a kit holds"),
         (proto(data_type=8, string_data=[b"x"]), "element type 8 is not one that a kit holds"),
         (
@@ -151,4 +151,4 @@ def test_what_has_no_place_in_a_kit(dtype: str):
     value = None if dtype in ("None", "str") else np.zeros(1, dtype=np.float32)
     with pytest.raises(ValueError) as caught:
         tensor_bytes(Leaf(name="x", dtype=dtype, value=value), "x")
-    assert str(caught.value) == f"{dtype} has no place in a TensorProto"
+    assert str(caught.value) == f"a TensorProto cannot store {dtype}"

@@ -61,7 +61,7 @@ def test_values_are_bound_in_the_contracts_order(
 @pytest.mark.parametrize(
     ("forward", "inputs", "message"),
     [
-        (some_defaults, ("x", "mask"), "input 'mask' is no parameter of forward(x, y=..., z=...); it has x, y, z"),
+        (some_defaults, ("x", "mask"), "input 'mask' is not a parameter of forward(x, y=..., z=...); it has x, y, z"),
         (some_defaults, ("y",), "parameter 'x' of forward(x, y=..., z=...) is not declared under `inputs`"),
         (
             some_defaults,
