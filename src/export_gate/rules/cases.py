@@ -47,6 +47,8 @@ class Differing:
     output: str
     faults: tuple[Fault, ...]
     """The worst first."""
+    branch: str = ""
+    """What `branch_words` says of the worst one."""
 
     @property
     def worst(self) -> Fault:
@@ -62,7 +64,7 @@ class Differing:
             target=self.target,
             output=self.output,
             case=self.worst.case,
-            message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}",
+            message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}{self.branch}",
             hint=hint,
             occurrences=len(self.faults),
             details=other_cases([fault.case for fault in self.faults]),
@@ -88,7 +90,19 @@ def differing_outputs(contract: ModelContract, observation: ModelObservation, ki
         for output, faults in faults_by_output(contract, observation, cases, tolerance):
             same_kind = tuple(fault for fault in faults if fault.kind == kind)
             if same_kind:
-                yield Differing(model=contract.name, target=planned.name, output=output, faults=same_kind)
+                yield Differing(
+                    model=contract.name,
+                    target=planned.name,
+                    output=output,
+                    faults=same_kind,
+                    branch=branch_words(observation, same_kind[0].case),
+                )
+
+
+def branch_words(observation: ModelObservation, case: str | None) -> str:
+    """What the sizes of a control input have to do with a branch that torch.export did not follow; empty if nothing."""
+    words = [branch.words for branch in observation.branches if case in branch.cases]
+    return f"; the model takes the other branch where {words[0]}" if words else ""
 
 
 def golden_faults(contract: ModelContract, observation: ModelObservation) -> Iterator[tuple[str, tuple[Fault, ...]]]:

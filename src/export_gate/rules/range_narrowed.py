@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule, Severity
-from export_gate.rules.cases import other_cases, planned_targets
+from export_gate.rules.cases import branch_words, other_cases, planned_targets
 from export_gate.rules.dim_specialized import is_specialized
 from export_gate.rules.failures import SHAPE_REFUSAL, Located, failure_details, failures_of
 from export_gate.rules.wording import count, first_line, place
@@ -27,7 +27,7 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
         probes = _refused_probes(contract, observation, planned.name)
         group = refused.get(planned.name, ())
         if group:
-            yield _refused_case(contract, group, probes)
+            yield _refused_case(contract, group, probes, branch_words(observation, group[0].failure.case))
         elif probes and (severity := _severity(planned.guards, probes[0])):
             yield _refused_probe(contract, planned.name, severity, probes)
     specialized = {found.dim for found in observation.dims if is_specialized(found)}
@@ -64,7 +64,7 @@ def _refused_probes(contract: ModelContract, observation: ModelObservation, targ
     return sorted(probes, key=lambda probe: probe.checks != "default")
 
 
-def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: list[Probe]) -> Finding:
+def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: list[Probe], branch: str) -> Finding:
     first = group[0]
     total = len(group) + len(probes)
     further = f" ({count(total - 1, 'further refusal')})" if total > 1 else ""
@@ -76,7 +76,7 @@ def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: l
         case=first.failure.case,
         message=(
             f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges{further}: "
-            f"{first_line(first.failure.message)}"
+            f"{first_line(first.failure.message)}{branch}"
         ),
         hint=_multiple_hint(contract, first.failure.message) or _hint(contract),
         occurrences=total,

@@ -199,6 +199,15 @@ class DimFound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Control inputs whose sizes break a condition under which an export was traced."""
+
+    words: str
+    """The condition that they meet instead, in the contract's dims, e.g. `dst == src + 1`."""
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """A file that was verified."""
 
@@ -251,8 +260,9 @@ class ControlSetObservation:
     """The control set as it was used."""
 
     sha256: str
-    """Over names, dtypes, shapes and bytes of all control inputs, in order."""
+    """Over names, dtypes, shapes and bytes of the control inputs that are made before the export, in order."""
     inputs: tuple[ControlInput, ...]
+    """Those, then the ones that the exported programs asked for."""
     left_out: int = 0
     """Cases dropped by the limit on their number or by the FLOP budget."""
     left_out_reason: str = ""
@@ -325,6 +335,8 @@ class ModelObservation:
     golden: tuple[CaseResult, ...] = ()
     """Golden outputs (expected) against eager (actual)."""
     dims: tuple[DimFound, ...] = ()
+    branches: tuple[Branch, ...] = ()
+    """Sizes that torch.export did not prove alike, at which control inputs were run."""
     affine: bool = False
     """Every operator of the exported graph is affine in the input and the basis points are in the control set."""
     targets: tuple[TargetObservation, ...] = ()

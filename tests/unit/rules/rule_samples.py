@@ -24,6 +24,7 @@ from export_gate.wall.contract import (
 )
 from export_gate.wall.observation import (
     AxisNorms,
+    Branch,
     CaseResult,
     Comparison,
     ControlInput,
@@ -523,6 +524,12 @@ SAMPLES: dict[str, Sample] = {
                 failed(CASES[1], message="Got invalid dimensions for input: x"),
                 probes=(probe("at-min", "refused", "2", message="no"),),
             )
+        )
+    ),
+    "range-narrowed-branch": Sample(
+        observed(
+            target(failed(CASES[0], message="Guard failed: x.size()[0] != 7"), name="onnx"),
+            branches=(Branch(words="batch == 7", cases=(CASES[0],)),),
         )
     ),
     "range-narrowed-auto": Sample(observed(dims=(dim_found((2, 15)),)), contract(dims=(replace(BATCH, mode="auto"),))),

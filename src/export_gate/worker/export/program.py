@@ -69,7 +69,13 @@ def dynamic_shapes(
     names = torch_names(contract)
     axes = {name: _torch_dim(dim, names[name]) for name, dim in dims.items()}
     shapes = bind({name: _shape_spec(spec, axes) for name, spec in contract.inputs.items()}, parameters)
-    return dict(_signature(parameters).bind(*shapes.args, **shapes.kwargs).arguments)
+    return named_arguments(shapes, parameters)
+
+
+def named_arguments(call: Call, parameters: Sequence[Parameter]) -> dict[str, Any]:
+    """The call's values by the names that the program has for them; those passed through `**kwargs` by their own."""
+    spelled = _spelled_keywords(call, parameters)
+    return dict(_signature(spelled).bind(*call.args, **call.kwargs).arguments)
 
 
 def torch_names(contract: ModelContract) -> dict[str, str]:

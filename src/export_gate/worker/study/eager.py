@@ -14,8 +14,10 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model import hygiene
+from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import (
     Reference,
+    Runner,
     contract_names,
     describe_outputs,
     module_runner,
@@ -34,6 +36,8 @@ class Eager:
     outputs: tuple[OutputLeaf, ...]
     names: dict[str, str]
     """Eager's own leaf name -> the contract's."""
+    broken: tuple[PromiseBroken, ...] = ()
+    """Where it did not keep the contract."""
 
 
 def observe_behaviour(
@@ -62,28 +66,53 @@ TRAINING = ("train_modules", "train_module_count")
 
 def observe_eager(cases: Sequence[ControlCase], subject: Subject, desk: Desk) -> Eager:
     """Run the eager model once on every control input, in order, on one instance."""
-    run = module_runner(subject.module, {})
+    answers = ask_eager(cases, module_runner(subject.module, {}), subject.parameters, subject.contract, desk)
+    first = next(iter(answers.references.values()), None)
+    eager = Eager(
+        references=answers.references,
+        outputs=describe_outputs(first.leaves) if first else (),
+        names=answers.names,
+        broken=answers.broken,
+    )
+    desk.channel.set("outputs", eager.outputs)
+    desk.channel.set("broken", eager.broken)
+    desk.channel.set("golden", _golden(cases, eager.references, subject.contract))
+    return eager
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What one instance returned at some control inputs."""
+
+    references: dict[str, Reference]
+    broken: tuple[PromiseBroken, ...]
+    names: dict[str, str]
+
+
+def ask_eager(
+    cases: Sequence[ControlCase],
+    run: Runner,
+    parameters: Sequence[Parameter],
+    contract: ModelContract,
+    desk: Desk,
+) -> Answers:
+    """Run an eager instance on these control inputs, in order; its outputs under the contract's names."""
     references: dict[str, Reference] = {}
     broken: list[PromiseBroken] = []
     names: dict[str, str] = {}
     for case in cases:
         desk.channel.at("eager", case=case.name)
         try:
-            leaves = run(subject.call(case))
+            leaves = run(bind(case.make(), parameters))
         except BaseException as error:  # noqa: BLE001 - whatever forward raises is an observation
             broken.append(_refusal(error, case, desk))
             continue
-        names = names or contract_names(leaves, subject.contract.outputs)
+        names = names or contract_names(leaves, contract.outputs)
         leaves = rename(leaves, names)
-        messages = broken_promises(describe_outputs(leaves), subject.contract.outputs, case.sizes)
+        messages = broken_promises(describe_outputs(leaves), contract.outputs, case.sizes)
         broken += [PromiseBroken(case=case.name, message=message) for message in messages]
         references[case.name] = Reference(case=case.name, leaves=leaves)
-    first = next(iter(references.values()), None)
-    eager = Eager(references=references, outputs=describe_outputs(first.leaves) if first else (), names=names)
-    desk.channel.set("outputs", eager.outputs)
-    desk.channel.set("broken", broken)
-    desk.channel.set("golden", _golden(cases, references, subject.contract))
-    return eager
+    return Answers(references=references, broken=tuple(broken), names=names)
 
 
 def _refusal(error: BaseException, case: ControlCase, desk: Desk) -> PromiseBroken:

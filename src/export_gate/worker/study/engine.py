@@ -22,9 +22,10 @@ from export_gate.worker.process.integrity import watched
 from export_gate.worker.process.stages import Desk, at_desk
 from export_gate.worker.study.eager import observe_behaviour, observe_eager
 from export_gate.worker.study.probing import eager_begun
+from export_gate.worker.study.records import Study
 from export_gate.worker.study.subject import Subject
 from export_gate.worker.study.trial import choose_trial
-from export_gate.worker.study.variants import Study, observe_variants
+from export_gate.worker.study.variants import observe_variants
 from export_gate.worker.study.verify import require_artifacts
 
 Sequel = Callable[[Study, Desk], None]

@@ -22,7 +22,8 @@ from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, tensor_bytes
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.engine import observe_model
-from export_gate.worker.study.variants import Study, Variant, variants
+from export_gate.worker.study.records import Study, Variant
+from export_gate.worker.study.variants import variants
 from export_gate.worker.study.verify import existing_artifact
 from export_gate.worker.targets import TARGETS
 

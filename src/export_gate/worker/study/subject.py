@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +16,7 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model.factory import Factory, Parameter, bind
 from export_gate.worker.model.reference import module_runner
+from export_gate.worker.model.twin import twin_of
 
 MIDPOINT_RTOL = 1e-4
 """Above the rounding of float32, below what a network of ReLUs leaves at two random inputs (4e-3 for a small UNet)."""
@@ -42,8 +42,7 @@ class Subject:
 
     def twin(self) -> torch.nn.Module:
         """A copy that shares the weights but neither buffers nor Python state."""
-        shared: dict[int, Any] = {id(weight): weight for weight in self.module.parameters()}
-        return copy.deepcopy(self.module, shared)
+        return twin_of(self.module)
 
 
 def looks_affine(subject: Subject) -> bool:

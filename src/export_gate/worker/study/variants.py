@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from export_gate.wall.contract import Job, ModelContract, Target, target_key
-from export_gate.wall.observation import DimFound, Failure, HygieneObservation
+import torch
+
+from export_gate.wall.contract import ModelContract, Target, target_key
+from export_gate.wall.observation import DimFound, Failure
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase
@@ -17,56 +19,17 @@ from export_gate.worker.export.axes import found_dims
 from export_gate.worker.export.program import Exported, export_program, in_contract_words
 from export_gate.worker.export.traces import shorten_traces
 from export_gate.worker.model import hygiene
-from export_gate.worker.model.factory import Factory, Parameter, bind
+from export_gate.worker.model.factory import bind
+from export_gate.worker.model.twin import twin_of
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
-from export_gate.worker.study.eager import Eager
+from export_gate.worker.study.further import Asked, Further
 from export_gate.worker.study.probing import Probing
-from export_gate.worker.study.trial import Trial
+from export_gate.worker.study.records import Export, Study, Variant
 from export_gate.worker.study.verify import Verification, existing_artifact, verify_target
 from export_gate.worker.targets.base import Context
 from export_gate.worker.targets.metadata import contract_metadata
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Study:
-    """What is known once eager has run; the eager instance itself is gone."""
-
-    job: Job
-    factory: Factory
-    parameters: tuple[Parameter, ...]
-    trial: Trial
-    eager: Eager
-    hygiene: HygieneObservation
-    weights: dict[str, str]
-    """Digests of eager's parameters and buffers as the factory made them."""
-    probing: Probing
-    """The calls outside the contract, with eager's answers."""
-
-    @property
-    def contract(self) -> ModelContract:
-        """The contract that all this is about."""
-        return self.job.contract
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
-    """One export's part of the contract."""
-
-    separate: dict[str, int]
-    """Dims that this export fixes; empty for the main export, which has all other sizes."""
-    cases: tuple[ControlCase, ...]
-
-    @property
-    def folder(self) -> str:
-        """`batch=1`, below the folder of the main export; empty for that one."""
-        return ",".join(f"{dim}={size}" for dim, size in self.separate.items())
-
-    @property
-    def has_basis(self) -> bool:
-        """Whether affine basis points are among its control inputs; they all have the same sizes."""
-        return any(case.group == "affine" for case in self.cases)
 
 
 def observe_variants(study: Study, desk: Desk) -> None:
@@ -76,12 +39,14 @@ def observe_variants(study: Study, desk: Desk) -> None:
     same, since what is found about the dims is one fact for all exports.
     """
     found: list[DimFound] = []
+    further = Further(study=study, desk=desk)
     for variant in variants(study.contract, study.trial.cases):
         targets = [t for t in study.contract.targets if target_key(t.name, variant.separate) not in study.job.skip]
-        exported = _export(study, variant, found, desk)
+        export = _export(study, variant, found, desk)
+        asked = further.asked_by(export, variant)
         for target in targets:
-            if exported is not None or existing_artifact(target, Path(study.job.base)) is not None:
-                verify_target(_verification(study, target, variant, exported), desk)
+            if export is not None or existing_artifact(target, Path(study.job.base)) is not None:
+                verify_target(_verification(study, target, variant, export, asked), desk)
 
 
 def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Variant, ...]:
@@ -93,14 +58,15 @@ def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Var
     return tuple(Variant(separate=dict(key), cases=tuple(members)) for key, members in grouped.items())
 
 
-def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -> Exported | None:
+def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -> Export | None:
     """The program that the targets share; None where none needs one or there is none to be had."""
     targets = [t for t in study.contract.targets if existing_artifact(t, Path(study.job.base)) is None]
     if not targets:
         return None
     try:
         with desk.stage("export"):
-            exported = _export_fresh(study, variant, desk)
+            export = _export_fresh(study, variant, desk)
+            exported = export.exported
             found.extend(found_dims(exported.program, exported.axes, study.contract, variant.separate))
             desk.channel.set("dims", found)
             if not variant.separate:
@@ -108,7 +74,7 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
     except StageFailed as ended:
         _tell_failure(in_contract_words(ended.failure, study.contract), targets, variant, desk)
         return None
-    return exported
+    return export
 
 
 def _tell_failure(failure: Failure, targets: Sequence[Target], variant: Variant, desk: Desk) -> None:
@@ -133,7 +99,7 @@ def _has_basis(study: Study, variant: Variant) -> bool:
     return study.trial.has_basis and variant.has_basis
 
 
-def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Exported:
+def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Export:
     """Export an instance of its own, and say where it differs from the eager one."""
     module = study.factory()
     differs = hygiene.factory_differences(study.weights, hygiene.weight_digest(module))
@@ -141,17 +107,27 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Exported:
         desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
     sizes = {**reference_sizes(study.contract), **variant.separate}
     call = bind(reference_values(study.contract, sizes), study.parameters)
+    eager = _second_eager(study, module)
     with uncollected():
         exported = guarded(export_program)(module, call, study.contract, study.parameters, variant.separate)
     shorten_traces(exported.program, desk.roots)
-    return exported
+    return Export(exported=exported, eager=eager)
 
 
-def _verification(study: Study, target: Target, variant: Variant, exported: Exported | None) -> Verification:
+def _second_eager(study: Study, module: torch.nn.Module) -> Callable[[], torch.nn.Module]:
+    """How to have an eager instance once the module is exported; as a rule it shares the exported weights."""
+    try:
+        twin = twin_of(module)
+    except Exception:  # noqa: BLE001 - whatever a project's __deepcopy__ raises
+        return study.factory
+    return lambda: twin
+
+
+def _verification(study: Study, target: Target, variant: Variant, export: Export | None, asked: Asked) -> Verification:
     folder = Path(study.job.artifacts)  # artifacts/MODEL in the report's folder
     context = Context(
         contract=study.contract,
-        program=exported,
+        program=export.exported if export else None,
         folder=folder / variant.folder,
         input_names=tuple(leaf for leaf, _ in tensor_leaves(study.contract)),
         outputs=study.eager.outputs,
@@ -164,8 +140,8 @@ def _verification(study: Study, target: Target, variant: Variant, exported: Expo
         key=target_key(target.name, variant.separate),
         context=context,
         parameters=study.parameters,
-        cases=variant.cases,
-        references=study.eager.references,
+        cases=(*variant.cases, *asked.cases),
+        references={**study.eager.references, **asked.references},
         probing=Probing() if variant.separate else study.probing,
         separate=variant.separate,
         base=Path(study.job.base),

@@ -26,7 +26,8 @@ from export_gate.wall.observation import ModelObservation
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.study.engine import observe_model
-from export_gate.worker.study.variants import Variant, variants
+from export_gate.worker.study.records import Variant
+from export_gate.worker.study.variants import variants
 from export_gate.worker.targets.metadata import contract_metadata
 
 MODEL = '''
