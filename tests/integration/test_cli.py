@@ -187,11 +187,14 @@ def test_quiet_run_from_another_folder(project: Path, tmp_path: Path):
 
 @pytest.mark.slow
 def test_terminal_shows_live_progress_and_colours(project: Path, tmp_path: Path):
-    """On a terminal the model's line is redrawn in place and the report is coloured."""
+    """On a terminal the model's line is redrawn in place: time, control inputs done of planned, stage."""
     status, written = on_terminal(project, "run", "--report-dir", tmp_path)
     assert status == 0, written
     assert "\x1b[2K" in written, "a line was erased, to be drawn again"
-    assert re.search(r"curve.*onnx (convert|load|run)", written)
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", written)
+    assert re.search(r"curve +0:00:\d\d [^\r\n]* (eager|export|onnx (convert|load|run))", plain)
+    assert re.search(r"curve +0:00:\d\d [^\r\n]*\d/\d+ +(eager|onnx run|exported-program run)", plain)
+    assert re.search(r"models +0:00:\d\d [^\r\n]* 0/1", plain)
     assert re.search(r"\x1b\[[0-9;]*m", written[written.rindex("curve") :] + written)
     assert "curve: observed" not in written
 

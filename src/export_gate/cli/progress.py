@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from export_gate.wall.protocol import Event
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
 Print = Callable[[str], None]
 
 
 @dataclass(slots=True)
 class PlainProgress:
-    """One line when a model starts, one per target, one when it is done."""
+    """One line when a model's eager reference, its export and each target begin, and one when it is done."""
 
     write: Print
     seen: set[tuple[str, str]] = field(default_factory=set)
@@ -34,21 +34,90 @@ class PlainProgress:
 
 
 @dataclass(slots=True)
+class Line:
+    """One model that is at work."""
+
+    task: TaskID
+    planned: int | None = None
+    """Control inputs, once the worker has chosen them."""
+    stage: str = "load"
+    begun: set[str] = field(default_factory=set)
+    """Control inputs that this stage has taken up."""
+
+    def move(self, stage: str, case: str) -> None:
+        """Note where the work is now."""
+        if stage != self.stage:
+            self.stage, self.begun = stage, set()
+        self.begun |= {case} if case else set()
+
+    @property
+    def counts(self) -> tuple[int, int | None]:
+        """(control inputs done, control inputs planned) of the stage; no total where it does not run them."""
+        return (len(self.begun) - 1, self.planned) if self.begun else (0, None)
+
+
+@dataclass(slots=True)
 class LiveProgress:
-    """A line per model that is at work, redrawn in place."""
+    """A line per model that is at work, redrawn in place: stage, control inputs done of planned, time.
+
+    The first line counts the models. A model that is done leaves the screen, so that the others fit on it.
+    """
 
     progress: Progress
-    tasks: dict[str, TaskID] = field(default_factory=dict)
+    models: int
+    lines: dict[str, Line] = field(default_factory=dict)
+    total: TaskID = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.total = self.progress.add_task(
+            "models", total=self.models, what="start the worker", count=f"0/{self.models}"
+        )
 
     def __call__(self, event: Event) -> None:
         """Redraw the model's line."""
-        if event.op == "started" and event.model not in self.tasks:
-            self.tasks[event.model] = self.progress.add_task(_cell(event.model), total=None, what="load")
-        elif event.op == "at" and event.model in self.tasks:
-            what = " ".join(str(part) for part in (event.target, event.field, event.value) if part)
-            self.progress.update(self.tasks[event.model], what=_cell(what))
-        elif event.op == "ended" and event.model in self.tasks:
-            self.progress.update(self.tasks[event.model], what="observed", total=1, completed=1)
+        if event.op == "started" and event.model not in self.lines:
+            self._start(event.model)
+        line = self.lines.get(event.model)
+        if line is None:
+            return
+        if event.op == "set" and event.field == "controls" and isinstance(event.value, dict):
+            line.planned = len(event.value.get("inputs", ()))
+        elif event.op == "set" and event.field in ("failure", "problem"):
+            what = f"{event.model}: {event.target or 'model'} ended early"
+            self.progress.console.print(_cell(what), highlight=False)
+        elif event.op == "at":
+            line.move(" ".join(part for part in (event.target, event.field) if part), str(event.value or ""))
+            done, planned = line.counts
+            count = "" if planned is None else f"{done}/{planned}"
+            self.progress.update(line.task, what=_cell(line.stage), count=count, completed=done, total=planned)
+        elif event.op == "ended":
+            self._end(event.model, line)
+
+    def _start(self, model: str) -> None:
+        self.progress.update(self.total, what="")
+        task = self.progress.add_task(_cell(model), total=None, what="load", count="")
+        self.lines[model] = Line(task=task)
+
+    def _end(self, model: str, line: Line) -> None:
+        self.progress.remove_task(line.task)
+        del self.lines[model]
+        self.progress.advance(self.total)
+        done = int(self.progress.tasks[0].completed)
+        self.progress.update(self.total, count=f"{done}/{self.models}")
+
+
+def columns() -> tuple[ProgressColumn, ...]:
+    """What a line shows: name, time, stage, and the control inputs of the stage as a bar and as a count."""
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    return (
+        SpinnerColumn(finished_text=" "),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        BarColumn(bar_width=20),
+        TextColumn("{task.fields[count]}", justify="right"),
+        TextColumn("{task.fields[what]}"),
+    )
 
 
 def _cell(text: str) -> str:

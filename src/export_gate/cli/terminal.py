@@ -54,19 +54,15 @@ def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], 
         yield lambda _python, _jobs: lambda _event: None
     elif sys.stderr.isatty():
         from rich.console import Console
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress
 
-        columns = (
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[what]}"),
-        )
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        from export_gate.cli.progress import columns
+
+        with Progress(*columns(), console=Console(stderr=True), transient=True) as progress:
 
             def announce(python: Interpreter, jobs: tuple[Job, ...]) -> Listener:
                 progress.console.print(header(python, jobs), markup=False, highlight=False)
-                return LiveProgress(progress)
+                return LiveProgress(progress, models=len(jobs))
 
             yield announce
     else:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 
 from rich.console import Console
-from rich.progress import Progress, TextColumn
+from rich.progress import Progress
 
-from export_gate.cli.progress import LiveProgress, PlainProgress
+from export_gate.cli.progress import LiveProgress, PlainProgress, columns
 from export_gate.wall.protocol import Event
 
 EVENTS = (
@@ -34,18 +35,57 @@ def test_plain_progress_is_a_line_per_step():
     assert lines == ["m: eager", "m: export", "m: onnx", "m: onnx ended early", "m: model ended early", "m: observed"]
 
 
-def test_live_progress_shows_where_each_model_is():
-    """One line per model with target, stage and case; names are shown as they are, without markup or control codes."""
-    progress = Progress(
-        TextColumn("{task.description}"), TextColumn("{task.fields[what]}"), console=Console(file=io.StringIO())
-    )
-    live = LiveProgress(progress)
+def live(models: int = 1) -> tuple[LiveProgress, Callable[[], list[tuple[str, str, str]]], io.StringIO]:
+    """Live progress, what its lines say (name, stage, count), and what is printed above them."""
+    printed = io.StringIO()
+    progress = Progress(*columns(), console=Console(file=printed), auto_refresh=False)
+
+    def lines() -> list[tuple[str, str, str]]:
+        return [(task.description, task.fields["what"], task.fields["count"]) for task in progress.tasks]
+
+    return LiveProgress(progress, models=models), lines, printed
+
+
+def test_live_progress_counts_control_inputs():
+    """One line per model: its stage, and how many of the planned control inputs are done in it."""
+    show, lines, _ = live(models=2)
+    assert lines() == [("models", "start the worker", "0/2")]
+    show(Event(op="started", model="m", value=1))
+    assert lines() == [("models", "", "0/2"), ("m", "load", "")]
+    show(Event(op="set", model="m", field="controls", value={"inputs": [{}, {}, {}]}))
+    seen = []
+    for target, stage, case in [
+        ("", "eager", ""), ("", "eager", "a"), ("", "eager", "a"), ("", "eager", "b"), ("", "export", ""),
+        ("onnx", "convert", ""), ("onnx", "run", "a"), ("onnx", "run", "b"), ("onnx", "run", "c"), ("pt2", "run", "a"),
+    ]:  # fmt: skip
+        show(Event(op="at", model="m", target=target, field=stage, value=case))
+        seen.append(" ".join(lines()[1][1:]))
+    assert seen == [
+        "eager ", "eager 0/3", "eager 0/3", "eager 1/3", "export ",
+        "onnx convert ", "onnx run 0/3", "onnx run 1/3", "onnx run 2/3", "pt2 run 0/3",
+    ]  # fmt: skip
+    show(Event(op="ended", model="m"))
+    assert lines() == [("models", "", "1/2")]
+
+
+def test_live_progress_says_what_ended_early():
+    """A target that fails leaves a line that stays, as the redrawn one moves on."""
+    show, lines, printed = live()
+    show(Event(op="started", model="m", value=1))
+    show(Event(op="set", model="m", target="onnx", field="failure", value={}))
+    show(Event(op="set", model="m", field="problem", value={}))
+    assert printed.getvalue().splitlines() == ["m: onnx ended early", "m: model ended early"]
+    assert len(lines()) == 2
+
+
+def test_live_progress_shows_names_as_they_are():
+    """Markup and control codes in a name do nothing; a model that starts again keeps its line; others have none."""
+    show, lines, printed = live()
     name = "[red]m\x1b[2J"
-    live(Event(op="started", model=name, value=1))
-    live(Event(op="started", model=name, value=2))
-    live(Event(op="at", model=name, target="onnx", field="run", value="a[bold]b@batch=2"))
-    live(Event(op="at", model="unheard of", field="eager"))
-    (task,) = progress.tasks
-    assert (task.description, task.fields["what"]) == ("\\[red]m?[2J", "onnx run a\\[bold]b@batch=2")
-    live(Event(op="ended", model=name))
-    assert (task.fields["what"], task.finished) == ("observed", True)
+    show(Event(op="started", model=name, value=1))
+    show(Event(op="started", model=name, value=2))
+    show(Event(op="at", model=name, target="onnx@[bold]", field="run", value="a[bold]b@batch=2"))
+    show(Event(op="at", model="unheard of", field="eager"))
+    assert lines()[1:] == [("\\[red]m?[2J", "onnx@\\[bold] run", "")]
+    show(Event(op="set", model=name, field="failure", value={}))
+    assert printed.getvalue() == "[red]m?[2J: model ended early\n"
