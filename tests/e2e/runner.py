@@ -112,6 +112,7 @@ class Runner:
     def stubs(self) -> list[str]:
         """Folders in the place of the actions of others."""
         files = [*self.checkout.glob("**/action.yml"), *(self.checkout / "examples" / "workflows").glob("*.yml")]
+        files += (self.folder / ".github" / "workflows").glob("*.yml")
         named = {found for file in files for found in re.findall(r"uses: (actions/[\w-]+)@(\w+)", file.read_text())}
         found = []
         for name, revision in named:
@@ -130,8 +131,8 @@ class Runner:
         shim.chmod(0o755)
         return f"{shim.parent}:{Path(os.path.realpath(sys.executable)).parent}:/usr/local/bin:/usr/bin:/bin"
 
-    def run(self, event: str, payload: dict[str, Any], workflow: str) -> Ended:
-        """The workflow of that name, for that event, as the next run."""
+    def run(self, event: str, payload: dict[str, Any], workflow: str, *, job: str = "", **more: str) -> Ended:
+        """The workflow of that name, or one job of it, for that event, as the next run."""
         self.run_id += 1
         (self.work / "artifacts").mkdir(exist_ok=True)
         (self.work / "event.json").write_text(json.dumps(payload))
@@ -141,11 +142,13 @@ class Runner:
             "GITHUB_RUN_ID": str(self.run_id),
             "GITHUB_RUN_ATTEMPT": "1",
             "STUB_ARTIFACTS": str(self.work / "artifacts"),
+            **more,
         }
         command = [str(ACT), event, "--platform", "ubuntu-latest=-self-hosted", "--pull=false", "--no-cache-server"]
         command += ["--action-offline-mode", "--json", "--workflows", f".github/workflows/{workflow}"]
         command += ["--eventpath", str(self.work / "event.json"), "--secret", f"GITHUB_TOKEN={TOKEN}"]
         command += ["--local-repository", f"acme/export-gate@v1={self.checkout}", *self.stubs()]
+        command += ["--job", job] if job else []
         for name, value in variables.items():
             command += ["--env", f"{name}={value}"]
         done = subprocess.run(
