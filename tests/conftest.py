@@ -1,1 +1,7 @@
-"""Puts this folder on the path of the tests below it, for `judge_corpus.py` and `github_server.py`."""
+"""Makes the workers that tests start forked copies of a preloaded process."""
+
+from __future__ import annotations
+
+from harness import preloaded
+
+preloaded.install()
