@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.gate import gate
 
-GATE = Path(sys.executable).with_name("export-gate")
 MODELS = """
 import sys
 
@@ -216,11 +215,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     defaults = "defaults: {controls: {limit: 2, affine-basis: never}, targets: {exported-program: {}}}"
     (folder / "export-gate.yml").write_text("\n".join(["version: 1", defaults, "models:", *models]))
     return folder
-
-
-def gate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line in the project's folder."""
-    return subprocess.run([GATE, *arguments], cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -19,12 +18,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.gate import GATE, real_gate
+from harness.gate import gate as run_gate
 from leftovers import MARKER, processes_with
 
 from export_gate import __version__
 from export_gate.rules import CATALOGUE
 
-GATE = Path(sys.executable).with_name("export-gate")
 ANSI = re.compile(r"\x1b\[")
 MODELS = """
 import subprocess
@@ -86,9 +86,7 @@ class Done:
 
 def gate(folder: Path, *arguments: str | Path, **environment: str) -> Done:
     """The command line in a folder, its output piped."""
-    done = subprocess.run(
-        [GATE, *arguments], cwd=folder, env=clean(environment), capture_output=True, text=True, check=False
-    )
+    done = run_gate(folder, *arguments, environment=clean(environment))
     return Done(status=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
@@ -132,8 +130,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def green(project: Path) -> Done:
-    """A plain run, piped."""
-    return gate(project, "run")
+    """A plain run, piped, in a process of its own."""
+    done = real_gate(project, "run", environment=clean({}))
+    return Done(status=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
 @pytest.fixture

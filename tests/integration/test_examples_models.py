@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from harness.gate import gate
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-GATE = Path(sys.executable).with_name("export-gate")
 FOLDERS = ("glyphlab", "affine", "transformer")
 CONFIGS = (EXAMPLES / "export-gate.yml", *(EXAMPLES / folder / "export-gate.yml" for folder in FOLDERS))
 
@@ -163,8 +163,7 @@ def test_configs_fit_the_published_schema(config: Path, tmp_path: Path):
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """results.json of what `make demo` runs."""
     folder = tmp_path_factory.mktemp("demo")
-    command = [GATE, "run", "--config", str(CONFIGS[0]), "--report-dir", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = gate(EXAMPLES.parent, "run", "--config", CONFIGS[0], "--report-dir", folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "results.json"
 
@@ -187,9 +186,7 @@ def test_demo_verifies_three_models_on_three_targets(demo: Path):
 @pytest.mark.slow
 def test_readme_shows_the_demos_report(demo: Path):
     """The report in README.md has the demo's verdict, models and stages; `make readme` brings it up to date."""
-    done = subprocess.run(
-        [GATE, "report", str(demo), "--format", "comment"], capture_output=True, text=True, check=True
-    )
+    done = gate(EXAMPLES.parent, "report", demo, "--format", "comment")
     readme = (EXAMPLES.parent / "README.md").read_text()
     shown = readme.partition("<!-- report:start -->\n")[2].partition("<!-- report:end -->")[0]
     assert without_numbers(shown) == without_numbers(done.stdout)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from harness.gate import gate
 from onnx import TensorProto, helper, numpy_helper
 
 from export_gate.outcome.handed_in import refuse_own_artifacts
@@ -19,7 +17,6 @@ from export_gate.wall.contract import Job, ModelContract, OnnxTarget, Pt2Target
 from export_gate.wall.digest import digest_file
 from export_gate.wall.errors import UserError
 
-GATE = Path(sys.executable).with_name("export-gate")
 MODELS = """
 import torch
 
@@ -58,12 +55,6 @@ def project(folder: Path, artifact: str) -> Path:
     return folder
 
 
-def gate(folder: Path) -> subprocess.CompletedProcess[str]:
-    """`export-gate run` in the folder."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([GATE, "run", "-q"], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
 def targets(folder: Path) -> dict[str, dict[str, Any]]:
     """Target -> what was observed of it."""
     results = json.loads((folder / ".export-gate" / "results.json").read_text(encoding="utf-8"))
@@ -76,7 +67,7 @@ def test_a_handed_in_file_is_verified_beside_an_export(tmp_path: Path):
     folder = project(tmp_path, "dist/doubling.onnx")
     write_artifact(folder / "dist" / "doubling.onnx")
     before = {path.name: digest_file(path) for path in (folder / "dist").iterdir()}
-    done = gate(folder)
+    done = gate(folder, "run", "-q")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     seen = targets(folder)
     assert [len(seen[name]["cases"]) for name in ("exported-program", "onnx")] == [3, 3]
@@ -94,7 +85,7 @@ def test_a_stale_file_is_a_violation(tmp_path: Path):
     """The file of an older model differs from what the factory makes now, while the fresh export does not."""
     folder = project(tmp_path, "dist/doubling.onnx")
     write_artifact(folder / "dist" / "doubling.onnx", factor=2.5)
-    done = gate(folder)
+    done = gate(folder, "run", "-q")
     results = json.loads((folder / ".export-gate" / "results.json").read_text(encoding="utf-8"))
     found = [(f["rule"], f["target"]) for f in results["findings"] if f["severity"] == "violation"]
     assert (done.returncode, found) == (1, [("value-mismatch", "onnx")])
@@ -105,7 +96,7 @@ def test_a_file_among_the_gates_own_stays(tmp_path: Path):
     folder = project(tmp_path, ".export-gate/artifacts/doubling/model.onnx")
     path = folder / ".export-gate" / "artifacts" / "doubling" / "model.onnx"
     write_artifact(path)
-    done = gate(folder)
+    done = gate(folder, "run", "-q")
     own = folder / ".export-gate" / "artifacts"
     message = (
         "models.doubling.targets.onnx.artifact: .export-gate/artifacts/doubling/model.onnx is in the report folder's "

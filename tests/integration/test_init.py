@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from harness.gate import gate
 
-GATE = Path(sys.executable).with_name("export-gate")
 PROJECT = """
 import torch
 from torch import nn
@@ -196,14 +193,6 @@ def project(tmp_path: Path) -> Path:
     (tmp_path / "zoo" / "__init__.py").touch()
     (tmp_path / "zoo" / "nets.py").write_text(PROJECT)
     return tmp_path
-
-
-def gate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command line, under this interpreter."""
-    environment = {**os.environ, "EXPORT_GATE_PYTHON": sys.executable, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [GATE, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
 
 
 @pytest.mark.slow

@@ -16,13 +16,14 @@ import onnx
 import onnxruntime
 import pytest
 from environments import clean_environment
+from harness.gate import GATE
+from harness.gate import gate as run_gate
 from onnx import numpy_helper
 
 from export_gate import __version__
 from export_gate.wall.digest import digest_file
 
 ROOT = Path(__file__).parents[2]
-GATE = Path(sys.executable).with_name("export-gate")
 EXAMPLES = ROOT / "examples" / "export-gate.yml"
 NAMES = ("glyph-head", "sentence-encoder")
 MODELS = """
@@ -88,7 +89,10 @@ class Done:
 
 
 def gate(*arguments: str | Path, cwd: Path, python: Path | None = None, **environment: str) -> Done:
-    """The command line; under another interpreter where one is given, which finds the source tree by PYTHONPATH."""
+    """The command line; under another interpreter if one is given, which finds the source tree by PYTHONPATH."""
+    if python is None and not environment:
+        done = run_gate(cwd, *arguments)
+        return Done(status=done.returncode, stdout=done.stdout, stderr=done.stderr)
     inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     paths = os.pathsep.join(
         [str(ROOT / "src"), *([environment.pop("PYTHONPATH")] if "PYTHONPATH" in environment else [])]

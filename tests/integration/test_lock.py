@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from harness.gate import gate
 
 from export_gate.config import load_config
 from export_gate.lock.find import find_lock
@@ -422,14 +422,7 @@ def test_an_interface_that_changed_can_be_locked_again(repository: Repository):
 
 def cli(repository: Repository, *arguments: str) -> tuple[int, str]:
     """Exit code and all output of a command in the config's folder."""
-    done = subprocess.run(
-        [sys.executable, "-m", "export_gate.cli.main", *arguments],
-        cwd=repository.config.parent,
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = gate(repository.config.parent, *arguments, environment=ENVIRONMENT)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -45,6 +45,7 @@ def make():
         "collects": gc.isenabled(),
         "main": sys.modules["__main__"].__file__,
         "modules": sorted(sys.modules),
+        "started-as": open("/proc/self/cmdline").read(),
     }
     with open(os.path.join(os.path.dirname(__file__), "facts.json"), "w") as file:
         json.dump(facts, file)
@@ -85,6 +86,8 @@ def test_a_forked_worker_is_what_a_fresh_one_is(project: Path):
     fresh = facts(project)
     assert gate(project, "run", "-q").returncode == 0
     forked = facts(project)
+    assert "preloaded_server.py" in forked.pop("started-as")
+    assert "preloaded_server.py" not in fresh.pop("started-as")
     assert forked == fresh
     assert forked["grandparent"] == os.getpid()
 

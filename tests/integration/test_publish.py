@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +13,11 @@ from typing import Any
 import pytest
 import report_samples as samples
 from github_server import DENIED, TOKEN, Fault, GitHubServer, pull
+from harness.gate import gate, real_gate
 
-from export_gate.cli.main import main
 from export_gate.github.marker import parse_marker
 from export_gate.report.results import Results, write_results
 
-GATE = Path(sys.executable).with_name("export-gate")
 HEAD, MERGE = "a" * 40, "b" * 40
 SUMMARY_LIMIT = 1024 * 1024
 HAS_THE_RESULT = "The job summary, the annotations and results.json have the result"
@@ -36,19 +31,13 @@ def github() -> Iterator[GitHubServer]:
 
 
 def _in_a_process(arguments: list[str], folder: Path, environ: dict[str, str]) -> tuple[int, str, str]:
-    ended = subprocess.run([GATE, *arguments], cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    ended = real_gate(folder, *arguments, environment=environ)
     return ended.returncode, ended.stdout, ended.stderr
 
 
 def _in_this_process(arguments: list[str], folder: Path, environ: dict[str, str]) -> tuple[int, str, str]:
-    printed, errors = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(errors):
-        patch.chdir(folder)
-        patch.setattr(sys, "argv", ["export-gate", *arguments])
-        patch.setattr(os, "environ", environ)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    return int(ended.value.code or 0), printed.getvalue(), errors.getvalue()
+    ended = gate(folder, *arguments, environment=environ)
+    return ended.returncode, ended.stdout, ended.stderr
 
 
 @dataclass(kw_only=True)

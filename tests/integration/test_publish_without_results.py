@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import report_samples as samples
+from harness.gate import Done, gate
 
 from export_gate.report.results import write_results
 
-GATE = Path(sys.executable).with_name("export-gate")
 MISTAKES = [f"export-gate.yml:{line}:5: models.head.factroy: a mistake" for line in range(1, 41)]
 
 
-def publish(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def publish(folder: Path, *options: str) -> Done:
     """Publish the folder's results outside of any pull request; GitHub's files are there."""
     environ = {"GITHUB_STEP_SUMMARY": str(folder / "summary.md"), "GITHUB_OUTPUT": str(folder / "output")}
-    command = [GATE, "publish", *options, str(folder / "results.json")]
-    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    return gate(folder, "publish", *options, folder / "results.json", environment=environ)
 
 
 def test_log_says_why_there_are_no_results(tmp_path: Path):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from harness.gate import gate
 
-GATE = Path(sys.executable).with_name("export-gate")
 MODEL = """
 import torch
 
@@ -42,12 +40,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "export-gate.yml").write_text(f"version: 1\nmodels:\n{models}")
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     return folder
-
-
-def gate(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line there."""
-    environ = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run([GATE, *arguments], cwd=folder, env=environ, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.slow

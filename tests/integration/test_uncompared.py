@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-GATE = Path(sys.executable).with_name("export-gate")
+from harness.gate import gate
 
 MODELS = '''\
 from collections import deque
@@ -87,7 +83,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     models += [entry(name, "exported-program: {}, pt2: {}") for name in SOUND]
     models.append(entry("instance", "exported-program: {}"))
     (folder / "export-gate.yml").write_text("version: 1\nmodels:\n" + "".join(models))
-    subprocess.run([GATE, "run", "-q"], cwd=folder, check=False, capture_output=True, timeout=300)
+    gate(folder, "run", "-q")
     found: dict[str, Any] = json.loads((folder / ".export-gate" / "results.json").read_text())
     return found
 

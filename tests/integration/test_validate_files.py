@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
-GATE = Path(sys.executable).with_name("export-gate")
+from harness.gate import gate
+
 GOOD = "version: 1\nmodels: {head: {factory: 'model:make', inputs: {x: {dtype: float32, shape: [2]}}}}\n"
 
 
 def validate(folder: Path, *arguments: str) -> tuple[int, str, str]:
     """Exit code, output and errors."""
-    done = subprocess.run([GATE, "validate", *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    done = gate(folder, "validate", *arguments)
     return done.returncode, done.stdout, done.stderr
 
 

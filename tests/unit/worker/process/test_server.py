@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from harness.preloaded import fresh_workers
 
 from export_gate.rules import worker_died
 from export_gate.run import launch
@@ -105,7 +106,7 @@ def test_fault_of_the_gate_itself_is_called_by_its_name(tmp_path: Path, monkeypa
 @pytest.mark.slow
 def test_other_protocol_is_refused(tmp_path: Path):
     """A worker of another version says so."""
-    with pytest.raises(UserError) as raised:
+    with fresh_workers(), pytest.raises(UserError) as raised:
         observe(request(tmp_path, protocol=99), Path(sys.executable), dict(os.environ))
     assert str(raised.value) == f"the worker speaks protocol {PROTOCOL}, the driver 99: reinstall export-gate"
 
