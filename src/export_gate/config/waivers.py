@@ -14,9 +14,10 @@ from export_gate.config.containers import Field, ListOf, Section, Values
 from export_gate.config.kinds import INVALID, Choice, Schema, Scope, Text
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ONE_LINE
-from export_gate.rules.waivable import UNMEASURED, WAIVABLE
+from export_gate.rules import CATALOGUE, NAMED
 from export_gate.wall.contract import TARGET_NAMES, Waiver
 
+_WAIVABLE = tuple(rule.name for rule in CATALOGUE if rule.waivable is not None)
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 
@@ -52,16 +53,17 @@ class WaivableRule:
     expected: str = "the name of a rule that can be waived"
 
     def check(self, node: Node, scope: Scope) -> Any:
-        if isinstance(node.value, str) and node.value in WAIVABLE:
+        if isinstance(node.value, str) and node.value in _WAIVABLE:
             return node.value
-        then = scope.problems.nearest(node.value, WAIVABLE) or f"use one of {', '.join(WAIVABLE)}"
-        if node.value in UNMEASURED:
+        then = scope.problems.nearest(node.value, _WAIVABLE) or f"use one of {', '.join(_WAIVABLE)}"
+        rule = NAMED.get(node.value) if isinstance(node.value, str) else None
+        if rule is not None and rule.severity == "violation":
             then = "it reports that something was not measured, which no waiver can accept"
         scope.problems.expected(node, self.expected, then=then)
         return INVALID
 
     def schema(self, defs: Schema) -> Schema:
-        return {"enum": list(WAIVABLE)}
+        return {"enum": list(_WAIVABLE)}
 
 
 def _verify_parts(values: Values, node: Node, scope: Scope) -> None:
@@ -69,7 +71,7 @@ def _verify_parts(values: Values, node: Node, scope: Scope) -> None:
     rule = values.get("rule")
     for part in ("target", "output", "case"):
         child = node.child(part)
-        if rule is not None and child is not None and part not in WAIVABLE[rule]:
+        if rule is not None and child is not None and part not in (NAMED[rule].waivable or ()):
             expected = f"no {part} for {rule}, whose findings have no {part}"
             scope.problems.expected_key(child, expected, then="remove the key")
 

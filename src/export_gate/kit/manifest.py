@@ -7,23 +7,24 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from export_gate.kit.files import describe_file, list_files
-from export_gate.report.results import Results
-from export_gate.rules.cases import nonfinite_policy
+from export_gate.outcome.judging import Outcome
+from export_gate.rules.measure import Measured, nonfinite_policy
 from export_gate.wall.codec import encode
 from export_gate.wall.conformance import KIT_SCHEMA, MANIFEST, VALUES_DTYPES, Kit, KitData, KitFile, KitOutput
-from export_gate.wall.contract import ModelContract, OnnxTarget
+from export_gate.wall.contract import OnnxTarget
 from export_gate.wall.errors import GateError
 from export_gate.wall.observation import ModelObservation, OutputLeaf
 from export_gate.wall.tolerance import resolve_tolerance
 
 
-def describe_kit(results: Results, written: Sequence[KitData], folder: Path, *, verified: bool) -> Kit:
+def describe_kit(outcome: Outcome, written: Sequence[KitData], folder: Path, *, verified: bool) -> Kit:
     """The manifest of the files in the folder.
 
     Raises:
         GateError: an artifact in the folder is not the one that was verified.
     """
-    (contract,), (seen,) = results.contracts, results.run.models
+    results, (measured,) = outcome.results, outcome.judgement.measured
+    contract, seen = measured.contract, measured.observation
     environment = results.run.environment
     if environment is None or seen.controls is None:
         raise GateError(f"{contract.name}: the worker reported neither the environment nor the control set")
@@ -44,7 +45,7 @@ def describe_kit(results: Results, written: Sequence[KitData], folder: Path, *, 
         versions=environment.versions,
         providers=onnx.providers,
         optimization=onnx.optimization,
-        outputs=tuple(_output(contract, seen, leaf, written) for leaf in seen.outputs),
+        outputs=tuple(_output(measured, leaf, written) for leaf in seen.outputs),
         exports=tuple(data.export for data in written),
         files=files,
     )
@@ -56,7 +57,8 @@ def write_manifest(kit: Kit, folder: Path) -> None:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def _output(contract: ModelContract, seen: ModelObservation, leaf: OutputLeaf, written: Sequence[KitData]) -> KitOutput:
+def _output(measured: Measured, leaf: OutputLeaf, written: Sequence[KitData]) -> KitOutput:
+    contract = measured.contract
     graph_names = written[0].graph_names
     is_python = any(leaf.name in data.python for data in written)
     return KitOutput(
@@ -64,15 +66,14 @@ def _output(contract: ModelContract, seen: ModelObservation, leaf: OutputLeaf, w
         graph_name=graph_names.get(leaf.name, leaf.name),
         dtype=leaf.dtype,
         python=is_python and leaf.dtype in VALUES_DTYPES,
-        tolerance=resolve_tolerance(contract, "onnx", _compared_dtype(seen, leaf)),
-        nonfinite=nonfinite_policy(contract, seen, leaf.name),
+        tolerance=resolve_tolerance(contract, "onnx", _compared_dtype(measured, leaf)),
+        nonfinite=nonfinite_policy(contract, measured.observation, leaf.name),
     )
 
 
-def _compared_dtype(seen: ModelObservation, leaf: OutputLeaf) -> str:
+def _compared_dtype(measured: Measured, leaf: OutputLeaf) -> str:
     """The dtype used when ONNX Runtime's output was compared: a Python float may count as float32."""
-    cases = [case for target in seen.targets if target.target == "onnx" for case in target.cases]
-    compared = (found.expected_dtype for case in cases for found in case.outputs if found.output == leaf.name)
+    compared = (found.comparison.expected_dtype for found in measured.of("onnx") if found.output == leaf.name)
     return next(compared, leaf.dtype)
 
 

@@ -12,17 +12,15 @@ from pathlib import Path
 
 from export_gate.kit.read import read_kit
 from export_gate.kit.run import Seen, run_kit
-from export_gate.rules.cases import Fault
+from export_gate.rules.measure import Measurement, measure_leaf
 from export_gate.rules.numbers import describe_fault
 from export_gate.rules.structure_mismatch import describe_structure
 from export_gate.rules.wording import count, first_line, place, scientific
 from export_gate.run.interpreter import Interpreter, find_runtime
 from export_gate.wall.conformance import MANIFEST, Kit, KitExport
 from export_gate.wall.digest import digest_file
-from export_gate.wall.equivalence import first_fault, worst_norm
-from export_gate.wall.observation import CaseResult, Comparison, Environment, Failure
+from export_gate.wall.observation import CaseResult, Environment, Failure
 from export_gate.wall.request import ReplayRequest
-from export_gate.wall.tolerance import is_inexact
 
 TARGET = "onnx"
 
@@ -68,15 +66,17 @@ def replay(folder: Path, providers: Sequence[str], python: str | None, environme
     found = find_runtime(python, environment)
     request = ReplayRequest(folder=str(folder.resolve()), kit=kit, providers=tuple(providers))
     seen = run_kit(request, found.path, environment)
+    results = list(_results(kit, seen))
+    leaves = [leaf for result in results for leaf in _leaves(kit, result)]
     return Replay(
         kit=kit,
         sha256=digest_file(folder / MANIFEST),
         python=found,
         environment=seen.environment,
         providers=request.providers,
-        conforming=sum(_conforms(kit, result) for result in _results(kit, seen)),
-        differences=(*_failures(kit, seen), *_structures(kit, seen), *_faults(kit, seen)),
-        closest=_closest(kit, seen),
+        conforming=sum(_conforms(kit, result) for result in results),
+        differences=(*_failures(kit, seen), *_structures(kit, seen), *_faults(kit, leaves)),
+        closest=_closest(leaves),
     )
 
 
@@ -120,22 +120,15 @@ def _results(kit: Kit, seen: Seen) -> Iterator[CaseResult]:
 def _conforms(kit: Kit, result: CaseResult) -> bool:
     names = [output.name for output in kit.numbers]
     is_complete = result.structure is None and [found.output for found in result.outputs] == names
-    return is_complete and not list(_case_faults(kit, result))
+    return is_complete and not any(leaf.faults for leaf in _leaves(kit, result))
 
 
-def _case_faults(kit: Kit, result: CaseResult) -> Iterator[Fault]:
+def _leaves(kit: Kit, result: CaseResult) -> tuple[Measurement, ...]:
     promised = {output.name: output for output in kit.outputs}
-    for comparison in () if result.structure else result.outputs:
-        output = promised[comparison.output]
-        kind = first_fault(comparison, output.tolerance, output.nonfinite)
-        if kind:
-            yield Fault(
-                kind=kind,
-                case=result.case,
-                comparison=comparison,
-                tolerance=output.tolerance,
-                nonfinite=output.nonfinite,
-            )
+    return tuple(
+        measure_leaf(result.case, found, promised[found.output].tolerance, promised[found.output].nonfinite)
+        for found in (() if result.structure else result.outputs)
+    )
 
 
 def _failures(kit: Kit, seen: Seen) -> Iterator[Difference]:
@@ -165,32 +158,22 @@ def _structures(kit: Kit, seen: Seen) -> Iterator[Difference]:
         yield Difference(message=message, occurrences=len(odd))
 
 
-def _faults(kit: Kit, seen: Seen) -> Iterator[Difference]:
+def _faults(kit: Kit, leaves: Sequence[Measurement]) -> Iterator[Difference]:
     """One difference for each output and kind of fault, at its worst data set."""
-    grouped: dict[tuple[str, str], list[Fault]] = {}
-    for result in _results(kit, seen):
-        for fault in _case_faults(kit, result):
-            grouped.setdefault((fault.comparison.output, fault.kind), []).append(fault)
+    grouped: dict[tuple[str, str], list[Measurement]] = {}
+    for leaf in leaves:
+        if leaf.fault:
+            grouped.setdefault((leaf.output, leaf.fault), []).append(leaf)
     for (output, _), faults in grouped.items():
         worst = max(faults, key=lambda fault: fault.excess)
         where = place(kit.model, TARGET, output, worst.case)
         yield Difference(message=f"{where}: {describe_fault(worst)}", occurrences=len(faults))
 
 
-def _closest(kit: Kit, seen: Seen) -> str:
-    promised = {output.name: output.tolerance for output in kit.outputs}
-    compared = [
-        (worst_norm(found, promised[found.output]), found, result)
-        for result in _results(kit, seen)
-        for found in (() if result.structure else result.outputs)
-        if is_inexact(found.expected_dtype) and _is_measured(found)
-    ]
+def _closest(leaves: Sequence[Measurement]) -> str:
+    compared = [(leaf.norm, leaf) for leaf in leaves if leaf.norm and not leaf.is_exact]
     if not compared:
         return ""
-    norm, found, result = max(compared, key=lambda each: each[0].ratio)
+    norm, leaf = max(compared, key=lambda each: each[0].ratio)
     values = f"max |P-M| {scientific(norm.measured)} of {scientific(norm.allowed)}"
-    return f"output {found.output!r}, case {result.case}: {values}" if norm.measured else ""
-
-
-def _is_measured(found: Comparison) -> bool:
-    return found.expected_dtype == found.actual_dtype and found.expected_shape == found.actual_shape
+    return f"output {leaf.output!r}, case {leaf.case}: {values}" if norm.measured else ""

@@ -74,7 +74,7 @@ def make_kit(
         if why_not and not force:
             return Made(outcome=outcome, kit=None, why_not=why_not)
         results = replace(outcome.results, head=described_revision(order.config.resolve().parent))
-        kit = describe_kit(results, written, stage / "kit", verified=not why_not)
+        kit = describe_kit(replace(outcome, results=results), written, stage / "kit", verified=not why_not)
         write_manifest(kit, stage / "kit")
         sha256 = digest_file(stage / "kit" / MANIFEST)
         _put(stage, place)

@@ -95,7 +95,7 @@ def fail_on_warnings(outcome: Outcome) -> Outcome:
 def _outcome(results: Results, judgement: Judgement) -> Outcome:
     """Build the outcome; a green verdict with an unchecked model in the report is a bug, never a pass."""
     decided = replace(results, findings=judgement.findings, verdict=judgement.verdict)
-    report = build_report(decided)
+    report = build_report(decided, judgement.measured)
     if judgement.verdict == "verified" and report.counts.unchecked:
         raise GateError(f"verdict and report disagree: {report.headline}; this is a bug in export-gate")
     return Outcome(results=decided, judgement=judgement, report=report)

@@ -9,7 +9,7 @@ from pathlib import Path
 from export_gate.config import Config, load_config
 from export_gate.lock.file import lock_path, write_lock
 from export_gate.report.results import Results, read_results
-from export_gate.rules.judge import judge
+from export_gate.rules.judge import Verdict, judge
 from export_gate.rules.lock.facts import locked_model
 from export_gate.rules.lock.record import Lock
 from export_gate.wall.errors import UserError
@@ -24,16 +24,17 @@ def write_lock_of(path: Path, config_path: Path) -> tuple[Path, int]:
         UserError: the results are not from a complete, verified run of the current config.
     """
     config, results = load_config(config_path), read_results(path)
-    for message, hint in _objections(results, config):
+    # A new lock exists to record a changed interface, so do not compare with the old one.
+    judgement = judge(results.contracts, results.run, replace(results.terms, lock=None))
+    for message, hint in _objections(results, config, judgement.verdict):
         raise UserError(f"{path}: {message}", hint)
-    observed = {model.model: model for model in results.run.models}
-    models = {contract.name: locked_model(contract, observed[contract.name]) for contract in results.contracts}
+    models = {measured.contract.name: locked_model(measured) for measured in judgement.measured}
     target = lock_path(config_path)
     write_lock(Lock(models=models), target)
     return target, len(models)
 
 
-def _objections(results: Results, config: Config) -> Iterator[tuple[str, str]]:
+def _objections(results: Results, config: Config, verdict: Verdict) -> Iterator[tuple[str, str]]:
     """The reasons why the results cannot be locked, with the next steps."""
     if results.config_sha256 != config.sha256:
         expected, found = config.sha256[:12], results.config_sha256[:12]
@@ -45,8 +46,6 @@ def _objections(results: Results, config: Config) -> Iterator[tuple[str, str]]:
     if missing or results.narrowed or results.planned:
         lacks = f"model {missing[0]}" if missing else "some targets, control inputs or shards"
         yield f"results of only part of the config, without {lacks}: expected a run of all of it", RUN_ALL
-    # A new lock exists to record a changed interface, so do not compare with the old one.
-    verdict = judge(results.contracts, results.run, replace(results.terms, lock=None)).verdict
     if verdict != "verified":
         yield (
             f"expected verified results, got the verdict {verdict!r}",

@@ -11,13 +11,20 @@ from export_gate.report.ladder import cells
 from export_gate.report.record import ArtifactView, Cell, Counts, ProblemView, Report, Row, State
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
-from export_gate.wall.contract import TARGET_NAMES, ModelContract
+from export_gate.rules.measure import Measured, measure_run
+from export_gate.wall.contract import TARGET_NAMES
 from export_gate.wall.observation import ModelObservation
 
 
-def build_report(results: Results) -> Report:
-    """Everything that the terminal, the comment, the summary and the report file show of one run."""
-    rows = _rows(results)
+def build_report(results: Results, measured: tuple[Measured, ...] | None = None) -> Report:
+    """Everything that the terminal, the comment, the summary and the report file show of one run.
+
+    Args:
+        results: the judged run.
+        measured: what the judge measured; None where nobody judged these results here.
+    """
+    measured = measure_run(results.contracts, results.run) if measured is None else measured
+    rows = _rows(results, measured)
     counts = _counts(results, rows)
     columns = {planned.name for contract in results.contracts for planned in contract.targets}
     return Report(
@@ -37,6 +44,7 @@ def build_report(results: Results) -> Report:
         head=results.head,
         started=results.started,
         duration_s=results.duration_s,
+        measured=measured,
     )
 
 
@@ -79,27 +87,28 @@ def _counts(results: Results, rows: Sequence[Row]) -> Counts:
     )
 
 
-def _rows(results: Results) -> tuple[Row, ...]:
-    observed = {model.model: model for model in results.run.models}
+def _rows(results: Results, measured: Sequence[Measured]) -> tuple[Row, ...]:
+    observed = {model.contract.name: model for model in measured}
+    unseen = {c.name: Measured(contract=c, observation=ModelObservation(model=c.name)) for c in results.contracts}
     return tuple(
         _row(
-            contract,
-            observed.get(contract.name, ModelObservation(model=contract.name)),
-            tuple(finding for finding in results.findings if finding.model == contract.name),
-            reason=_unchecked(observed.get(contract.name)),
+            observed.get(name, bare),
+            tuple(finding for finding in results.findings if finding.model == name),
+            reason=_unchecked(observed.get(name)),
         )
-        for contract in results.contracts
+        for name, bare in unseen.items()
     )
 
 
-def _unchecked(observation: ModelObservation | None) -> str:
-    if observation is None:
+def _unchecked(measured: Measured | None) -> str:
+    if measured is None:
         return "was not run"
-    return "could not be checked" if observation.problem is not None else ""
+    return "could not be checked" if measured.observation.problem is not None else ""
 
 
-def _row(contract: ModelContract, observation: ModelObservation, findings: Sequence[Finding], reason: str) -> Row:
-    filled = cells(contract, observation, findings)
+def _row(measured: Measured, findings: Sequence[Finding], reason: str) -> Row:
+    contract, observation = measured.contract, measured.observation
+    filled = cells(measured, findings)
     state = _row_state(filled, findings, reason)
     controls = observation.controls
     compared = max((sum(ladder.compared for ladder in cell.ladders) for cell in filled), default=0)
@@ -173,8 +182,7 @@ def _artifacts(results: Results, rows: Sequence[Row]) -> Iterator[ArtifactView]:
         for target in model.targets:
             if target.artifact is None:
                 continue
-            sizes = ", ".join(f"{dim}={size}" for dim, size in sorted(target.separate.items()))
-            label = f"{target.target} at {sizes}" if sizes else target.target
+            label = f"{target.target} at {target.export}" if target.export else target.target
             yield ArtifactView(
                 model=model.model,
                 label=label,

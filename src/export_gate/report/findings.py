@@ -8,9 +8,9 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import PurePath
 
-from export_gate.report.ladder import ENDINGS
 from export_gate.report.record import FindingView
 from export_gate.report.results import Results
+from export_gate.rules import NAMED
 from export_gate.rules.base import SEVERITIES, Finding
 from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
@@ -31,7 +31,9 @@ def views(results: Results) -> tuple[FindingView, ...]:
 def _sameness(finding: Finding) -> tuple[str, ...]:
     """A key that is equal for findings that differ only in their target: by output, or else by text."""
     about = finding.output or finding.message.replace(finding.target or "", "")
-    own = "" if finding.target and finding.rule not in ENDINGS else str(finding.target)
+    rule = NAMED.get(finding.rule)
+    is_ending = rule is not None and rule.stage is None
+    own = "" if finding.target and not is_ending else str(finding.target)
     waiver = f"{finding.waiver.until} {finding.waiver.reason}" if finding.waiver else ""
     return (finding.severity, waiver, finding.model, finding.rule, about, own)
 

@@ -16,19 +16,14 @@ from export_gate.report.findings import reproduce
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
-from export_gate.rules.cases import differing_outputs, planned_targets
+from export_gate.rules.cases import differing_outputs
+from export_gate.rules.measure import Measured
 from export_gate.rules.numbers import describe_fault
 from export_gate.rules.wording import place
 from export_gate.wall.contract import ModelContract, TargetName
-from export_gate.wall.equivalence import FaultKind
+from export_gate.wall.equivalence import FAULT_KINDS
 from export_gate.wall.observation import ModelObservation
 
-RULE_OF_FAULT: dict[FaultKind, str] = {
-    "dtype": "dtype-mismatch",
-    "shape": "shape-mismatch",
-    "nonfinite": "nonfinite-mismatch",
-    "value": "value-mismatch",
-}
 RULES_OF_FAILURE = ("run-failed", "range-narrowed")
 RULES_OF_STRUCTURE = ("structure-mismatch",)
 
@@ -79,18 +74,18 @@ def junit(results: Results, report: Report) -> str:
 
 
 def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
-    seen = next((model for model in results.run.models if model.model == contract.name), None)
+    unseen = Measured(contract=contract, observation=ModelObservation(model=contract.name))
+    measured = next((model for model in report.measured if model.contract.name == contract.name), unseen)
     findings = [finding for finding in results.findings if finding.model == contract.name]
-    observation = seen or ModelObservation(model=contract.name)
-    tests = list(_tests(contract, observation, findings, results.config_path))
+    tests = list(_tests(measured, findings, results.config_path))
     problems = [problem for problem in report.problems if problem.model in (None, contract.name)]
     tests += [Test(group=contract.name, name="check", broken=_broken(problem)) for problem in problems]
     row = next(row for row in report.rows if row.model == contract.name)
     return Suite(
         model=contract.name,
         tests=tuple(tests),
-        duration_s=observation.duration_s,
-        properties=_properties(results, report, row.evidence, observation),
+        duration_s=measured.observation.duration_s,
+        properties=_properties(results, report, row.evidence, measured.observation),
         printed="\n".join(
             f"{'waived' if finding.waiver else finding.severity}: {finding.rule}: {finding.message} {finding.hint}"
             for finding in findings
@@ -99,15 +94,15 @@ def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
     )
 
 
-def _tests(
-    contract: ModelContract, observation: ModelObservation, findings: Sequence[Finding], config_path: str
-) -> Iterator[Test]:
-    ran = {(target.target, case.case) for target in planned_targets(contract, observation) for case in target.cases}
+def _tests(measured: Measured, findings: Sequence[Finding], config_path: str) -> Iterator[Test]:
+    contract, observation = measured.contract, measured.observation
+    seen = [target for planned in contract.targets for target in measured.seen(planned.name)]
+    ran = {(target.target, case.case) for target in seen for case in target.cases}
     members = observation.controls.inputs if observation.controls else ()
     names = {planned.name: [member.name for member in members] for planned in contract.targets}
     for target, case in sorted(ran - {(t, name) for t, some in names.items() for name in some}):
         names[target].append(case)
-    failing = _failing(contract, observation, findings, config_path)
+    failing = _failing(measured, findings, config_path)
     told = {finding for found in failing.values() for finding, _ in found}
     for target, cases in names.items():
         for case in cases:
@@ -124,11 +119,12 @@ def _tests(
 
 
 def _failing(
-    contract: ModelContract, observation: ModelObservation, findings: Sequence[Finding], config_path: str
+    measured: Measured, findings: Sequence[Finding], config_path: str
 ) -> dict[Place, list[tuple[Finding, Failing]]]:
     """What is wrong at each control input, with the finding that says so."""
+    contract, observation = measured.contract, measured.observation
     found: dict[Place, list[tuple[Finding, Failing]]] = {}
-    for target, case, output, rules, words in _wrong(contract, observation):
+    for target, case, output, rules, words in _wrong(measured):
         finding = _said_by(findings, rules, target, output, case)
         if finding is not None:
             message = f"{place(contract.name, target, output, case)}: {words}" if words else finding.message
@@ -146,23 +142,20 @@ def _failing(
     return found
 
 
-def _wrong(
-    contract: ModelContract, observation: ModelObservation
-) -> Iterator[tuple[TargetName, str, str | None, tuple[str, ...], str]]:
+def _wrong(measured: Measured) -> Iterator[tuple[TargetName, str, str | None, tuple[str, ...], str]]:
     """(target, control input, output, rules that may speak of it, words) of every call that went wrong."""
-    for target in planned_targets(contract, observation):
-        for case in target.cases:
-            if case.failure is not None:
-                words = f"{case.failure.type}: {case.failure.message}"
-                yield target.target, case.case, None, RULES_OF_FAILURE, words
-            if case.structure is not None:
-                expected, actual = case.structure.expected, case.structure.actual
-                words = f"expected outputs {', '.join(expected)}, got {', '.join(actual)}"
-                yield target.target, case.case, None, RULES_OF_STRUCTURE, words
-    for kind, rule in RULE_OF_FAULT.items():
-        for differing in differing_outputs(contract, observation, kind):
+    for failed in measured.failed:
+        if failed.target and failed.case and not failed.is_end:
+            words = f"{failed.failure.type}: {failed.failure.message}"
+            yield failed.target, failed.case, None, RULES_OF_FAILURE, words
+    for odd in measured.unpaired:
+        expected, actual = ", ".join(odd.structure.expected), ", ".join(odd.structure.actual)
+        words = f"expected outputs {expected}, got {actual}"
+        yield odd.target, odd.case, None, RULES_OF_STRUCTURE, words
+    for kind in FAULT_KINDS:
+        for differing in differing_outputs(measured, kind):
             for fault in differing.faults:
-                yield differing.target, fault.case, differing.output, (rule,), describe_fault(fault)
+                yield differing.target, fault.case, differing.output, (f"{kind}-mismatch",), describe_fault(fault)
 
 
 def _said_by(

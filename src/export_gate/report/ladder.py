@@ -3,64 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from export_gate.report.record import LADDER, Cell, Ladder, State, Step, Worst
+from export_gate.report.record import LADDER, Cell, Ladder, State, Step
+from export_gate.rules import NAMED
 from export_gate.rules.base import Finding
-from export_gate.wall.contract import ModelContract, Target
-from export_gate.wall.equivalence import worst_norm
+from export_gate.rules.measure import Measured, Measurement
+from export_gate.wall.contract import Target
 from export_gate.wall.observation import STAGES, ModelObservation, Stage, TargetObservation
-from export_gate.wall.tolerance import resolve_tolerance
-
-STAGE_OF_RULE: dict[str, Stage] = {
-    "torchscript-model": "eager",
-    "train-mode": "eager",
-    "contract-broken": "eager",
-    "nondeterministic-model": "eager",
-    "input-mutated": "eager",
-    "state-carried": "eager",
-    "golden-mismatch": "eager",
-    "range-undeclared": "eager",
-    "export-failed": "export",
-    "dim-specialized": "export",
-    "conversion-failed": "convert",
-    "load-failed": "load",
-    "run-failed": "run",
-    "nothing-compared": "compare",
-    "structure-mismatch": "compare",
-    "dtype-mismatch": "compare",
-    "shape-mismatch": "compare",
-    "nonfinite-mismatch": "compare",
-    "value-mismatch": "compare",
-    "range-narrowed": "guards",
-    "guard-missing": "guards",
-    "interface-changed": "export",
-    "margin-shrunk": "compare",
-    "artifact-grew": "convert",
-    "waiver-unused": "compare",
-}
-"""The rung at which a rule's finding shows."""
-ENDINGS = ("worker-died", "timed-out")
-"""Rules that can strike at any stage: the observation says at which."""
 
 
-def cells(contract: ModelContract, observation: ModelObservation, findings: Sequence[Finding]) -> tuple[Cell, ...]:
+def cells(measured: Measured, findings: Sequence[Finding]) -> tuple[Cell, ...]:
     """One cell for each declared target, in the contract's order."""
-    return tuple(_cell(contract, planned, observation, findings) for planned in contract.targets)
+    return tuple(_cell(planned, measured, findings) for planned in measured.contract.targets)
 
 
-def _cell(contract: ModelContract, planned: Target, observation: ModelObservation, findings: Sequence[Finding]) -> Cell:
+def _cell(planned: Target, measured: Measured, findings: Sequence[Finding]) -> Cell:
     mine = [finding for finding in findings if finding.target in (None, planned.name)]
-    seen = sorted((t for t in observation.targets if t.target == planned.name), key=lambda t: len(t.separate))
-    unseen = TargetObservation(target=planned.name, guards=planned.guards, reached=observation.reached)
+    seen = measured.seen(planned.name)
+    unseen = TargetObservation(target=planned.name, guards=planned.guards, reached=measured.observation.reached)
     ladders = tuple(
-        _ladder(contract, planned, observation, target, [f for f in mine if _about(f, target, seen)])
-        for target in seen or [unseen]
+        _ladder(planned, measured, target, [f for f in mine if _about(f, target, seen)]) for target in seen or [unseen]
     )
     states = [ladder.state for ladder in ladders]
     state = next(state for state in ("failed", "skipped", "waived", "warned", "ok") if state in states)
     decisive = _decisive(mine, state)
-    worst = _worst([ladder.worst for ladder in ladders])
+    worst = _worst(ladder.worst for ladder in ladders)
     return Cell(
         target=planned.name,
         state=state,
@@ -78,30 +46,25 @@ def _decisive(findings: Sequence[Finding], state: State) -> Finding | None:
     return next((finding for finding in findings if finding.severity == severity), None)
 
 
-def _cell_ratio(decisive: Finding | None, worst: Worst | None) -> float | None:
+def _cell_ratio(decisive: Finding | None, worst: Measurement | None) -> float | None:
     """A number only where it says why: the margin beside a NaN or a crash would read as good news."""
     is_broken = decisive is not None and (decisive.severity == "violation" or decisive.waiver is not None)
     if decisive is not None and is_broken and decisive.rule != "value-mismatch":
         return None
-    return worst.ratio if worst is not None and math.isfinite(worst.ratio) else None
+    return _ratio(worst) if worst is not None and math.isfinite(_ratio(worst)) else None
 
 
-def _ladder(
-    contract: ModelContract,
-    planned: Target,
-    observation: ModelObservation,
-    target: TargetObservation,
-    findings: Sequence[Finding],
-) -> Ladder:
+def _ladder(planned: Target, measured: Measured, target: TargetObservation, findings: Sequence[Finding]) -> Ladder:
     compared = sum(1 for case in target.cases if case.outputs)
-    steps = _steps(planned, observation, target, findings)
+    steps = _steps(planned, measured.observation, target, findings)
+    leaves = (leaf for leaf in measured.of(target.target) if leaf.export == target.export)
     return Ladder(
         target=target.target,
-        label=" at ".join(filter(None, (target.target, _sizes(target.separate)))),
+        label=" at ".join(filter(None, (target.target, target.export))),
         steps=steps,
-        worst=_worst(_worst_of_each(contract, target)),
+        worst=_worst(leaves),
         compared=compared,
-        affine=observation.affine and target.affine and Step(stage="compare", state="ok") in steps,
+        affine=measured.observation.affine and target.affine and Step(stage="compare", state="ok") in steps,
         facts=target.facts,
         notes=target.notes,
     )
@@ -158,7 +121,8 @@ def _failures(observation: ModelObservation, target: TargetObservation) -> set[S
 
 
 def _stage(finding: Finding, end: Stage) -> Stage:
-    return _on_ladder(end if finding.rule in ENDINGS else STAGE_OF_RULE.get(finding.rule, "eager"))
+    rule = NAMED.get(finding.rule)
+    return _on_ladder((rule.stage or end) if rule else "eager")
 
 
 def _on_ladder(stage: Stage) -> Stage:
@@ -173,30 +137,10 @@ def _absent(planned: Target, target: TargetObservation) -> set[Stage]:
     return absent | {"export", "convert"} if planned.artifact else absent
 
 
-def _worst_of_each(contract: ModelContract, target: TargetObservation) -> list[Worst]:
-    found = []
-    for case in target.cases:
-        for comparison in case.outputs:
-            if comparison.expected_dtype != comparison.actual_dtype:
-                continue  # the numbers of such a comparison are zero, which is not agreement
-            if comparison.expected_shape != comparison.actual_shape:
-                continue
-            norm = worst_norm(comparison, resolve_tolerance(contract, target.target, comparison.expected_dtype))
-            found.append(
-                Worst(
-                    measured=norm.measured,
-                    allowed=norm.allowed,
-                    ratio=norm.ratio,
-                    output=comparison.output,
-                    case=case.case,
-                )
-            )
-    return found
+def _worst(leaves: Iterable[Measurement | None]) -> Measurement | None:
+    """The one closest to its bound, or furthest over it; None where there are no numbers."""
+    return max((leaf for leaf in leaves if leaf and leaf.norm), key=_ratio, default=None)
 
 
-def _worst(candidates: Sequence[Worst | None]) -> Worst | None:
-    return max((w for w in candidates if w is not None), key=lambda worst: worst.ratio, default=None)
-
-
-def _sizes(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{dim}={size}" for dim, size in sorted(sizes.items()))
+def _ratio(leaf: Measurement) -> float:
+    return leaf.norm.ratio if leaf.norm else math.inf

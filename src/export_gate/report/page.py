@@ -31,13 +31,8 @@ class Page:
 def build_page(results: Results, report: Report) -> Page:
     """The page of one run."""
     chosen = _pictured(report.rows)
-    observed = {model.model: model for model in results.run.models}
     missing = len(report.rows) - len(chosen)
-    drawn = [
-        model_charts(contract, observed[contract.name])
-        for contract in results.contracts
-        if contract.name in chosen and contract.name in observed
-    ]
+    drawn = [model_charts(measured) for measured in report.measured if measured.contract.name in chosen]
     return Page(
         report=report,
         pictures=tuple(charts for charts in drawn if charts.charts),

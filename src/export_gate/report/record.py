@@ -7,6 +7,7 @@ from typing import Literal
 
 from export_gate.rules.base import Finding, Severity
 from export_gate.rules.judge import Verdict
+from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import SourceLine, Stage
 
@@ -14,18 +15,6 @@ State = Literal["failed", "skipped", "waived", "warned", "ok", "not-applicable"]
 """From worst to best: neither a step that was never reached nor a violation that is waived is a pass."""
 STATES: tuple[State, ...] = ("failed", "skipped", "waived", "warned", "ok", "not-applicable")
 LADDER: tuple[Stage, ...] = ("eager", "export", "convert", "load", "run", "compare", "guards")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worst:
-    """The comparison that is closest to its bound, or farthest over it."""
-
-    measured: float
-    allowed: float
-    ratio: float
-    """measured / allowed; infinite if nothing is allowed or the difference is not a number."""
-    output: str
-    case: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +33,8 @@ class Ladder:
     label: str
     """`onnx`, or `onnx at batch=1` for a separate export."""
     steps: tuple[Step, ...]
-    worst: Worst | None
-    """None if no comparison gave numbers."""
+    worst: Measurement | None
+    """The one closest to its bound, or farthest over it; None if no comparison gave numbers."""
     compared: int
     """Control inputs whose outputs were compared."""
     affine: bool
@@ -72,7 +61,7 @@ class Cell:
     reason: str = ""
     """The rule that decided a failed, waived or warned cell."""
     ratio: float | None = None
-    """Worst error / tolerance, finite; None if there is no such number."""
+    """Worst error / bound, finite; None if there is no such number."""
     ladders: tuple[Ladder, ...] = ()
 
 
@@ -200,3 +189,5 @@ class Report:
     head: str | None
     started: str
     duration_s: float
+    measured: tuple[Measured, ...] = field(default=(), repr=False)
+    """What pictures and test reports draw from."""

@@ -60,7 +60,8 @@ def _rules(findings: Sequence[Finding]) -> tuple[Named, ...]:
     known = {rule.name for rule in CATALOGUE}
     others = {finding.rule: finding for finding in findings if finding.rule not in known}
     strange = [
-        Named(name=name, severity=f.severity, summary=f"Reported as {name}.") for name, f in sorted(others.items())
+        Named(name=name, severity=f.severity, summary=f"Reported as {name}.", stage=None, waivable=None)
+        for name, f in sorted(others.items())
     ]
     return (*CATALOGUE, *strange)
 

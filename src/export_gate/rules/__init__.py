@@ -1,62 +1,48 @@
-"""Observations to findings: one file per rule, listed in `RULES`."""
+"""Measurements to findings: one file per rule, listed in `RULES`."""
 
 from __future__ import annotations
 
-from export_gate.rules import (
-    contract_broken,
-    conversion_failed,
-    dim_specialized,
-    dtype_mismatch,
-    export_failed,
-    golden_mismatch,
-    guard_missing,
-    input_mutated,
-    load_failed,
-    nondeterministic_model,
-    nonfinite_mismatch,
-    nothing_compared,
-    range_narrowed,
-    range_undeclared,
-    run_failed,
-    shape_mismatch,
-    state_carried,
-    structure_mismatch,
-    timed_out,
-    torchscript_model,
-    train_mode,
-    value_mismatch,
-    waiver_unused,
-    worker_died,
-)
+from importlib import import_module
+
+from export_gate.rules import waiver_unused
 from export_gate.rules.base import Named, Rule
 from export_gate.rules.lock import LOCK_RULES
 
-RULES: tuple[Rule, ...] = (
-    torchscript_model.RULE,
-    train_mode.RULE,
-    contract_broken.RULE,
-    nondeterministic_model.RULE,
-    input_mutated.RULE,
-    state_carried.RULE,
-    golden_mismatch.RULE,
-    worker_died.RULE,
-    timed_out.RULE,
-    export_failed.RULE,
-    dim_specialized.RULE,
-    conversion_failed.RULE,
-    load_failed.RULE,
-    range_narrowed.RULE,
-    run_failed.RULE,
-    nothing_compared.RULE,
-    structure_mismatch.RULE,
-    dtype_mismatch.RULE,
-    shape_mismatch.RULE,
-    nonfinite_mismatch.RULE,
-    value_mismatch.RULE,
-    guard_missing.RULE,
-    range_undeclared.RULE,
+RULES: tuple[Rule, ...] = tuple(
+    import_module(f"{__name__}.{name}").RULE
+    for name in (
+        "torchscript_model",
+        "train_mode",
+        "contract_broken",
+        "nondeterministic_model",
+        "input_mutated",
+        "state_carried",
+        "golden_mismatch",
+        "worker_died",
+        "timed_out",
+        "export_failed",
+        "dim_specialized",
+        "conversion_failed",
+        "load_failed",
+        "range_narrowed",
+        "run_failed",
+        "nothing_compared",
+        "structure_mismatch",
+        "dtype_mismatch",
+        "shape_mismatch",
+        "nonfinite_mismatch",
+        "value_mismatch",
+        "guard_missing",
+        "range_undeclared",
+    )
 )
-"""In causal order: what an earlier rule finds often explains what a later one finds, so reports list it first."""
+"""In causal order: what an earlier rule finds often explains what a later one finds, so reports list it first.
+
+Each is named by its file alone, so that a new rule is one file and one line here.
+"""
 
 CATALOGUE: tuple[Named, ...] = (*RULES, *LOCK_RULES, waiver_unused.RULE)
 """Everything that a finding can be named after, in the same order."""
+
+NAMED: dict[str, Named] = {rule.name: rule for rule in CATALOGUE}
+"""The same by name."""

@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from export_gate.wall.contract import ModelContract, TargetName, Waiver
-from export_gate.wall.observation import ModelObservation, SourceLine
+from export_gate.rules.measure import Measured
+from export_gate.wall.contract import TargetName, Waiver
+from export_gate.wall.observation import SourceLine, Stage
 
 Severity = Literal["violation", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("violation", "warning", "note")
+Part = Literal["target", "output", "case"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What reports and lists show about a rule."""
+    """Everything that reports, lists and the config need to know of a rule."""
 
     name: str
     """Kebab-case, equal to the file name."""
@@ -48,10 +50,16 @@ class Named:
     """The severity of most of its findings; a guard policy, for example, can lower it."""
     summary: str
     """One sentence: what it finds."""
+    stage: Stage | None
+    """The rung of the status ladder that shows its findings; None is the stage at which the model or target ended."""
+    waivable: tuple[Part, ...] | None
+    """The parts of a finding that its waivers may name. None: no waiver accepts it, since it says that something was
+    not measured, and nobody would know what is accepted.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule(Named):
-    """A named check over one model's observations."""
+    """A named check over one model's measurements."""
 
-    check: Callable[[ModelContract, ModelObservation], Iterable[Finding]]
+    check: Callable[[Measured], Iterable[Finding]]

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Failure, ModelObservation, PromiseBroken
@@ -23,9 +24,10 @@ ENDED = {
 }
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding: for the failure that ended the model before its targets, else for promises broken at inputs."""
-    groups = failures_of("contract-broken", contract, observation)
+    contract, observation = measured.contract, measured.observation
+    groups = failures_of("contract-broken", measured)
     if groups:
         yield _ended(contract, observation, groups[0][0].failure)
         return
@@ -116,5 +118,7 @@ RULE = Rule(
     name="contract-broken",
     severity="violation",
     summary="The eager model raises inside its declared ranges or returns other outputs than declared.",
+    stage="eager",
+    waivable=None,
     check=check,
 )

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
 from export_gate.rules.wording import first_line, plain, source_place, targets_key
 from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import Failure, ModelObservation
+from export_gate.wall.observation import Failure
 
 NO_TRANSLATION = re.compile(
     r"No ONNX function found for <OpOverload\(op='(?P<op>[\w.:]+)', overload='(?P<overload>\w+)'\)>"
@@ -22,9 +23,10 @@ EXCEPTION_SUMMARY = re.compile(r"## Exception summary\s+<class '(?:\w+\.)*(\w+)'
 """Where torch.onnx names the cause, below its own general advice (torch 2.13)."""
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target that could not be made."""
-    for group in failures_of("conversion-failed", contract, observation):
+    contract = measured.contract
+    for group in failures_of("conversion-failed", measured):
         failure = group[0].failure
         at = f" at {source_place(failure.source)}" if failure.source else ""
         message = f"{group[0].place(contract.name)}: the conversion failed{at}: {_cause(failure)}"
@@ -73,5 +75,7 @@ RULE = Rule(
     name="conversion-failed",
     severity="violation",
     summary="The exported program could not be converted to the target's format.",
+    stage="convert",
+    waivable=None,
     check=check,
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.wall.contract import Dim, ModelContract
-from export_gate.wall.observation import DimFound, ModelObservation
+from export_gate.rules.measure import Measured
+from export_gate.wall.contract import Dim
+from export_gate.wall.observation import DimFound
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each dim: a violation if it was promised (strict), a warning if it was left to torch (auto)."""
+    contract, observation = measured.contract, measured.observation
     for dim in contract.dims:
         found = [axis for axis in observation.dims if axis.dim == dim.name and is_specialized(axis)]
         if not found or dim.mode == "static":
@@ -57,5 +59,7 @@ RULE = Rule(
     name="dim-specialized",
     severity="violation",
     summary="A dim that was declared with a range has one size in the exported program.",
+    stage="export",
+    waivable=(),
     check=check,
 )

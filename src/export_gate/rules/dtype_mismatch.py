@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import differing_outputs
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation
+from export_gate.rules.measure import Measured
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each output of each target."""
-    for differing in differing_outputs(contract, observation, "dtype"):
+    for differing in differing_outputs(measured, "dtype"):
         worst = differing.worst.comparison
         difference = f"expected dtype {worst.expected_dtype}, got {worst.actual_dtype}"
         yield differing.finding(RULE.name, difference, _hint(worst.expected_dtype))
@@ -29,5 +28,7 @@ RULE = Rule(
     name="dtype-mismatch",
     severity="violation",
     summary="An output has another dtype than eager's.",
+    stage="compare",
+    waivable=("target", "output", "case"),
     check=check,
 )

@@ -7,16 +7,17 @@ from collections.abc import Iterator
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.export_advice import export_advice
 from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import first_line, place, plain, source_place
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import Failure, ModelObservation
+from export_gate.wall.observation import Failure
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for the model: its targets share one export."""
-    for group in failures_of("export-failed", contract, observation):
+    contract = measured.contract
+    for group in failures_of("export-failed", measured):
         failure = group[0].failure
-        where = place(contract.name, case=failure.case, at=group[0].separate)
+        where = place(contract.name, case=failure.case, at=group[0].where)
         at = f" at {source_place(failure.source)}" if failure.source else ""
         message = f"{where}: torch.export failed{at}: {failure.type}: {essence(failure)}"
         yield finding(RULE.name, contract.name, group, message, export_advice(contract, failure))
@@ -34,5 +35,7 @@ RULE = Rule(
     name="export-failed",
     severity="violation",
     summary="torch.export could not capture the model.",
+    stage="export",
+    waivable=None,
     check=check,
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding
-from export_gate.rules.cases import other_cases, planned_targets
-from export_gate.rules.wording import paragraph, place
-from export_gate.wall.contract import ModelContract, TargetName
-from export_gate.wall.observation import Failure, ModelObservation, Stage, TargetObservation
+from export_gate.rules.cases import other_cases
+from export_gate.rules.measure import Failed, Measured
+from export_gate.rules.wording import paragraph
+from export_gate.wall.contract import TargetName
+from export_gate.wall.observation import Failure, Stage
 
 SHAPE_REFUSAL = re.compile(
     r"Guard failed:(?![^\n]*dtype)"
@@ -37,49 +37,16 @@ RULE_OF_STAGE: dict[Stage, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Located:
-    """A failure, with the target it belongs to."""
-
-    failure: Failure
-    target: TargetName | None = None
-    """None if the model ended before its targets."""
-    separate: str | None = None
-    """The separate export in which it happened, in words."""
-
-    def place(self, model: str) -> str:
-        """Where, as the beginning of a message."""
-        return place(model, self.target, case=self.failure.case, at=self.separate)
-
-
-def all_failures(contract: ModelContract, observation: ModelObservation) -> tuple[Located, ...]:
-    """The model's own failure, then each planned target's, then those of single cases."""
-    own = () if observation.failure is None else (Located(failure=observation.failure),)
-    targets = tuple(planned_targets(contract, observation))
-    ended = tuple(
-        Located(failure=target.failure, target=target.target, separate=separate_words(target))
-        for target in targets
-        if target.failure is not None
-    )
-    single = tuple(
-        Located(failure=replace(case.failure, case=case.case), target=target.target, separate=separate_words(target))
-        for target in targets
-        for case in target.cases
-        if case.failure is not None
-    )
-    return own + ended + single
-
-
-def failures_of(rule: str, contract: ModelContract, observation: ModelObservation) -> tuple[tuple[Located, ...], ...]:
+def failures_of(rule: str, measured: Measured) -> tuple[tuple[Failed, ...], ...]:
     """This rule's failures, grouped so that each group is one finding; the first of a group is named.
 
     One export serves every target, so its failures are the model's.
     """
-    groups: dict[TargetName | None, list[Located]] = {}
-    for located in all_failures(contract, observation):
-        if rule_for(located.failure) == rule:
-            owner = None if rule == "export-failed" else located.target
-            groups.setdefault(owner, []).append(located)
+    groups: dict[TargetName | None, list[Failed]] = {}
+    for failed in measured.failed:
+        if rule_for(failed.failure) == rule:
+            owner = None if rule == "export-failed" else failed.target
+            groups.setdefault(owner, []).append(failed)
     return tuple(tuple(group) for group in groups.values())
 
 
@@ -99,10 +66,10 @@ def refuses_size(failure: Failure) -> bool:
     return failure.stage == "run" and failure.case is not None and bool(SHAPE_REFUSAL.search(failure.message))
 
 
-def finding(rule: str, model: str, group: Sequence[Located], message: str, hint: str) -> Finding:
+def finding(rule: str, model: str, group: Sequence[Failed], message: str, hint: str) -> Finding:
     """The finding of one group of failures, with the traceback of the first folded into the details."""
     first = group[0]
-    cases = [located.failure.case for located in group if located.failure.case is not None]
+    cases = [failed.case for failed in group if failed.case is not None]
     return Finding(
         rule=rule,
         severity="violation",
@@ -121,9 +88,3 @@ def failure_details(failure: Failure) -> tuple[str, ...]:
     """Torch's suggested fixes and the traceback."""
     suggested = tuple(f"torch suggests: {line.strip()}" for line in failure.suggestions)
     return suggested + paragraph(failure.trace)
-
-
-def separate_words(target: TargetObservation) -> str | None:
-    """`separate export at batch=1`, or None for the main export."""
-    sizes = ", ".join(f"{dim}={size}" for dim, size in sorted(target.separate.items()))
-    return f"separate export at {sizes}" if sizes else None

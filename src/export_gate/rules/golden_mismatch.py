@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import Fault, golden_faults, other_cases
+from export_gate.rules.cases import faults_by_output, other_cases
+from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_fault, measured_and_allowed, needed_atol, spread
 from export_gate.rules.structure_mismatch import describe_structure
 from export_gate.rules.wording import first_line, place, scientific
 from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import CaseResult, ModelObservation
+from export_gate.wall.observation import CaseResult
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for goldens that could not be compared leaf by leaf, one for each output that differs."""
-    unpaired = [case for case in observation.golden if case.failure or case.structure]
-    if unpaired:
-        yield _unpaired(contract, unpaired)
-    for output, faults in golden_faults(contract, observation):
+    contract = measured.contract
+    if measured.odd_goldens:
+        yield _unpaired(contract, measured.odd_goldens)
+    for output, faults in faults_by_output(measured.goldens):
         worst = faults[0]
-        measured, allowed = measured_and_allowed(worst)
+        error, allowed = measured_and_allowed(worst)
         yield Finding(
             rule=RULE.name,
             severity="violation",
@@ -32,7 +33,7 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
                 f"{describe_fault(worst)}"
             ),
             hint=_hint(contract.name, faults),
-            measured=measured,
+            measured=error,
             allowed=allowed,
             occurrences=len(faults),
             details=spread(worst.comparison, "golden", "eager") + other_cases([fault.case for fault in faults]),
@@ -60,12 +61,12 @@ def _unpaired(contract: ModelContract, cases: Sequence[CaseResult]) -> Finding:
     )
 
 
-def _hint(model: str, faults: Sequence[Fault]) -> str:
+def _hint(model: str, faults: Sequence[Measurement]) -> str:
     causes = (
         "The model, its weights or a dependency changed its function, or the golden comes from other code. If the "
         "change is intended, record the golden again and review its diff."
     )
-    atol = needed_atol(faults) if all(fault.kind == "value" for fault in faults) else None
+    atol = needed_atol(faults) if all(fault.fault == "value" for fault in faults) else None
     if atol is None:
         return causes
     return (
@@ -78,5 +79,7 @@ RULE = Rule(
     name="golden-mismatch",
     severity="violation",
     summary="Eager does not reproduce a golden output.",
+    stage="eager",
+    waivable=("output", "case"),
     check=check,
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule, Severity
-from export_gate.rules.cases import planned_targets
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, listing, place, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
-from export_gate.wall.observation import ModelObservation, Probe
+from export_gate.wall.observation import Probe
 
 OUTSIDE = ("below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
 """Kinds of probe that an artifact should refuse."""
@@ -19,12 +19,13 @@ ANSWERS = {
 }
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """Per target: harmful acceptance under the target's guard policy, harmless acceptance as a note."""
+    contract = measured.contract
     for planned in contract.targets:
         if planned.guards == "ignore":
             continue
-        probes = _accepted(contract, observation, planned.name)
+        probes = _accepted(measured, planned.name)
         harmful = [probe for probe in probes if probe.answer != "accepted-equal"]
         harmless = [probe for probe in probes if probe.answer == "accepted-equal"]
         if harmful:
@@ -36,17 +37,17 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
             yield _finding(contract, planned.name, "note", harmless, 0)
 
 
-def _accepted(contract: ModelContract, observation: ModelObservation, target: TargetName) -> list[Probe]:
+def _accepted(measured: Measured, target: TargetName) -> list[Probe]:
     """Probes outside the contract that the artifact took as shipped; a debugging mode's refusals protect nobody.
 
     Where eager itself answers by chance or by its history, other results than eager's say nothing of guards.
     """
-    has_own_cause = observation.hygiene.state_effects or observation.hygiene.nondeterministic
+    hygiene = measured.observation.hygiene
+    has_own_cause = hygiene.state_effects or hygiene.nondeterministic
     told = ("accepted-equal", "accepted-eager-refuses") if has_own_cause else tuple(ANSWERS)
     return [
         probe
-        for seen in planned_targets(contract, observation)
-        if seen.target == target
+        for seen in measured.seen(target)
         for probe in seen.probes
         if probe.kind in OUTSIDE and probe.checks == "default" and probe.answer in told
     ]
@@ -110,5 +111,7 @@ RULE = Rule(
     name="guard-missing",
     severity="violation",
     summary="The artifact accepts input outside the contract and behaves differently from eager.",
+    stage="guards",
+    waivable=("target",),
     check=check,
 )

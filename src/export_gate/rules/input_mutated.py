@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import listing
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding that names the inputs."""
+    contract, observation = measured.contract, measured.observation
     mutated = observation.hygiene.mutated_inputs
     if mutated:
         yield Finding(
@@ -34,5 +34,7 @@ RULE = Rule(
     name="input-mutated",
     severity="violation",
     summary="Forward changes its inputs in place.",
+    stage="eager",
+    waivable=(),
     check=check,
 )

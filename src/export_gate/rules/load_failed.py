@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
 from export_gate.rules.wording import first_line, targets_key
 from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ARTIFACT_CHANGED, Failure, ModelObservation
+from export_gate.wall.observation import ARTIFACT_CHANGED, Failure
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target whose artifact does not load."""
-    for group in failures_of("load-failed", contract, observation):
+    contract = measured.contract
+    for group in failures_of("load-failed", measured):
         failure = group[0].failure
         is_missing = failure.kind == "missing-package"
         cause = missing_package_cause(failure) if is_missing else f"{failure.type}: {first_line(failure.message)}"
@@ -49,5 +51,7 @@ RULE = Rule(
     name="load-failed",
     severity="violation",
     summary="The artifact was written but cannot be loaded, or changed while it was verified.",
+    stage="load",
+    waivable=None,
     check=check,
 )

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.measure import Measured
 from export_gate.rules.numbers import spread
 from export_gate.rules.wording import count, listing, place, scientific
 from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import Comparison, ModelObservation
+from export_gate.wall.observation import Comparison
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for weights that differ between factory calls, one for each output that differs between runs."""
+    contract, observation = measured.contract, measured.observation
     hygiene = observation.hygiene
     if hygiene.factory_differs:
         yield Finding(
@@ -71,5 +73,7 @@ RULE = Rule(
     name="nondeterministic-model",
     severity="violation",
     summary="Eager gives different results for the same input, or the factory different weights.",
+    stage="eager",
+    waivable=("output",),
     check=check,
 )

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import Fault, differing_outputs
+from export_gate.rules.cases import differing_outputs
+from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_nonfinite
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each output of each target, at the case with the most positions."""
-    for differing in differing_outputs(contract, observation, "nonfinite"):
-        hint = _hint(contract.name, differing.worst)
+    for differing in differing_outputs(measured, "nonfinite"):
+        hint = _hint(measured.contract.name, differing.worst)
         yield differing.finding(RULE.name, describe_nonfinite(differing.worst), hint)
 
 
-def _hint(model: str, worst: Fault) -> str:
+def _hint(model: str, worst: Measurement) -> str:
     key = f"`models.{model}.outputs.{worst.comparison.output}.nonfinite`"
     if worst.comparison.nonfinite_mismatched == 0:
         return (
@@ -36,5 +35,7 @@ RULE = Rule(
     name="nonfinite-mismatch",
     severity="violation",
     summary="An output has NaN or infinity at other positions than eager's, or where the contract forbids them.",
+    stage="compare",
+    waivable=("target", "output", "case"),
     check=check,
 )

@@ -6,15 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import nonfinite_policy
+from export_gate.rules.measure import Failed, Measured, Measurement, Unpaired
 from export_gate.rules.wording import count, place
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.equivalence import total
 from export_gate.wall.observation import CaseResult, Comparison, ModelObservation
 
+Other = Failed | Unpaired | CaseResult
+"""A result without leaves."""
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
-    """Compare what was observed with what was planned; an absence that another finding explains is not repeated."""
+
+def check(measured: Measured) -> Iterator[Finding]:
+    """Compare what was measured with what was planned; an absence that another finding explains is not repeated."""
+    contract, observation = measured.contract, measured.observation
     if observation.problem or observation.failure or observation.hygiene.scripted:
         return
     controls = observation.controls
@@ -28,8 +32,8 @@ def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Fi
         if not names:
             return  # contract-broken at every control input: there was nothing to export for
         for planned in contract.targets:
-            yield from _check_target(contract, observation, planned.name, names)
-        yield from _check_cases(contract, observation, None, observation.golden, goldens)
+            yield from _check_target(measured, planned.name, names)
+        yield from _check_leaves(contract, None, measured.goldens, measured.odd_goldens, goldens)
 
 
 def _expected(observation: ModelObservation, names: Sequence[str]) -> list[str]:
@@ -38,29 +42,22 @@ def _expected(observation: ModelObservation, names: Sequence[str]) -> list[str]:
     return [name for name in names if name not in broken]
 
 
-def _check_target(
-    contract: ModelContract, observation: ModelObservation, target: TargetName, names: Sequence[str]
-) -> Iterator[Finding]:
-    seen = [found for found in observation.targets if found.target == target]
-    if not seen:
-        yield _finding(contract, target, "the target was planned but not observed", NOT_OBSERVED)
-    elif not any(found.failure for found in seen):
+def _check_target(measured: Measured, target: TargetName, names: Sequence[str]) -> Iterator[Finding]:
+    failed = [failed for failed in measured.failed if failed.target == target]
+    if not measured.seen(target):
+        yield _finding(measured.contract, target, "the target was planned but not observed", NOT_OBSERVED)
+    elif not any(each.is_end for each in failed):
         # A separate export has the cases of its own sizes and the main one the others: together they are complete.
-        cases = [case for found in seen for case in found.cases]
-        found = tuple(_check_cases(contract, observation, target, cases, names))
-        yield from found or _check_finite(contract, observation, target, cases)
+        others: list[Other] = [*failed, *(each for each in measured.unpaired if each.target == target)]
+        found = tuple(_check_leaves(measured.contract, target, measured.of(target), others, names))
+        yield from found or _check_finite(measured.contract, target, measured.of(target))
 
 
-def _check_finite(
-    contract: ModelContract, observation: ModelObservation, target: TargetName, cases: Sequence[CaseResult]
-) -> Iterator[Finding]:
+def _check_finite(contract: ModelContract, target: TargetName, leaves: Sequence[Measurement]) -> Iterator[Finding]:
     """Outputs that may hold NaN and infinity, and whose finite elements never met a finite element."""
-    leaves: dict[str, list[Comparison]] = {}
-    for leaf in (leaf for case in cases for leaf in case.outputs):
-        leaves.setdefault(leaf.output, []).append(leaf)
-    for output, found in leaves.items():
-        is_allowed = nonfinite_policy(contract, observation, output) == "allow"
-        if is_allowed and any(map(_has_finite, found)) and not any(leaf.error_quantiles for leaf in found):
+    for output in dict.fromkeys(leaf.output for leaf in leaves if leaf.nonfinite == "allow"):
+        found = [leaf.comparison for leaf in leaves if leaf.output == output]
+        if any(map(_has_finite, found)) and not any(leaf.error_quantiles for leaf in found):
             yield replace(
                 _finding(contract, target, f"output '{output}' has no finite element where eager has one", NO_FINITE),
                 output=output,
@@ -72,38 +69,29 @@ def _has_finite(leaf: Comparison) -> bool:
     return leaf.elements > total(leaf.expected_nonfinite)
 
 
-def _check_cases(
+def _check_leaves(
     contract: ModelContract,
-    observation: ModelObservation,
     target: TargetName | None,
-    cases: Sequence[CaseResult],
+    leaves: Sequence[Measurement],
+    others: Sequence[Other],
     names: Sequence[str],
 ) -> Iterator[Finding]:
+    """Every control input has a result, and some element of some leaf was compared, or something else is reported."""
     what = "golden outputs" if target is None else "control inputs"
-    present = {case.case for case in cases if case.outputs or case.structure or case.failure}
+    present = {leaf.case for leaf in leaves} | {other.case for other in others}
     missing = [name for name in names if name not in present]
     if missing:
         text = f"{len(missing)} of {count(len(names), what[:-1])} {'has' if len(missing) == 1 else 'have'} no result"
         yield _finding(contract, target, text, MISSING, missing)
-    elif names and all(_is_empty(contract, observation, case) for case in cases):
+    elif names and not others and all(map(_is_empty, leaves)):
         text = f"no element of any output was compared at {count(len(names), what[:-1])}"
         yield _finding(contract, target, text, NO_ELEMENTS)
 
 
-def _is_empty(contract: ModelContract, observation: ModelObservation, case: CaseResult) -> bool:
-    """Nothing was compared and nothing else is reported: no failure, no difference of structure, dtype or shape."""
-    reported = (
-        case.failure
-        or case.structure
-        or any(
-            (leaf.expected_dtype, leaf.expected_shape) != (leaf.actual_dtype, leaf.actual_shape)
-            for leaf in case.outputs
-        )
-    )
-    return not reported and not any(
-        leaf.elements and (leaf.error_quantiles or nonfinite_policy(contract, observation, leaf.output) != "allow")
-        for leaf in case.outputs
-    )
+def _is_empty(leaf: Measurement) -> bool:
+    """Nothing was compared, and neither dtype nor shape differs."""
+    is_compared = leaf.comparison.elements and (leaf.comparison.error_quantiles or leaf.nonfinite != "allow")
+    return leaf.norm is not None and not is_compared
 
 
 def _finding(
@@ -141,5 +129,7 @@ RULE = Rule(
     name="nothing-compared",
     severity="violation",
     summary="A planned target, control input or golden was not compared.",
+    stage="compare",
+    waivable=None,
     check=check,
 )

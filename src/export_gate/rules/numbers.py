@@ -5,26 +5,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from export_gate.rules.cases import Fault
+from export_gate.rules.measure import Measurement
 from export_gate.rules.wording import apart, exact, index, round_up, scientific
-from export_gate.wall.equivalence import Norm, lacks_axis_norms, total, worst_norm
+from export_gate.wall.equivalence import total
 from export_gate.wall.observation import Comparison, NonfiniteCount
-from export_gate.wall.tolerance import is_inexact
 
 QUANTILES = ("50%", "90%", "99%", "99.9%", "100%")
 
 
-def describe_value(fault: Fault) -> str:
+def describe_value(fault: Measurement) -> str:
     """`max |P-M| 3.1e-03 > 1.0e-05 + 1.0e-05 * 2.4 = 3.4e-05`, or the number of elements that differ."""
-    comparison, tolerance = fault.comparison, fault.tolerance
-    if not is_inexact(comparison.expected_dtype):
+    comparison, tolerance, norm = fault.comparison, fault.tolerance, fault.broken
+    if fault.is_exact:
         return (
             f"{comparison.mismatched_elements} of {comparison.elements} elements differ, {comparison.expected_dtype} "
             f"is compared exactly: largest |P-M| {exact(comparison.max_abs_diff)}"
         )
-    if lacks_axis_norms(comparison, tolerance):
+    if norm is None:
         return f"the tolerance has axis {tolerance.axis}, but no norms along it were observed"
-    norm = worst_norm(comparison, tolerance)
     measured, allowed = apart(norm.measured, norm.allowed)
     along = "" if norm.index is None else f" at index {norm.index} of axis {tolerance.axis}"
     sign = ">" if norm.measured > norm.allowed else "is not within"
@@ -32,7 +30,7 @@ def describe_value(fault: Fault) -> str:
     return f"max |P-M|{along} {measured} {sign} {bound}"
 
 
-def describe_nonfinite(fault: Fault) -> str:
+def describe_nonfinite(fault: Measurement) -> str:
     """Where the masks differ, or the non-finite elements that `forbid` does not allow."""
     comparison = fault.comparison
     sides = f"expected {_counts(comparison.expected_nonfinite)}, got {_counts(comparison.actual_nonfinite)}"
@@ -44,41 +42,32 @@ def describe_nonfinite(fault: Fault) -> str:
     return f"non-finite elements where the contract forbids them: {sides}"
 
 
-def describe_fault(fault: Fault) -> str:
+def describe_fault(fault: Measurement) -> str:
     """The fault of whatever kind, in the words of that kind's rule."""
     comparison = fault.comparison
-    match fault.kind:
+    match fault.fault:
         case "dtype":
             return f"expected dtype {comparison.expected_dtype}, got {comparison.actual_dtype}"
         case "shape":
             return f"expected shape {comparison.expected_shape}, got {comparison.actual_shape}"
         case "nonfinite":
             return describe_nonfinite(fault)
-        case "value":
+        case _:
             return describe_value(fault)
 
 
-def fault_norm(fault: Fault) -> Norm | None:
-    """The inequality that a value fault broke; None for integers and for the other kinds."""
-    comparison, tolerance = fault.comparison, fault.tolerance
-    if fault.kind != "value" or not is_inexact(comparison.expected_dtype) or lacks_axis_norms(comparison, tolerance):
-        return None
-    return worst_norm(comparison, tolerance)
-
-
-def measured_and_allowed(fault: Fault) -> tuple[float | None, float | None]:
+def measured_and_allowed(fault: Measurement) -> tuple[float | None, float | None]:
     """The two sides of the broken inequality; for integers, the number of differing elements and zero."""
-    if fault.kind == "value" and not is_inexact(fault.comparison.expected_dtype):
+    if fault.fault == "value" and fault.is_exact:
         return float(fault.comparison.mismatched_elements), 0.0
-    norm = fault_norm(fault)
-    return (norm.measured, norm.allowed) if norm else (None, None)
+    return (fault.broken.measured, fault.broken.allowed) if fault.broken else (None, None)
 
 
-def needed_atol(faults: Sequence[Fault]) -> float | None:
+def needed_atol(faults: Sequence[Measurement]) -> float | None:
     """The smallest atol, rounded up, under which all these faults would pass with their rtol; None if there is none."""
-    norms = [(fault_norm(fault), fault.tolerance.rtol or 0.0) for fault in faults]
-    excesses = [norm.measured - rtol * norm.scale for norm, rtol in norms if norm is not None]
-    if len(excesses) < len(norms) or not all(math.isfinite(excess) and excess > 0 for excess in excesses):
+    broken = [(fault.broken, fault.tolerance.rtol or 0.0) for fault in faults]
+    excesses = [norm.measured - rtol * norm.scale for norm, rtol in broken if norm is not None]
+    if len(excesses) < len(broken) or not all(math.isfinite(excess) and excess > 0 for excess in excesses):
         return None
     return round_up(max(excesses))
 

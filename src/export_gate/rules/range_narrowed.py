@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule, Severity
-from export_gate.rules.cases import branch_words, other_cases, planned_targets
+from export_gate.rules.cases import branch_words, other_cases
 from export_gate.rules.dim_specialized import is_specialized
-from export_gate.rules.failures import SHAPE_REFUSAL, Located, failure_details, failures_of
+from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of
+from export_gate.rules.measure import Failed, Measured
 from export_gate.rules.wording import count, first_line, place
 from export_gate.wall.contract import Dim, GuardPolicy, ModelContract, TargetName
-from export_gate.wall.observation import DimFound, ModelObservation, Probe
+from export_gate.wall.observation import DimFound, Probe
 
 SMALLEST_SYMBOL = 2
 """torch.export's range analysis treats 0 and 1 separately: a minimum of 2 does not contradict a declared 0 or 1."""
@@ -20,11 +21,12 @@ MULTIPLE_GUARD = re.compile(r"(?P<step>\d+) ?\* ?\((?P<size>\S+) ?// ?(?P=step)\
 """torch's guard of a size that must be a multiple, e.g. `4 * (x.size()[2] // 4) == x.size()[2]`."""
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """Refusals for each target, then dims whose found range is smaller than declared."""
-    refused = {group[0].target: group for group in failures_of("range-narrowed", contract, observation)}
+    contract, observation = measured.contract, measured.observation
+    refused = {group[0].target: group for group in failures_of("range-narrowed", measured)}
     for planned in contract.targets:
-        probes = _refused_probes(contract, observation, planned.name)
+        probes = _refused_probes(measured, planned.name)
         group = refused.get(planned.name, ())
         if group:
             yield _refused_case(contract, group, probes, branch_words(observation, group[0].failure.case))
@@ -47,15 +49,13 @@ def is_narrowed(found: DimFound, dim: Dim) -> bool:
     return found.found[0] > lowest or found.found[1] < highest
 
 
-def _refused_probes(contract: ModelContract, observation: ModelObservation, target: TargetName) -> list[Probe]:
+def _refused_probes(measured: Measured, target: TargetName) -> list[Probe]:
     """Refusals at the range's ends; where control inputs fail for another reason, only those that speak of sizes."""
-    seen = [found for found in planned_targets(contract, observation) if found.target == target]
-    has_other_cause = any(
-        case.failure and not SHAPE_REFUSAL.search(case.failure.message) for found in seen for case in found.cases
-    )
+    calls = [failed for failed in measured.failed if failed.target == target and not failed.is_end]
+    has_other_cause = any(not SHAPE_REFUSAL.search(call.failure.message) for call in calls)
     probes = [
         probe
-        for found in seen
+        for found in measured.seen(target)
         for probe in found.probes
         if probe.kind in ("at-min", "at-max")
         and probe.answer == "refused"
@@ -64,7 +64,7 @@ def _refused_probes(contract: ModelContract, observation: ModelObservation, targ
     return sorted(probes, key=lambda probe: probe.checks != "default")
 
 
-def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: list[Probe], branch: str) -> Finding:
+def _refused_case(contract: ModelContract, group: tuple[Failed, ...], probes: list[Probe], branch: str) -> Finding:
     first = group[0]
     total = len(group) + len(probes)
     further = f" ({count(total - 1, 'further refusal')})" if total > 1 else ""
@@ -83,7 +83,7 @@ def _refused_case(contract: ModelContract, group: tuple[Located, ...], probes: l
         details=(
             *failure_details(first.failure),
             *map(_probe_line, probes),
-            *other_cases([located.failure.case or "" for located in group]),
+            *other_cases([failed.case or "" for failed in group]),
         ),
     )
 
@@ -171,5 +171,7 @@ RULE = Rule(
     name="range-narrowed",
     severity="violation",
     summary="The artifact refuses input that is inside the declared ranges.",
+    stage="guards",
+    waivable=("target",),
     check=check,
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import listing
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One note that lists the inputs."""
+    contract, observation = measured.contract, measured.observation
     undeclared = observation.controls.undeclared_range if observation.controls else ()
     if undeclared:
         is_one = len(undeclared) == 1
@@ -35,5 +35,7 @@ RULE = Rule(
     name="range-undeclared",
     severity="note",
     summary="An input has no declared range, so wide values were not tried.",
+    stage="eager",
+    waivable=None,
     check=check,
 )

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, first_line
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target that raised; refusals of a size are `range-narrowed`."""
-    for group in failures_of("run-failed", contract, observation):
+    contract = measured.contract
+    for group in failures_of("run-failed", measured):
         first = group[0]
         failure, target = first.failure, first.target or "the artifact"
         stage = "" if failure.stage == "run" else f" in stage {failure.stage}"
@@ -35,5 +35,7 @@ RULE = Rule(
     name="run-failed",
     severity="violation",
     summary="The artifact raised at a control input that eager computes.",
+    stage="run",
+    waivable=("target", "case"),
     check=check,
 )

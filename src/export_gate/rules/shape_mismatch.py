@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import differing_outputs
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import shape
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import Comparison, ModelObservation
+from export_gate.wall.observation import Comparison
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each output of each target."""
-    for differing in differing_outputs(contract, observation, "shape"):
+    for differing in differing_outputs(measured, "shape"):
         worst = differing.worst.comparison
         difference = f"expected shape {shape(worst.expected_shape)}, got {shape(worst.actual_shape)}"
         yield differing.finding(RULE.name, difference, _hint(worst))
@@ -38,5 +38,7 @@ RULE = Rule(
     name="shape-mismatch",
     severity="violation",
     summary="An output has another shape than eager's.",
+    stage="compare",
+    waivable=("target", "output", "case"),
     check=check,
 )

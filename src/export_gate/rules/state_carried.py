@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.measure import Measured
 from export_gate.rules.nondeterministic_model import describe_difference
 from export_gate.rules.numbers import spread
 from export_gate.rules.wording import listing, place
 from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import Comparison, ModelObservation
+from export_gate.wall.observation import Comparison
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """A violation for each output that depends on earlier calls; a note for state that affects no output."""
+    contract, observation = measured.contract, measured.observation
     changed = observation.hygiene.state_changed
     for worst in observation.hygiene.state_effects:
         yield _effect(contract, worst, changed)
@@ -57,5 +59,7 @@ RULE = Rule(
     name="state-carried",
     severity="violation",
     summary="Outputs depend on earlier calls of the same instance.",
+    stage="eager",
+    waivable=("output",),
     check=check,
 )

@@ -5,38 +5,33 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import other_cases, planned_targets
+from export_gate.rules.cases import other_cases
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, listing, place
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation, Structure
+from export_gate.wall.observation import Structure
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target, at the case where most leaves differ."""
-    for planned in contract.targets:
-        found = [
-            (case.case, case.structure)
-            for target in planned_targets(contract, observation)
-            if target.target == planned.name
-            for case in target.cases
-            if case.structure is not None
-        ]
+    name = measured.contract.name
+    for planned in measured.contract.targets:
+        found = [unpaired for unpaired in measured.unpaired if unpaired.target == planned.name]
         if found:
-            found.sort(key=lambda pair: -len(set(pair[1].expected) ^ set(pair[1].actual)))
-            case, structure = found[0]
+            found.sort(key=lambda each: -len(set(each.structure.expected) ^ set(each.structure.actual)))
+            case, structure = found[0].case, found[0].structure
             yield Finding(
                 rule=RULE.name,
                 severity="violation",
-                model=contract.name,
+                model=name,
                 target=planned.name,
                 case=case,
-                message=f"{place(contract.name, planned.name, case=case)}: {describe_structure(structure)}",
+                message=f"{place(name, planned.name, case=case)}: {describe_structure(structure)}",
                 hint=_hint(structure),
                 occurrences=len(found),
                 details=(
                     f"expected: {', '.join(structure.expected)}",
                     f"actual: {', '.join(structure.actual)}",
-                    *other_cases([name for name, _ in found]),
+                    *other_cases([each.case for each in found]),
                 ),
             )
 
@@ -77,5 +72,7 @@ RULE = Rule(
     name="structure-mismatch",
     severity="violation",
     summary="The artifact returns other output leaves than eager.",
+    stage="compare",
+    waivable=("target", "case"),
     check=check,
 )

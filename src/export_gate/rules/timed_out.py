@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation
+from export_gate.rules.measure import Measured
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target (or the model) that was stopped."""
-    for group in failures_of("timed-out", contract, observation):
+    contract = measured.contract
+    for group in failures_of("timed-out", measured):
         failure = group[0].failure
         message = (
             f"{group[0].place(contract.name)}: not finished within the timeout of {contract.timeout_s:g} s; it was "
@@ -35,5 +35,7 @@ RULE = Rule(
     name="timed-out",
     severity="violation",
     summary="The model did not finish within its timeout.",
+    stage=None,
+    waivable=None,
     check=check,
 )

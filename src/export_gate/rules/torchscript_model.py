@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation
+from export_gate.rules.measure import Measured
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding that names what the factory should return instead."""
+    contract, observation = measured.contract, measured.observation
     if observation.hygiene.scripted:
         yield Finding(
             rule=RULE.name,
@@ -32,5 +32,7 @@ RULE = Rule(
     name="torchscript-model",
     severity="violation",
     summary="The factory returns TorchScript instead of an nn.Module in Python.",
+    stage="eager",
+    waivable=None,
     check=check,
 )

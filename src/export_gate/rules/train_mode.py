@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, listing
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import ModelObservation
 
 EFFECTS = {
     "Dropout": "dropout would zero values at random",
@@ -16,8 +15,9 @@ EFFECTS = {
 }
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """A violation under `train-mode: refuse`, a note where the contract had it switched to eval mode."""
+    contract, observation = measured.contract, measured.observation
     hygiene = observation.hygiene
     number = max(hygiene.train_module_count, len(hygiene.train_modules))
     if number == 0:
@@ -56,5 +56,7 @@ RULE = Rule(
     name="train-mode",
     severity="violation",
     summary="The factory returns a model in train mode.",
+    stage="eager",
+    waivable=(),
     check=check,
 )

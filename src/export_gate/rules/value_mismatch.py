@@ -6,39 +6,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import Fault, differing_outputs
+from export_gate.rules.cases import differing_outputs
+from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_value, measured_and_allowed, needed_atol, spread
 from export_gate.rules.wording import exact, index, scientific, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
-from export_gate.wall.equivalence import lacks_axis_norms
-from export_gate.wall.observation import ModelObservation
-from export_gate.wall.tolerance import is_inexact
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each output of each target, at the case with the largest measured / allowed."""
-    for differing in differing_outputs(contract, observation, "value"):
+    for differing in differing_outputs(measured, "value"):
         worst, target = differing.worst, differing.target
-        finding = differing.finding(RULE.name, describe_value(worst), _hint(contract, target, differing.faults))
-        measured, allowed = measured_and_allowed(worst)
+        hint = _hint(measured.contract, target, differing.faults)
+        finding = differing.finding(RULE.name, describe_value(worst), hint)
+        error, allowed = measured_and_allowed(worst)
         details = spread(worst.comparison, "eager", target) + finding.details
-        yield replace(finding, measured=measured, allowed=allowed, details=details)
+        yield replace(finding, measured=error, allowed=allowed, details=details)
 
 
-def _hint(contract: ModelContract, target: TargetName, faults: Sequence[Fault]) -> str:
+def _hint(contract: ModelContract, target: TargetName, faults: Sequence[Measurement]) -> str:
     worst = faults[0].comparison
-    if lacks_axis_norms(worst, faults[0].tolerance):
+    if faults[0].lacks_axis:
         return "Run the gate again with this tolerance: norms for each index are computed while comparing, not later."
     values = f"eager {exact(worst.expected_at)}, {target} {exact(worst.actual_at)}"
     where = f"The largest difference is at {index(worst.where)}: {values}."
     return f"{where} {_usual_cause(faults[0])} {_accept(contract, target, faults)}"
 
 
-def _usual_cause(fault: Fault) -> str:
+def _usual_cause(fault: Measurement) -> str:
     """A guess from size and spread of the difference; thresholds are orders of magnitude, not measurements."""
     comparison = fault.comparison
     is_rare = comparison.mismatched_elements * 10 <= comparison.elements
-    if not is_inexact(comparison.expected_dtype):
+    if fault.is_exact:
         return (
             "Look for an argmax, sort or top-k over ties, a float rounded or cast to int, and integer division of "
             "negatives."
@@ -52,8 +51,8 @@ def _usual_cause(fault: Fault) -> str:
     )
 
 
-def _accept(contract: ModelContract, target: TargetName, faults: Sequence[Fault]) -> str:
-    if not is_inexact(faults[0].comparison.expected_dtype):
+def _accept(contract: ModelContract, target: TargetName, faults: Sequence[Measurement]) -> str:
+    if faults[0].is_exact:
         return (
             "Integers and bools have no tolerance to widen: return the scores they come from, or make the choice "
             "unique."
@@ -68,5 +67,7 @@ RULE = Rule(
     name="value-mismatch",
     severity="violation",
     summary="An output's values differ from eager's by more than the tolerance.",
+    stage="compare",
+    waivable=("target", "output", "case"),
     check=check,
 )

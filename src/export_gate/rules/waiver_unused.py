@@ -41,4 +41,6 @@ RULE = Named(
     name="waiver-unused",
     severity="warning",
     summary="A waiver matches nothing that was found.",
+    stage="compare",
+    waivable=None,
 )

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.measure import Measured
 from export_gate.rules.wording import paragraph
-from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import ModelObservation
 
 MEANINGS = {
@@ -38,9 +38,10 @@ MEANINGS = {
 }
 
 
-def check(contract: ModelContract, observation: ModelObservation) -> Iterator[Finding]:
+def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target (or the model) whose worker died."""
-    for group in failures_of("worker-died", contract, observation):
+    contract, observation = measured.contract, measured.observation
+    for group in failures_of("worker-died", measured):
         failure = group[0].failure
         message = f"{group[0].place(contract.name)}: the worker died with {failure.type} in stage {failure.stage}"
         hint = MEANINGS.get(failure.type, _other(failure.type))
@@ -64,5 +65,7 @@ RULE = Rule(
     name="worker-died",
     severity="violation",
     summary="The process that ran the model died.",
+    stage=None,
+    waivable=None,
     check=check,
 )

@@ -1,4 +1,4 @@
-"""Find the first fault of a comparison, in the order that defines equivalence: dtype, shape, non-finite masks, values.
+"""Find the faults of a comparison, in the order that defines equivalence: dtype, shape, non-finite masks, values.
 
 Source: section 3 of the design. A NaN among the measured numbers never passes: every inequality is written so that it
 must hold, not so that its opposite must fail.
@@ -15,6 +15,8 @@ from export_gate.wall.observation import Comparison, NonfiniteCount
 from export_gate.wall.tolerance import is_inexact
 
 FaultKind = Literal["dtype", "shape", "nonfinite", "value"]
+FAULT_KINDS: tuple[FaultKind, ...] = ("dtype", "shape", "nonfinite", "value")
+"""In the order of precedence; `<kind>-mismatch` is the rule that reports it."""
 NonfinitePolicy = Literal["match", "forbid", "allow"]
 
 
@@ -50,19 +52,22 @@ def ratio(measured: float | None, allowed: float | None) -> float:
     return 0.0 if measured == 0 == allowed else math.inf
 
 
-def first_fault(comparison: Comparison, tolerance: Tolerance, nonfinite: NonfinitePolicy) -> FaultKind | None:
-    """The first difference between the actual leaf and the expected one, or None if they are equivalent."""
+def faults(comparison: Comparison, tolerance: Tolerance, nonfinite: NonfinitePolicy) -> tuple[FaultKind, ...]:
+    """The differences between the actual leaf and the expected one, the decisive one first; none if equivalent.
+
+    Non-finite masks and values are two faults: where a waiver accepts the masks, the finite entries still count.
+    """
     if comparison.expected_dtype != comparison.actual_dtype:
-        return "dtype"
+        return ("dtype",)
     if comparison.expected_shape != comparison.actual_shape:
-        return "shape"
-    if _breaks_policy(comparison, nonfinite):
-        return "nonfinite"
-    if not is_inexact(comparison.expected_dtype) and comparison.mismatched_elements != 0:
-        return "value"
-    if lacks_axis_norms(comparison, tolerance):
-        return "value"
-    return None if worst_norm(comparison, tolerance).holds else "value"
+        return ("shape",)
+    masks: tuple[FaultKind, ...] = ("nonfinite",) if _breaks_policy(comparison, nonfinite) else ()
+    return (*masks, "value") if _is_over(comparison, tolerance) else masks
+
+
+def first_fault(comparison: Comparison, tolerance: Tolerance, nonfinite: NonfinitePolicy) -> FaultKind | None:
+    """The decisive difference, or None if the leaves are equivalent."""
+    return next(iter(faults(comparison, tolerance, nonfinite)), None)
 
 
 def worst_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
@@ -96,6 +101,12 @@ def total(count: NonfiniteCount) -> int:
 def _norm(measured: float, scale: float, tolerance: Tolerance, index: int | None = None) -> Norm:
     atol, rtol = tolerance.atol or 0.0, tolerance.rtol or 0.0
     return Norm(measured=measured, scale=scale, allowed=atol + rtol * scale, index=index)
+
+
+def _is_over(comparison: Comparison, tolerance: Tolerance) -> bool:
+    if not is_inexact(comparison.expected_dtype) and comparison.mismatched_elements != 0:
+        return True
+    return lacks_axis_norms(comparison, tolerance) or not worst_norm(comparison, tolerance).holds
 
 
 def _breaks_policy(comparison: Comparison, nonfinite: NonfinitePolicy) -> bool:

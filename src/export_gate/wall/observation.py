@@ -244,6 +244,11 @@ class TargetObservation:
     separate: dict[str, int] = field(default_factory=dict)
     """Dim sizes this export was made for alone; empty for the main export."""
 
+    @property
+    def export(self) -> str:
+        """`batch=1, side=8` for a separate export; empty for the main one."""
+        return ", ".join(f"{dim}={size}" for dim, size in sorted(self.separate.items()))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlInput:
@@ -253,6 +258,8 @@ class ControlInput:
     family: str
     sizes: dict[str, int] = field(default_factory=dict)
     group: Literal["generated", "data", "golden", "function", "affine"] = "generated"
+    golden: int | None = None
+    """Index of its source among `controls.golden`; None for the other groups, and in results of older versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

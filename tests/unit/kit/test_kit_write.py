@@ -47,7 +47,7 @@ def test_an_artifact_that_changed_is_not_passed_on(tmp_path: Path):
     results = one_model(samples.green())
     artifact = next(t.artifact for t in results.run.models[0].targets if t.artifact)
     with pytest.raises(GateError) as caught:
-        describe_kit(results, WRITTEN, tmp_path, verified=True)
+        describe_kit(judged(results), WRITTEN, tmp_path, verified=True)
     assert str(caught.value) == f"{artifact.path}: changed after its verification and before its copy into the kit"
 
 
@@ -69,7 +69,7 @@ def test_names_and_bounds_of_outputs(tmp_path: Path):
     results = one_model(samples.green())
     bare = tuple(replace(target, artifact=None) for target in results.run.models[0].targets)
     results = replace(results, run=replace(results.run, models=(replace(results.run.models[0], targets=bare),)))
-    kit = describe_kit(results, WRITTEN, tmp_path, verified=True)
+    kit = describe_kit(judged(results), WRITTEN, tmp_path, verified=True)
     (output,) = kit.outputs
     assert (output.name, output.graph_name, output.is_number) == ("logits", "logits_output", True)
     assert (output.tolerance.atol, output.tolerance.rtol) == (1e-5, 1e-5)

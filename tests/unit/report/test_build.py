@@ -11,8 +11,7 @@ import report_samples as samples
 
 from export_gate.report.build import build_report
 from export_gate.report.findings import reproduce
-from export_gate.report.ladder import ENDINGS, STAGE_OF_RULE
-from export_gate.report.record import Cell, Report, Row
+from export_gate.report.record import LADDER, Cell, Report, Row
 from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
 from export_gate.wall.contract import Dim, ModelContract, OnnxTarget
@@ -59,8 +58,8 @@ def test_headline(run: Callable[[], Results], headline: str):
 
 def test_every_rule_has_a_rung():
     """No rule's finding is without a place on the ladder."""
-    assert set(STAGE_OF_RULE) | set(ENDINGS) == {rule.name for rule in CATALOGUE}
-    assert not set(STAGE_OF_RULE) & set(ENDINGS)
+    assert {rule.stage for rule in CATALOGUE} <= {*LADDER, None}
+    assert {rule.name for rule in CATALOGUE if rule.stage is None} == {"worker-died", "timed-out"}
 
 
 def test_ladder_of_a_verified_target():
@@ -363,7 +362,8 @@ def test_the_worst_comparison_is_the_one_closest_to_its_bound():
     report = _run(samples.model("m", (*samples.all_fine()[:2], samples.target("onnx", 0.0, cases=cases))))
     worst = _cell(report, "m", "onnx").ladders[0].worst
     assert worst is not None
-    assert (worst.output, worst.measured, worst.allowed) == ("small", 9e-7, 1e-5)
+    assert worst.norm is not None
+    assert (worst.output, worst.norm.measured, worst.norm.allowed) == ("small", 9e-7, 1e-5)
     undefined = samples.target("onnx", {"high-1@batch=2": math.nan})
     cell = _cell(_run(samples.model("m", (*samples.all_fine()[:2], undefined))), "m", "onnx")
     assert (cell.state, cell.ratio) == ("failed", None)

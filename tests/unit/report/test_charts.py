@@ -16,6 +16,7 @@ from export_gate.report.charts import shapes
 from export_gate.report.charts.model import ModelCharts, model_charts
 from export_gate.report.charts.record import Chart, Panel
 from export_gate.report.charts.scale import log_scale, power_of_ten
+from export_gate.rules.measure import measure
 from export_gate.wall.contract import ModelContract, OnnxTarget, Tolerance
 from export_gate.wall.observation import AxisNorms, CaseResult, Comparison, ErrorPicture, ModelObservation, Structure
 
@@ -25,7 +26,8 @@ def drawn(
 ) -> ModelCharts:
     """The pictures of one model on one target."""
     seen = samples.target("onnx", 0.0, cases=cases, pictures=pictures)
-    return model_charts(contract or samples.contract("m", targets=(OnnxTarget(),)), samples.model("m", (seen,)))
+    promised = contract or samples.contract("m", targets=(OnnxTarget(),))
+    return model_charts(measure(promised, samples.model("m", (seen,))))
 
 
 def case(error: float, name: str = "halves-1@batch=16", **changes: Any) -> CaseResult:
@@ -180,7 +182,7 @@ def test_marks_are_closed_paths():
 
 def test_nothing_observed_has_no_pictures():
     """A model that ended before its targets has none."""
-    assert model_charts(samples.contract("m"), ModelObservation(model="m")).charts == ()
+    assert model_charts(measure(samples.contract("m"), ModelObservation(model="m"))).charts == ()
 
 
 def test_a_comparison_without_numbers_is_told_in_words():

@@ -7,6 +7,7 @@ from rule_samples import CASES, TargetObservation, contract, failed, failure, ob
 
 from export_gate.rules.failures import failures_of, rule_for
 from export_gate.rules.judge import judge
+from export_gate.rules.measure import measure
 from export_gate.wall.contract import OnnxTarget, Pt2Target
 from export_gate.wall.observation import STAGES, Failure, ModelObservation
 
@@ -93,6 +94,6 @@ def test_failures_of_single_cases_are_one_finding_with_a_count():
     """Fifty control inputs that fail alike are one line and a number."""
     observation = observed(target(failed(CASES[0]), failed(CASES[1])))
 
-    ((first, second),) = failures_of("run-failed", contract(), observation)
+    ((first, second),) = failures_of("run-failed", measure(contract(), observation))
 
     assert (first.failure.case, second.failure.case) == CASES

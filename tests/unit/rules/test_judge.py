@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_samples import FAR, SAMPLES, case, contract, failure, hygiene, leaf, observed, run, target
 
-from export_gate.rules.judge import Judgement, ModelSummary, TargetSummary, judge
+from export_gate.rules.judge import judge
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.contract import OnnxTarget, Pt2Target, Tolerance
 from export_gate.wall.observation import HygieneObservation, ModelObservation, Problem, RunObservation
@@ -80,7 +80,7 @@ def test_a_model_with_a_problem_has_no_findings_of_its_own():
     judgement = judge([contract()], run(ModelObservation(model="glyph-head", problem=MISTAKE)))
 
     assert judgement.findings == ()
-    assert judgement.models[0].verdict == "problem"
+    assert judgement.verdict == "problem"
 
 
 def test_warnings_and_notes_do_not_fail():
@@ -153,62 +153,3 @@ def test_results_can_be_judged_again_with_another_tolerance():
 
     assert judge([contract()], again).verdict == "violations"
     assert judge([contract(tolerance=Tolerance(atol=3.1e-3))], again).verdict == "verified"
-
-
-def test_summary_of_models_and_targets():
-    """The table of a report: what was compared, how close it came, and what was found."""
-    model = contract(targets=(OnnxTarget(), Pt2Target()))
-    observation = observed(target(), target(case("normal-1@batch=2", leaf(**FAR)), name="pt2"))
-
-    (summary,) = judge([model], run(observation)).models
-
-    assert summary == ModelSummary(
-        model="glyph-head",
-        verdict="violations",
-        violations=1,
-        targets=(
-            TargetSummary(
-                target="onnx", verdict="verified", cases=2, elements=12, worst_ratio=pytest.approx(1e-7 / 3.4e-5)
-            ),
-            TargetSummary(
-                target="pt2",
-                verdict="violations",
-                violations=1,
-                cases=2,
-                elements=12,
-                worst_ratio=pytest.approx(3.1e-3 / 3.4e-6),
-            ),
-        ),
-    )
-
-
-def test_targets_that_were_not_reached_are_not_verified():
-    """A model that ended early shows no green target."""
-    (summary,) = judge([contract()], run(SAMPLES["export-failed"].observation)).models
-
-    assert [found.verdict for found in summary.targets] == ["not-reached"]
-
-
-def test_a_failed_target_is_red_though_its_finding_is_the_models():
-    """A failed separate export makes its target red in the table."""
-    sample = SAMPLES["export-failed-separate"]
-
-    (summary,) = judge([sample.contract], run(sample.observation)).models
-
-    assert [found.verdict for found in summary.targets] == ["violations"]
-
-
-def test_a_judgement_survives_its_way_through_json():
-    """Reports and merged shards read what one run wrote."""
-    judgement = judge([contract()], run(SAMPLES["value-mismatch-nan"].observation))
-
-    encoded = json.dumps(encode(judgement), allow_nan=False)
-
-    assert encode(decode(Judgement, json.loads(encoded))) == encode(judgement)
-
-
-def test_counts_by_severity():
-    """The report's headline counts come from the findings."""
-    judgement = judge([contract()], run(SAMPLES["nondeterministic-model-and-values"].observation))
-
-    assert [judgement.count(severity) for severity in ("violation", "warning", "note")] == [2, 0, 0]

@@ -13,7 +13,8 @@ from export_gate.rules.judge import Judgement, Terms, judge
 from export_gate.rules.lock.facts import locked_model
 from export_gate.rules.lock.margin_shrunk import has_shrunk
 from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, LockUsed, Margin
-from export_gate.wall.contract import Budget, Dim, OnnxTarget, Output, Pt2Target, Size, Waiver
+from export_gate.rules.measure import measure
+from export_gate.wall.contract import Budget, Dim, ModelContract, OnnxTarget, Output, Pt2Target, Size, Waiver
 from export_gate.wall.observation import (
     Artifact,
     CaseResult,
@@ -27,7 +28,14 @@ from export_gate.wall.observation import (
 
 TARGET = target(artifact=Artifact(path="m.onnx", sha256="0" * 64, size_bytes=1000), facts={"opset": "ai.onnx 20"})
 SEEN = observed(TARGET, parameters=30)
-LOCKED = locked_model(contract(), SEEN)
+
+
+def facts_of(model: ModelContract, seen: ModelObservation) -> LockedModel:
+    """What a lock would hold of the model."""
+    return locked_model(measure(model, seen))
+
+
+LOCKED = facts_of(contract(), SEEN)
 
 
 def against(
@@ -264,7 +272,7 @@ def test_a_budget_of_size_holds_without_a_lock():
 
 def test_what_the_lock_takes_from_a_model():
     """Inputs and dims from the contract, the rest from what was seen; margins with two digits."""
-    assert locked_model(contract(outputs=()), replace(SEEN, controls=_controls())) == LockedModel(
+    assert facts_of(contract(outputs=()), replace(SEEN, controls=_controls())) == LockedModel(
         inputs=(LockedTensor(name="x", dtype="float32", shape=("batch", "3"), range=(0.0, 1.0)),),
         outputs=(LockedTensor(name="logits", dtype="float32", shape=("2", "3")),),
         dims={"batch": LockedDim(min=2, max=16)},
@@ -312,7 +320,7 @@ def _shaped(*shapes: tuple[int, ...]) -> ModelObservation:
 )
 def test_an_undeclared_shape_is_what_eager_showed(shapes: tuple[tuple[int, ...], ...], expected: tuple[str, ...]):
     """The dim that an axis follows over all control inputs, its only size, or nothing."""
-    assert locked_model(contract(outputs=()), _shaped(*shapes)).outputs[0].shape == expected
+    assert facts_of(contract(outputs=()), _shaped(*shapes)).outputs[0].shape == expected
 
 
 def test_a_static_dim_is_locked_at_its_one_size():
@@ -321,7 +329,7 @@ def test_a_static_dim_is_locked_at_its_one_size():
         sha256="", inputs=(ControlInput(name="n@batch=8", family="n", sizes={"batch": 8}),)
     )
     static = contract(dims=(Dim(name="batch", min=1, max=16, mode="static"),))
-    one = locked_model(static, replace(SEEN, controls=controls))
+    one = facts_of(static, replace(SEEN, controls=controls))
     assert one.dims["batch"] == LockedDim(min=8, max=8)
 
 
@@ -329,7 +337,7 @@ def test_a_declared_shape_is_taken_as_declared():
     """The contract's word is the interface."""
     declared = Output(name="logits", shape=(Size(dim="batch", factor=2), Size(offset=3)))
 
-    assert locked_model(contract(outputs=(declared,)), SEEN).outputs[0].shape == ("2*batch", "3")
+    assert facts_of(contract(outputs=(declared,)), SEEN).outputs[0].shape == ("2*batch", "3")
 
 
 def test_a_shape_that_was_not_seen_everywhere_is_not_guessed():
@@ -337,14 +345,14 @@ def test_a_shape_that_was_not_seen_everywhere_is_not_guessed():
     seen = _shaped((2, 3), (8, 3), (16, 3))
     short = replace(seen, targets=(replace(seen.targets[0], cases=seen.targets[0].cases[:2]),))
 
-    assert locked_model(contract(outputs=()), short).outputs[0].shape == ("?", "?")
+    assert facts_of(contract(outputs=()), short).outputs[0].shape == ("?", "?")
 
 
 def test_separate_exports_have_sizes_of_their_own_and_margins_in_common():
     """`batch=1` beside `main`."""
     apart = replace(TARGET, separate={"batch": 1}, cases=(case("n@batch=1", leaf(max_abs_diff=3e-6)),))
 
-    locked = locked_model(contract(dims=(Dim(name="batch", min=2, max=16, separate=(1,)),)), observed(TARGET, apart))
+    locked = facts_of(contract(dims=(Dim(name="batch", min=2, max=16, separate=(1,)),)), observed(TARGET, apart))
     assert locked.targets["onnx"].sizes == {"main": 1000, "batch=1": 1000}
     assert locked.targets["onnx"].margins["logits"].measured == pytest.approx(3e-6)
     assert locked.dims["batch"] == LockedDim(min=2, max=16, separate=(1,))
@@ -355,4 +363,4 @@ def test_a_target_of_a_failed_model_is_still_a_target():
     model = contract(targets=(OnnxTarget(), Pt2Target()))
     failed = ModelObservation(model="glyph-head")
 
-    assert list(locked_model(model, failed).targets) == ["onnx", "pt2"]
+    assert list(facts_of(model, failed).targets) == ["onnx", "pt2"]

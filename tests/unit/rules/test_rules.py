@@ -10,6 +10,7 @@ from rule_samples import SAMPLES, Sample, run
 from export_gate.rules import RULES
 from export_gate.rules.base import SEVERITIES, Finding, Rule
 from export_gate.rules.judge import judge
+from export_gate.rules.measure import measure
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 NAMES = [rule.name for rule in RULES]
@@ -55,7 +56,7 @@ def test_a_rule_names_itself(name: str):
     rule = RULES[NAMES.index(name)]
     sample = SAMPLES[name]
 
-    found = list(rule.check(sample.contract, sample.observation))
+    found = list(rule.check(measure(sample.contract, sample.observation)))
 
     assert found
     assert {(finding.rule, finding.model) for finding in found} == {(name, "glyph-head")}

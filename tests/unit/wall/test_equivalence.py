@@ -9,7 +9,7 @@ from rule_samples import leaf
 
 from export_gate.rules.wording import round_up
 from export_gate.wall.contract import Tolerance
-from export_gate.wall.equivalence import first_fault, ratio, worst_norm
+from export_gate.wall.equivalence import faults, first_fault, ratio, worst_norm
 from export_gate.wall.observation import AxisNorms, Comparison, NonfiniteCount
 
 ONNX = Tolerance(atol=1e-5, rtol=1e-5)
@@ -92,6 +92,11 @@ def test_integers_and_bools_agree_only_without_a_mismatch(dtype: str):
 def test_nonfinite_elements_follow_the_outputs_policy(policy: str, comparison: Comparison, expected: str | None):
     """`match` wants equal masks, `forbid` none at all, `allow` leaves them out and still judges the rest."""
     assert first_fault(comparison, ONNX, policy) == expected  # type: ignore[arg-type]
+
+
+def test_values_count_beside_nan_that_is_accepted_later():
+    """A leaf with other NaN and other numbers has both faults."""
+    assert faults(leaf(nonfinite_mismatched=1, max_abs_diff=1.0), ONNX, "match") == ("nonfinite", "value")
 
 
 def test_with_an_axis_each_index_has_its_own_bound():

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
-import pytest
-from rule_samples import contract
+from dataclasses import replace
 
-from export_gate.rules.cases import golden_sources
+import pytest
+from rule_samples import contract, golden, leaf
+
+from export_gate.rules.measure import measure
 from export_gate.wall.contract import (
     AotiTarget,
     Controls,
@@ -94,18 +96,17 @@ def test_of_several_possible_goldens_the_strictest_tolerance_holds():
 
 
 @pytest.mark.parametrize(
-    ("case", "expected"),
-    [
-        ("golden.old run-3@batch=2", ["data/old run.npz"]),
-        ("golden.old-run-3", ["data/old run.npz"]),
-        ("golden.golden-1~2", ["data/golden.npz"]),
-        ("golden.golden-12-1", ["data/golden-12.pt"]),
-        ("golden.other-1", ["data/golden.npz", "data/golden-12.pt", "data/old run.npz"]),
-    ],
+    ("source", "atol"),
+    [(0, 1e-3), (1, 1e-1), (None, 1e-3), (2, 1e-3)],
 )
-def test_a_golden_case_is_judged_by_its_own_source(case: str, expected: list[str]):
-    """The file in a case's name says which tolerance holds."""
-    paths = ("data/golden.npz", "data/golden-12.pt", "data/old run.npz")
-    model = contract(controls=Controls(golden=tuple(GoldenSource(path=path) for path in paths)))
+def test_a_golden_is_judged_by_its_own_source(source: int | None, atol: float):
+    """The observation says which source it is from; where an older version did not, the strictest holds."""
+    sources = tuple(GoldenSource(path="golden.npz", tolerance=Tolerance(atol=atol)) for atol in (1e-3, 1e-1))
+    seen = golden(leaf(max_abs_diff=1e-2))
+    assert seen.controls is not None
+    (member,) = seen.controls.inputs
+    seen = replace(seen, controls=replace(seen.controls, inputs=(replace(member, golden=source),)))
 
-    assert [source.path for source in golden_sources(model, case)] == expected
+    (measurement,) = measure(contract(controls=Controls(golden=sources)), seen).goldens
+
+    assert measurement.tolerance == Tolerance(atol=atol, rtol=1e-5)

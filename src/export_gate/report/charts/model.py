@@ -11,8 +11,9 @@ from export_gate.report.charts.points import Point, output_point, target_points
 from export_gate.report.charts.record import Chart
 from export_gate.report.charts.sizes import sizes_chart
 from export_gate.report.charts.spread import spread_chart
+from export_gate.rules.measure import Measured
 from export_gate.wall.contract import ModelContract, TargetName
-from export_gate.wall.observation import Comparison, ErrorPicture, ModelObservation
+from export_gate.wall.observation import Comparison, ErrorPicture
 
 MOST_CELLS = 32
 """Most cells of a heat map along each axis."""
@@ -49,12 +50,13 @@ class Pictured:
     point: Point
 
 
-def model_charts(contract: ModelContract, observation: ModelObservation) -> ModelCharts:
+def model_charts(measured: Measured) -> ModelCharts:
     """All charts of a model for which there are numbers."""
-    points = {planned.name: target_points(contract, observation, planned.name) for planned in contract.targets}
+    contract, observation = measured.contract, measured.observation
+    points = {planned.name: target_points(measured, planned.name) for planned in contract.targets}
     found = [errors_chart(observation.controls, points, contract.name)]
     found += [sizes_chart(dim.name, observation.controls, points) for dim in contract.dims]
-    worst = max(_pictured(contract, observation), key=lambda it: (it.point.over, it.point.ratio), default=None)
+    worst = max(_pictured(measured), key=lambda it: (it.point.over, it.point.ratio), default=None)
     if worst is not None:
         name = f"{worst.picture.output} on {worst.target} at {worst.picture.case}"
         found.append(spread_chart(worst.picture, worst.comparison, worst.point, name))
@@ -68,14 +70,14 @@ def model_charts(contract: ModelContract, observation: ModelObservation) -> Mode
     )
 
 
-def _pictured(contract: ModelContract, observation: ModelObservation) -> Iterator[Pictured]:
-    for target in observation.targets:
-        compared = {(case.case, leaf.output): leaf for case in target.cases for leaf in case.outputs}
+def _pictured(measured: Measured) -> Iterator[Pictured]:
+    leaves = {(leaf.target, leaf.export, leaf.case, leaf.output): leaf for leaf in measured.leaves}
+    for target in measured.observation.targets:
         for picture in target.pictures:
-            comparison = compared.get((picture.case, picture.output))
-            if comparison is not None and _fits(picture, comparison):
-                point = output_point(contract, observation, target.target, picture.case, comparison)
-                yield Pictured(target=target.target, picture=picture, comparison=comparison, point=point)
+            leaf = leaves.get((target.target, target.export, picture.case, picture.output))
+            if leaf is not None and _fits(picture, leaf.comparison):
+                point = output_point(leaf)
+                yield Pictured(target=target.target, picture=picture, comparison=leaf.comparison, point=point)
 
 
 def _fits(picture: ErrorPicture, comparison: Comparison) -> bool:

@@ -51,5 +51,7 @@ RULE = LockRule(
     name="artifact-grew",
     severity="violation",
     summary="An artifact is larger than its budget.",
+    stage="convert",
+    waivable=("target",),
     check=check,
 )

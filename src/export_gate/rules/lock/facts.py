@@ -7,24 +7,25 @@ import re
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
+from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
-from export_gate.wall.equivalence import Norm, worst_norm
+from export_gate.wall.equivalence import Norm
 from export_gate.wall.observation import ModelObservation, OutputLeaf, TargetObservation
-from export_gate.wall.tolerance import is_inexact, resolve_tolerance
 
 UNKNOWN = "?"
 _OPSET = re.compile(r"(\S+) (\d{1,9})")
 
 
-def locked_model(contract: ModelContract, observation: ModelObservation, *, is_whole: bool = True) -> LockedModel:
+def locked_model(measured: Measured, *, is_whole: bool = True) -> LockedModel:
     """The model's interface and margins as they are now; `is_whole` where all control inputs were to run."""
+    contract, observation = measured.contract, measured.observation
     inferred = _inferred(observation) if is_whole else {}
     return LockedModel(
         inputs=tuple(tensor for name, spec in contract.inputs.items() for tensor in _tensors(name, spec)),
         outputs=tuple(_output(contract, leaf, inferred) for leaf in observation.outputs),
         dims={dim.name: _dim(dim, observation) for dim in contract.dims},
         targets={
-            planned.name: _target(contract, [t for t in observation.targets if t.target == planned.name])
+            planned.name: _target(measured.seen(planned.name), measured.of(planned.name))
             for planned in contract.targets
         },
         parameters=observation.parameters,
@@ -96,12 +97,12 @@ def _axis(seen: Sequence[tuple[dict[str, int], int]]) -> str:
     return str(Size(dim=following[0])) if following and seen else UNKNOWN
 
 
-def _target(contract: ModelContract, seen: Sequence[TargetObservation]) -> LockedTarget:
+def _target(seen: Sequence[TargetObservation], leaves: Sequence[Measurement]) -> LockedTarget:
     facts = " ".join(target.facts.get("opset", "") for target in seen)
     return LockedTarget(
         opsets={domain: int(version) for domain, version in _OPSET.findall(facts.replace(",", " "))},
         sizes={_export(target): target.artifact.size_bytes for target in seen if target.artifact},
-        margins={name: _margin(norm) for name, norm in sorted(_worst(contract, seen).items())},
+        margins={name: _margin(norm) for name, norm in sorted(_worst(leaves).items())},
     )
 
 
@@ -109,14 +110,13 @@ def _export(target: TargetObservation) -> str:
     return ",".join(f"{dim}={size}" for dim, size in sorted(target.separate.items())) or "main"
 
 
-def _worst(contract: ModelContract, seen: Sequence[TargetObservation]) -> dict[str, Norm]:
-    """The comparison closest to its bound for each inexact output."""
+def _worst(leaves: Sequence[Measurement]) -> dict[str, Norm]:
+    """The norm closest to its bound for each inexact output."""
     worst: dict[str, Norm] = {}
-    leaves = [leaf for target in seen for case in target.cases if not case.structure for leaf in case.outputs]
     for leaf in leaves:
-        if not leaf.elements or not is_inexact(leaf.expected_dtype):
+        norm = leaf.norm
+        if norm is None or leaf.is_exact or not leaf.comparison.elements:
             continue
-        norm = worst_norm(leaf, resolve_tolerance(contract, seen[0].target, leaf.expected_dtype))
         is_number = math.isfinite(norm.measured) and math.isfinite(norm.allowed)
         if is_number and (leaf.output not in worst or norm.ratio > worst[leaf.output].ratio):
             worst[leaf.output] = norm

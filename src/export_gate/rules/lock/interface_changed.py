@@ -86,5 +86,7 @@ RULE = LockRule(
     name="interface-changed",
     severity="violation",
     summary="The interface differs from the one in the lock.",
+    stage="export",
+    waivable=("target", "output"),
     check=check,
 )

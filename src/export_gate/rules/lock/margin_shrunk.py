@@ -63,5 +63,7 @@ RULE = LockRule(
     name="margin-shrunk",
     severity="warning",
     summary="An error is within its tolerance, but at least ten times as large as in the lock.",
+    stage="compare",
+    waivable=("target", "output"),
     check=check,
 )

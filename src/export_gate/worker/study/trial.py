@@ -132,7 +132,10 @@ def _describe(
     return ControlSetObservation(
         sha256=digest(kept),
         inputs=tuple(
-            ControlInput(name=case.name, family=case.family, sizes=dict(case.sizes), group=case.group) for case in kept
+            ControlInput(
+                name=case.name, family=case.family, sizes=dict(case.sizes), group=case.group, golden=case.golden
+            )
+            for case in kept
         ),
         left_out=controls.left_out + over_budget,
         left_out_reason="; ".join(reasons),
