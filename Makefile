@@ -14,7 +14,7 @@ export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format golden readme bench cases clean
+.PHONY: help setup demo test lint format golden readme images bench cases clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ readme: $(INSTALLED) ## put the demo's report into README.md
 	@$(BIN)/export-gate report examples/.export-gate/results.json --format comment | sed -E $(WITHOUT_MACHINE) > README.report
 	@sed -e '/<!-- report:start -->/,/<!-- report:end -->/{//!d;}' -e '/<!-- report:start -->/r README.report' README.md > README.new
 	@mv README.new README.md && rm README.report
+
+images: $(INSTALLED) ## draw README's pictures from a real run (needs chromium)
+	$(BIN)/python docs/images/make.py
 
 bench: $(INSTALLED) ## time the gate beside hand-written scripts, in one run
 	$(BIN)/python benchmarks/compare.py $(ARGS)

@@ -255,6 +255,16 @@ def test_pinned_requirements_are_the_projects():
     assert "index" not in text
 
 
+def test_pictures_are_there_and_small():
+    """README.md shows the pictures that `make images` draws, each with a description; 300 kB at most."""
+    shown = dict(re.findall(r'<img src="([^"]+)" width="\d+" alt="([^"]+)">', (ROOT / "README.md").read_text()))
+    drawn = {f"docs/images/{path.name}": path.stat().st_size for path in (ROOT / "docs" / "images").glob("*.png")}
+    assert set(shown) == set(drawn)
+    assert len(drawn) == 2
+    assert all(len(description) > 40 for description in shown.values())
+    assert 20_000 < sum(drawn.values()) < 300_000
+
+
 LINKS = [
     (page, target)
     for page in PAGES
