@@ -235,7 +235,7 @@ def test_mistake_is_told_in_full(run: Run, name: str):
     problem = run.model(name)["problem"]
     found = problem["message"].replace(sys.path[0], "")
     if name == "no-module":
-        found = f"{found.partition('looked in')[0]}looked in {found.partition('looked in ')[2].split(', ')[0]}, ...)"
+        found = f"{found.partition('searched')[0]}searched {found.partition('searched ')[2].split(', ')[0]}, ...)"
     assert (found, problem["hint"]) == (message.format(**words), hint.format(**words))
 
 

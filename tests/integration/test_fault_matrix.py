@@ -236,8 +236,8 @@ def test_artifact_that_the_disk_cannot_hold(tmp_path: Path, small_disk: Path):
     (found,) = [f for f in results["findings"] if f["severity"] == "violation"]
     assert found["message"] == "sound, pt2: the worker died with SIGABRT in stage convert"
     assert found["hint"] == (
-        "Native code gave up on a failed assertion, which is usually among the last lines printed (see the details); "
-        "in stage convert it may be a full disk, on which torch aborts."
+        "Native code aborted on a failed assertion, which is usually among the last lines printed (see the details); "
+        "in stage convert, torch also aborts if the disk is full."
     )
     assert not list(small_disk.rglob("*.pt2"))
 

@@ -231,7 +231,7 @@ def test_lost_facts_are_never_green(run: Run):
     assert re.fullmatch(r"deaf(, case \S+)?: the worker died with a damaged channel in stage \w+", found["message"])
     assert found["hint"] == (
         "Something in the model writes to file descriptors that it did not open, and observations were lost: "
-        "write to files that it opens, or to standard output."
+        "write only to files that the model opens, or to standard output."
     )
 
 

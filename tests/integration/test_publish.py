@@ -386,9 +386,9 @@ def test_no_results_are_no_verdict(step: Step):
     assert body.splitlines()[1] == "## 💥 export-gate: no verdict, no results"
     assert "There are no results: " in body
     assert step.log[0] == (
-        f"::error title=the run%3A could not be checked::There are no results: {step.folder}/results.json: no such "
-        "file; `export-gate run` writes it%0Anext: The log of the step that ran the gate says why: a mistake in the "
-        "config, or a run that was ended.%0Arun: export-gate run"
+        f"::error title=the run%3A could not be checked::There are no results: {step.folder}/results.json: file not "
+        "found; `export-gate run` writes it%0Anext: The log of the step that ran the gate shows the reason: a mistake "
+        "in the config, or a run that was stopped.%0Arun: export-gate run"
     )
     assert step.outputs["verdict"] == "broken"
     assert (step.outputs["report-path"], step.outputs["results-path"]) == ("", "")
@@ -455,8 +455,8 @@ def test_a_template_of_the_project(step: Step):
     assert step.publish(samples.green(), "--template", str(template), run=78).status == 0
     assert step.warnings == [
         (
-            f"the template {template} was not used: UndefinedError: 'nothing' is undefined; the comment has the "
-            "built-in layout"
+            f"the template {template} was not used: UndefinedError: 'nothing' is undefined; the comment uses "
+            "the built-in layout"
         )
     ]
     assert "## ✅ export-gate: 3 of 3 models verified" in step.github.bodies()[0]
@@ -609,7 +609,7 @@ def test_a_strangers_file_of_any_size_is_not_read(second: Step):
     with path.open("wb") as file:
         file.truncate(2**40)
     assert second.publish(None, "--stage", "two").status == 0
-    assert "results.json: 1.1 TB, but of a stranger's results at most 67 MB are read" in second.github.bodies()[0]
+    assert "results.json: 1.1 TB, but results from another run are read only up to 67 MB" in second.github.bodies()[0]
 
 
 def test_the_second_stage_fails_if_it_cannot_comment(second: Step):

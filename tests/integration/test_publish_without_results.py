@@ -40,7 +40,7 @@ def test_log_is_not_read_where_there_are_results(tmp_path: Path):
     (tmp_path / "results.json").write_text("{")
     assert "the log" not in publish(tmp_path, "--log", "log").stdout
     (tmp_path / "results.json").unlink()
-    assert "results.json: no such file" in publish(tmp_path, "--log", "other").stdout
+    assert "results.json: file not found" in publish(tmp_path, "--log", "other").stdout
 
 
 def test_annotations_can_be_left_to_another_job(tmp_path: Path):

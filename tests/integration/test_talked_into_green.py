@@ -193,11 +193,11 @@ def test_an_artifact_that_changes_is_not_verified(run: Run, name: str):
     now = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     assert found["message"] == (
         f"{name}, onnx: the artifact changed while it was verified: artifacts/{name}/model.onnx was sha256 "
-        f"{verified[:12]}... when it was loaded, now it is {now}..."
+        f"{verified[:12]}... when it was loaded; now it is {now}..."
     )
     assert found["hint"] == (
-        "Find what writes there while the gate runs (the model's code, or another job in the folder): what was "
-        "verified is not what lies there now, so nothing of it may ship."
+        "Find what writes to it while the gate runs (the model's code, or another job in the folder): the file "
+        "there now is not the one that was verified, so do not ship it."
     )
 
 

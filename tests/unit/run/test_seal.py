@@ -68,7 +68,7 @@ def test_a_changed_file_fails_its_target(tmp_path: Path, change: Callable[[Path]
     (finding,) = load_failed.RULE.check(job(tmp_path).contract, run.models[0])
     assert finding.message == (
         "m, onnx: the artifact changed while it was verified: artifacts/m/model.onnx was sha256 "
-        f"{DIGEST[:12]}... when it was loaded, now it is {found}"
+        f"{DIGEST[:12]}... when it was loaded; now it is {found}"
     )
 
 

@@ -94,8 +94,8 @@ EXTERNAL = onnx.StringStringEntryProto(key="location", value="/etc/passwd")
     [
         (b"\x08", "not a TensorProto"),
         (b"not a tensor at all", "not a TensorProto"),
-        (b"", "element type 0 is not one that a kit holds"),
-        (proto(data_type=8, string_data=[b"x"]), "element type 8 is not one that a kit holds"),
+        (b"", "element type 0 is not one that a kit supports"),
+        (proto(data_type=8, string_data=[b"x"]), "element type 8 is not one that a kit supports"),
         (
             proto(data_type=1, dims=[2], data_location=TensorProto.EXTERNAL, external_data=[EXTERNAL]),
             "its values are in another file",
