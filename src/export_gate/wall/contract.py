@@ -289,6 +289,11 @@ class ModelContract:
         """The declared dim of that name."""
         return next(dim for dim in self.dims if dim.name == name)
 
+    def judged_axis(self, declared: Target | GoldenSource | None) -> int | None:
+        """The axis whose indices are judged apart on a target or for a golden; None judges leaves as a whole."""
+        own = declared.tolerance.axis if declared else None
+        return self.tolerance.axis if own is None else own
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:

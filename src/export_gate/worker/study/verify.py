@@ -94,7 +94,7 @@ def _run_case(
         actual = run(call)
     except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
         return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name)), ()
-    axis = tolerance_axis(work.context.contract, work.target)
+    axis = work.context.contract.judged_axis(work.target)
     return compare_case(case.name, reference.leaves, actual, axis), actual
 
 
@@ -138,9 +138,3 @@ def existing_artifact(target: Target, base: Path) -> Path | None:
             return base / target.artifact
         case _:
             return None
-
-
-def tolerance_axis(contract: ModelContract, target: Target) -> int | None:
-    """The axis whose indices are judged apart on this target."""
-    own = target.tolerance.axis
-    return contract.tolerance.axis if own is None else own
