@@ -80,7 +80,7 @@ def _check_size(contract: ModelContract, place: str, dim: Dim, size: int) -> Non
     wanted = f"{allowed[0]} (the dim is static)" if static else f"{dim.min}..{dim.max}{steps}"
     raise UserError(
         f"{place}: dim {dim.name}: expected {wanted}, got {size}\n"
-        f"Widen models.{contract.name}.dims.{dim.name}, or leave this input out."
+        f"Widen models.{contract.name}.dims.{dim.name}, or omit this input."
     )
 
 

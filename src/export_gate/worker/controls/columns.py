@@ -81,7 +81,7 @@ def pick(place: str, arrays: Mapping[str, Any], key: str) -> Any:
     """
     if key not in arrays:
         have = ", ".join(f"'{known}'" for known in arrays) or "none"
-        raise UserError(f"{place}: expected a key '{key}', the file has {have}\nName one of those keys.")
+        raise UserError(f"{place}: expected a key '{key}', but the file has {have}\nName one of those keys.")
     return arrays[key]
 
 
@@ -172,7 +172,9 @@ def _check_alike(place: str, columns: Sequence[Column]) -> None:
     lengths = {column.path: len(column) for column in columns}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"'{path}' {length}" for path, length in lengths.items())
-        raise UserError(f"{place}: expected the same number of samples for each input, got {found}\nWrite them alike.")
+        raise UserError(
+            f"{place}: expected the same number of samples for each input, got {found}\nStore equal counts."
+        )
     if next(iter(lengths.values())) == 0:
         raise UserError(f"{place}: expected samples, got none\nThe first axis of every array is empty.")
     first_axes = {str(column.spec.shape[0]) if column.rows else "" for column in columns}

@@ -84,7 +84,7 @@ def _choose(
     if source.count > available:
         raise UserError(
             f"{place}: count: expected at most the {available} samples of the file, got {source.count}\n"
-            "Lower `count`, or leave it out to take all."
+            "Lower `count`, or omit it to take all."
         )
     return choose_samples(source.count, labels, groups, Stream(contract.controls.seed, "samples", source.path))
 

@@ -81,7 +81,7 @@ def _read(place: str, path: Path, mode: str) -> np.ndarray[tuple[int, ...], np.d
         from PIL import Image
     except ImportError as error:
         raise UserError(
-            f"{place}: expected the package Pillow to read {path.name}, it is not installed\n"
+            f"{place}: expected the package Pillow to read {path.name}, but it is not installed\n"
             "Install it in the project's environment: pip install pillow"
         ) from error
     try:
@@ -94,5 +94,5 @@ def _read(place: str, path: Path, mode: str) -> np.ndarray[tuple[int, ...], np.d
             return np.array(image.convert(mode), dtype=np.uint8)
     except (OSError, ValueError, SyntaxError) as error:
         raise UserError(
-            f"{place}: expected a readable image, reading {path.name} failed: {error}\nWrite the file again."
+            f"{place}: expected a readable image, but reading {path.name} failed: {error}\nWrite the file again."
         ) from error

@@ -82,7 +82,7 @@ def _reference_size(contract: ModelContract, dim: Dim, taken: set[int], constant
     if not allowed:
         raise UserError(
             f"models.{contract.name}.dims.{dim.name}: expected a multiple of {dim.multiple_of} in"
-            f" {dim.min}..{dim.max}, there is none\nWiden the range or change `multiple-of`."
+            f" {dim.min}..{dim.max}, but there is none\nWiden the range or change `multiple-of`."
         )
     middle = (len(allowed) - 1) // 2
     near = allowed[max(0, middle - 32) : middle + 33]

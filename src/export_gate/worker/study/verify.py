@@ -124,10 +124,10 @@ def require_artifacts(contract: ModelContract, base: Path) -> None:
     for target in contract.targets:
         path = existing_artifact(target, base)
         if path is not None and not path.is_file():
-            found = "that is a folder" if path.is_dir() else "there is none"
+            found = "got a folder" if path.is_dir() else "the file does not exist"
             raise UserError(
                 f"models.{contract.name}.targets.{target.name}.artifact: expected a file at {path}, {found}",
-                "write it before the gate runs, or take `artifact` out to verify a program that the gate exports",
+                "write it before the gate runs, or remove `artifact` to verify a program that the gate exports",
             )
 
 
