@@ -175,7 +175,7 @@ LSTM = (
     "    # forward(x)\n"
     "    # These inputs were tested: forward runs at batch 1, 2, 3, 16.\n"
     "    # Ranges are guesses: replace them with those of your data.\n"
-    "    # seq is fixed at 16, because torch.export does not let it vary:\n"
+    "    # seq is fixed at 16, since torch.export does not let it vary:\n"
     "    # UserError: Constraints violated (seq)!\n"
     "    inputs:\n"
     "      x: {dtype: float32, shape: [batch, 16, 6], range: [-3, 3]}  # lstm: LSTM(6, 4)\n"
@@ -256,7 +256,7 @@ def test_factory_with_arguments_is_refused_with_the_next_step(project: Path):
     assert not (project / "export-gate.yml").exists()
     assert done.stderr == (
         "factory 'zoo.nets:make_sized' needs arguments: its parameters are (classes, width=8)\n"
-        "init cannot guess them: name a function that does not need any, such as "
+        "init cannot guess them: name a function that needs none, such as "
         "`def make_model(): return make_sized(classes=...)`, or write the config by hand with "
         "`kwargs: {classes: ...}` below `factory`\n"
     )

@@ -545,10 +545,10 @@ def test_missing_artifact_is_the_users_mistake(tmp_path: Path):
         ],
     )
     assert (found.judgement.verdict, found.judgement.exit_code) == ("problem", 2)
-    hint = "write it before the gate runs, or remove `artifact` to verify a program that the gate exports"
+    hint = "write it before the gate runs, or take `artifact` out to verify a program that the gate exports"
     for model, name, path, what in (
-        ("missing", "onnx", tmp_path / "dist" / "none.onnx", "the file does not exist"),
-        ("folder", "pt2", tmp_path / "dist", "got a folder"),
+        ("missing", "onnx", tmp_path / "dist" / "none.onnx", "there is none"),
+        ("folder", "pt2", tmp_path / "dist", "that is a folder"),
     ):
         problem = seen(found, model).problem
         assert problem is not None
@@ -627,8 +627,8 @@ def test_no_compiler_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (finding,) = violations(outcome, "scaled")
     assert (finding.rule, finding.target) == ("conversion-failed", "aoti")
     assert finding.message == (
-        "scaled, aoti: the conversion failed: RuntimeError: AOTInductor needs a C++ compiler, but g++ was not found on "
-        "PATH; install one (Debian: `apt-get install g++`) or set CXX to one"
+        "scaled, aoti: the conversion failed: RuntimeError: AOTInductor needs a C++ compiler and there is no g++ on "
+        "PATH; install one (Debian: `apt-get install g++`) or name one in CXX"
     )
     assert set(differences(target(outcome, "scaled", "exported-program"))) == {0.0}
 

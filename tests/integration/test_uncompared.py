@@ -112,5 +112,5 @@ def test_a_module_is_no_factory(results: dict[str, Any]):
     """It is not called with nothing to see what happens."""
     (model,) = [model for model in results["run"]["models"] if model["model"] == "instance"]
     assert model["problem"]["message"] == (
-        "factory 'models.py:instance' is an nn.Module itself (Model), expected a function or class that creates one"
+        "factory 'models.py:instance' is an nn.Module itself (Model), expected a function or class that makes one"
     )

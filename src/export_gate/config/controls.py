@@ -166,10 +166,3 @@ TARGETS = Section(
     make=_make_targets,
     fields=tuple(_target(record, options) for record, options in _OPTIONS.items()),
 )
-
-CHECKS = (
-    Field("controls", CONTROLS, "How the control set is built."),
-    Field("tolerance", TOLERANCE, "Model-wide tolerance; overrides the defaults of target and dtype."),
-    Field("targets", TARGETS, "Targets to verify; by default exported-program, pt2 and onnx."),
-)
-"""The keys of a model that say how it is checked."""

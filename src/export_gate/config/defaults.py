@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from export_gate.config.containers import Section
 from export_gate.config.grammar import DEFAULTS
 from export_gate.config.nodes import Allowance, Node, join, relocate
 
-_DEEP = tuple(field.key for field in DEFAULTS.fields if isinstance(field.kind, Section) and field.key != "targets")
+_DEEP = ("tolerance", "controls")
 """Keys whose mappings merge entry by entry; for other keys, the model's value replaces the whole default."""
 
 

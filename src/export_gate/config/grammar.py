@@ -1,6 +1,6 @@
 """Every key of `export-gate.yml`, declared once for the validator, the JSON Schema and the records.
 
-Read it from the bottom: CONFIG contains models; a model contains dims, inputs, outputs, checks.
+Read it from the bottom: CONFIG contains models; a model contains dims, inputs, outputs, controls, tolerance, targets.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from export_gate.config.containers import Field, ListOf, Section, Table, Values
-from export_gate.config.controls import ATTRIBUTE, CHECKS
+from export_gate.config.controls import ATTRIBUTE, CONTROLS, TARGETS, TOLERANCE
 from export_gate.config.dims import DIMS
 from export_gate.config.kinds import Anything, Choice, Exactly, Scope, Text
 from export_gate.config.nodes import Node
@@ -87,7 +87,9 @@ MODEL = Section(
         Field("dims", DIMS, "Named sizes that may vary."),
         Field("inputs", INPUTS, "Arguments of forward, in its order; keyword-only ones by name.", required=True),
         Field("outputs", OUTPUTS, "Outputs by name, in order; checked against eager too."),
-        *CHECKS,
+        Field("controls", CONTROLS, "How the control set is built."),
+        Field("tolerance", TOLERANCE, "Model-wide tolerance; overrides the defaults of target and dtype."),
+        Field("targets", TARGETS, "Targets to verify; by default exported-program, pt2 and onnx."),
         Field("timeout", TIME, "Time limit of one worker process of the model; by default 10m.", to="timeout_s"),
         Field("waivers", WAIVERS, "Violations that are accepted until a date."),
     ),

@@ -4,27 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 
 from export_gate.config.containers import Values
 from export_gate.config.dims import verify_step
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Node
-from export_gate.config.tensors import NAME
+from export_gate.config.tensors import BOUNDS, NAME, STRICT, is_whole
 from export_gate.wall.contract import Dim, Size
-from export_gate.wall.sizes import MAX_SIZE, parse_size
+from export_gate.wall.sizes import MAX_SIZE, difference, highest, lowest, parse_expression
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dims:
+    """The dims that a model declares."""
+
+    declared: Mapping[str, Node]
+    lengths: Mapping[str, tuple[int, ...]]
+    """Of those that are valid in themselves: both ends of the range, and the sizes with an export of their own."""
 
 
 def verify_references(values: Values, node: Node, scope: Scope) -> None:
     """Check that the model declares every name that it uses, and uses every dim that it declares."""
     tensors = dict(tensor for name in _entries(node, "inputs") for tensor in _tensors(name, name.key))
-    dims = node.child("dims")
-    if dims is None or isinstance(dims.value, dict):
+    listed = node.child("dims")
+    if listed is None or isinstance(listed.value, dict):
         shapes = [(spec.child("shape"), True) for spec in tensors.values()]
         shapes += [(output.child("shape"), False) for output in _entries(node, "outputs")]
         declared = {dim.key: dim for dim in _entries(node, "dims")}
         ranges: Mapping[str, Dim] = values.get("dims", {})
+        dims = Dims(declared=declared, lengths={d.name: (d.min, d.max, *d.separate) for d in ranges.values()})
         for shape, _ in shapes:
-            _verify_shape(shape, declared, ranges, scope)
+            _verify_shape(shape, dims, scope)
+        for tensor in tensors.values():
+            _verify_range(tensor, dims, scope)
+            _verify_distinct(tensor, dims, scope)
         _verify_use(declared, [shape for shape, is_input in shapes if is_input], scope)
         _verify_control_sizes(node, declared, ranges, scope)
     _verify_files(node, tensors, scope)
@@ -52,29 +67,94 @@ def _verify_use(declared: Mapping[str, Node], shapes: Collection[Node | None], s
             scope.problems.expected_key(dim, "a dim that an input's shape names", then=then)
 
 
-def _verify_shape(shape: Node | None, declared: Mapping[str, Node], ranges: Mapping[str, Dim], scope: Scope) -> None:
+def _verify_shape(shape: Node | None, dims: Dims, scope: Scope) -> None:
     for entry in shape.children if shape else ():
-        try:
-            size = parse_size(entry.value if isinstance(entry.value, str) else "0")
-        except ValueError:  # the entry's own check has reported it
+        size = _expression(entry)
+        is_growing = size is not None and min(size.factors.values()) > 0  # else its own check has refused it
+        if size is None or not is_growing or not _are_declared(entry, size, dims, scope):
             continue
-        _verify_size(entry, size, declared, ranges, scope)
+        least, most = lowest(size, dims.lengths), highest(size, dims.lengths)
+        for length, at in (found for found in (least, most) if not 0 <= found[0] <= MAX_SIZE):
+            expected = f"a size from 0 to {MAX_SIZE} for every {' and '.join(size.factors)}"
+            scope.problems.expected(entry, expected, got=f"{length}{_place(at)}")
+            break
 
 
-def _verify_size(
-    entry: Node, size: Size, declared: Mapping[str, Node], ranges: Mapping[str, Dim], scope: Scope
-) -> None:
-    if size.dim is None:
+def _expression(entry: Node) -> Size | None:
+    """The expression in dims; None where there is none, or its own check has refused it."""
+    if isinstance(entry.value, str) and re.search("[A-Za-z_]", entry.value):
+        with suppress(ValueError):
+            return parse_expression(entry.value)
+    return None
+
+
+def _are_declared(entry: Node, size: Size, dims: Dims, scope: Scope) -> bool:
+    """Whether the ranges of all dims are known; a dim that is not declared is a mistake."""
+    unknown = [name for name in size.factors if name not in dims.declared]
+    for name in unknown:
+        _unknown(entry, "dim", name, dims.declared, scope)
+    return not unknown and size.factors.keys() <= dims.lengths.keys()
+
+
+def _verify_range(tensor: Node, dims: Dims, scope: Scope) -> None:
+    """Bounds that name dims are in order, and the dtype can hold them, at every size."""
+    node, dtype = tensor.child("range"), tensor.child("dtype")
+    ends = _range_ends(tensor)
+    if node is None or ends is None or dtype is None or dtype.value not in BOUNDS:
         return
-    if size.dim not in declared:
-        _unknown(entry, "dim", size.dim, declared, scope)
-    elif size.dim in ranges:
-        dim = ranges[size.dim]
-        lengths = {at: size.at({dim.name: at}) for at in (dim.min, dim.max, *dim.separate)}
-        for at in (at for at, length in lengths.items() if not 0 <= length <= MAX_SIZE):
-            found = f"{lengths[at]} at {dim.name}={at}"
-            scope.problems.expected(entry, f"a size from 0 to {MAX_SIZE} for every {dim.name}", got=found)
+    for entry, end in zip(node.children, ends, strict=True):
+        if not _are_declared(entry, end, dims, scope):
             return
+        least, most = BOUNDS[str(dtype.value)]
+        for value, at in (lowest(end, dims.lengths), highest(end, dims.lengths)):
+            if end.factors and not least <= value <= most:
+                expected = f"a number that {dtype.value} can hold for every {' and '.join(end.factors)}"
+                scope.problems.expected(entry, f"{expected}, {least} to {most}", got=f"{value}{_place(at)}")
+                return
+    gap = difference(ends[1], ends[0])
+    width, at = lowest(gap, dims.lengths)
+    if gap.factors and width < 0:
+        low, high = (end.fixed(at) for end in ends)
+        expected = f"the lower bound first for every {' and '.join(gap.factors)}"
+        scope.problems.expected(node, expected, got=f"[{low}, {high}]{_place(at)}", then="raise the dim's min")
+
+
+def _range_ends(tensor: Node) -> tuple[Size, Size] | None:
+    """Both bounds as expressions; None where one is not a whole number, or its own check has refused it."""
+    node = tensor.child("range")
+    entries = node.children if node else ()
+    ends = [Size(offset=e.value) if type(e.value) is int else _expression(e) for e in entries]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:  # noqa: PLR2004 - lowest and highest
+        return None
+    return ends[0], ends[1]
+
+
+def _verify_distinct(tensor: Node, dims: Dims, scope: Scope) -> None:
+    """A strict order has as many values as the last axis is long, at every size."""
+    order, shape, values = (tensor.child(key) for key in ("order", "shape", "values"))
+    dtype, last = tensor.child("dtype"), shape.children[-1:] if shape else ()
+    if order is None or order.value != STRICT or dtype is None or not last:
+        return
+    axis = Size(offset=last[0].value) if type(last[0].value) is int else _expression(last[0])
+    ends = _range_ends(tensor) if is_whole(str(dtype.value)) else None
+    if axis is None or not axis.factors.keys() <= dims.lengths.keys():
+        return
+    if values is not None:
+        there = Size(offset=len(values.children))
+    elif ends is not None and all(end.factors.keys() <= dims.lengths.keys() for end in ends):
+        there = difference(ends[1], difference(ends[0], Size(offset=1)))
+    else:
+        return
+    spare, at = lowest(difference(there, axis), dims.lengths)
+    if spare < 0:
+        sizes = {**{dim: max(dims.lengths[dim]) for dim in axis.factors}, **at}
+        length = axis.at(sizes)
+        expected = f"at least {length} different values for {length} in strictly increasing order"
+        scope.problems.expected(order, expected, got=f"{length + spare}{_place(sizes)}")
+
+
+def _place(at: Mapping[str, int]) -> str:
+    return " at " + ",".join(f"{name}={size}" for name, size in at.items()) if at else ""
 
 
 def _verify_control_sizes(model: Node, declared: Mapping[str, Node], ranges: Mapping[str, Dim], scope: Scope) -> None:

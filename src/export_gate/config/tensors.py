@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from functools import partial
@@ -26,10 +27,11 @@ from export_gate.wall.contract import (
     Size,
     TensorSpec,
 )
-from export_gate.wall.sizes import LINEAR, MAX_SIZE, parse_size
+from export_gate.wall.sizes import LINEAR, MAX_SIZE, parse_expression, parse_size
 
 NAME = Text(expected="a Python identifier", pattern="[A-Za-z_][A-Za-z0-9_]*", excluded=tuple(kwlist), max_length=100)
 
+STRICT = "strictly-increasing"
 _INTEGER_BITS = {"int64": 63, "int32": 31, "int16": 15, "int8": 7}
 BOUNDS: dict[str, tuple[float, float]] = {
     **{dtype: (-(2**bits), 2**bits - 1) for dtype, bits in _INTEGER_BITS.items()},
@@ -69,6 +71,26 @@ class SizeEntry:
         return {"anyOf": [{"type": "integer", "minimum": 0, "maximum": MAX_SIZE}, expression]}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundEntry:
+    """One end of a range: a number, or an expression in dims."""
+
+    expected: str = "a number, or a sum of dims such as seq-1"
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        if isinstance(node.value, str) and re.search(r"[A-Za-z_]", node.value):
+            try:
+                return parse_expression(node.value)
+            except ValueError:
+                scope.problems.expected(node, self.expected)
+                return INVALID
+        return Number().check(node, scope)
+
+    def schema(self, defs: Schema) -> Schema:
+        pattern = r"^[A-Za-z0-9_+\-* ]*[A-Za-z_][A-Za-z0-9_+\-* ]*$"
+        return {"anyOf": [{"type": "number"}, {"type": "string", "pattern": pattern, "maxLength": 100}]}
+
+
 def _verify_tensor(values: Values, node: Node, scope: Scope) -> None:
     if "dtype" not in values:
         return
@@ -76,6 +98,7 @@ def _verify_tensor(values: Values, node: Node, scope: Scope) -> None:
     for key in ("range", "values"):
         if key in values:
             _verify_numbers(node, key, dtype, scope)
+    _verify_bounds(values, node, scope)
     _verify_order(values, node, scope)
     child = node.child("nonfinite")
     if values.get("nonfinite") and child and not dtype.startswith(("float", "bfloat", "complex")):
@@ -94,13 +117,15 @@ def _verify_numbers(node: Node, key: str, dtype: str, scope: Scope) -> None:
     what = "a whole number" if is_whole(dtype) else "a number"
     for item in child.children:
         number = item.value
+        if isinstance(number, str):
+            continue  # an expression: its values are known once the dims are
         if not is_number(number) or not low <= number <= high or (is_whole(dtype) and not isinstance(number, int)):
             scope.problems.expected(item, f"{what} that {dtype} can hold, {low} to {high}")
 
 
-def _verify_order(values: Values, node: Node, scope: Scope) -> None:
+def _verify_bounds(values: Values, node: Node, scope: Scope) -> None:
     bounds, allowed = node.child("range"), node.child("values")
-    if "range" not in values or not bounds:
+    if "range" not in values or not bounds or any(isinstance(bound, Size) for bound in values["range"]):
         return
     low, high = values["range"]
     if low > high:
@@ -109,6 +134,25 @@ def _verify_order(values: Values, node: Node, scope: Scope) -> None:
         for item, number in zip(allowed.children, values["values"], strict=True):
             if not low <= number <= high:
                 scope.problems.expected(item, f"a value within range, {low} to {high}")
+
+
+def _verify_order(values: Values, node: Node, scope: Scope) -> None:
+    """An order needs a last axis, and values that can be ordered; whether there are enough is known with the dims."""
+    child = node.child("order")
+    if "order" not in values or not child:
+        return
+    is_strict = values["order"] == STRICT
+    if values["dtype"].startswith("complex"):
+        scope.problems.expected(child, f"no order for dtype {values['dtype']}, whose numbers have none")
+    elif values["dtype"] == "bool" and is_strict:
+        scope.problems.expected(child, "increasing or decreasing for dtype bool, which has two values")
+    elif values.get("shape") == ():
+        scope.problems.expected(child, "a shape with an axis that the order runs along", got="[]")
+    elif is_strict and is_whole(values["dtype"]) and not {"range", "values"} & values.keys():
+        scope.problems.expected(child, "a range beside it, wide enough for values that all differ", got="none")
+    refused = {"nan", "inf"} if is_strict else {"nan"}
+    for name in (name for name in values.get("nonfinite", ()) if name in refused):
+        scope.problems.expected(child, f"no {name} among values in order", got=f"nonfinite: {name}")
 
 
 def _verify_draws(values: Values, node: Node, scope: Scope) -> None:
@@ -138,7 +182,7 @@ def _make_tensor(**values: Any) -> TensorSpec:
     number: type[float] = int if is_whole(values["dtype"]) else float
     for key in ("range", "values"):
         if key in values:
-            values[key] = tuple(number(item) for item in values[key])
+            values[key] = tuple(item if isinstance(item, Size) else number(item) for item in values[key])
     return TensorSpec(**values)
 
 
@@ -153,17 +197,20 @@ TENSOR = Section(
     verify=_verify_tensor,
     fields=(
         Field("dtype", Choice(DTYPES), "Element type, as torch spells it.", required=True),
-        Field("shape", SHAPE, "Sizes: whole numbers, dims, or linear expressions such as 2*seq+1.", required=True),
+        Field(
+            "shape", SHAPE, "Sizes: whole numbers, dims, or sums of them such as 2*seq+1 or past+cur.", required=True
+        ),
         Field(
             "range",
-            ListOf(item=_NUMBERS, minimum=2, maximum=2, expected="a list of two numbers, [lowest, highest]"),
-            "Inclusive bounds of the finite values.",
+            ListOf(item=BoundEntry(), minimum=2, maximum=2, expected="a list of two bounds, [lowest, highest]"),
+            "Inclusive bounds of the finite values: numbers, or expressions in dims such as seq-1.",
         ),
         Field(
             "values",
             ListOf(item=_NUMBERS, minimum=1, unique=True, expected="a list of at least one number"),
             "The only values allowed.",
         ),
+        Field("order", Choice(("increasing", STRICT, "decreasing")), "Order of the values along the last axis."),
         Field(
             "nonfinite",
             ListOf(item=Choice(("nan", "inf")), unique=True, expected="a list of nan and inf"),

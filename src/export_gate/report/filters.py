@@ -43,7 +43,7 @@ def _digits_apart(one: float, other: float) -> int | None:
 
 
 def share(ratio: float) -> str:
-    """An error as a share of what is allowed: `exact`, `6%`, or `91x` if it is over."""
+    """An error as a share of its tolerance: `exact`, `6%`, or `91x` if it is over."""
     if ratio == 0:
         return "exact"
     if ratio <= 1:

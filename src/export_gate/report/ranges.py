@@ -11,7 +11,7 @@ from export_gate.rules.lock.record import LockedDim
 from export_gate.wall.contract import Dim
 
 SIGNED = frozenset(
-    ("actual_at", "allowed", "axis", "declared", "expected_at", "factor", "found", "index", "kwargs", "measured",
+    ("actual_at", "allowed", "axis", "declared", "expected_at", "factors", "found", "index", "kwargs", "measured",
      "offset", "range", "seed", "value", "values")
 )  # fmt: skip
 """Fields that may be below zero; all others are counts, sizes, durations, places and magnitudes."""

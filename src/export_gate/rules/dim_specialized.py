@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
-from export_gate.wall.contract import Dim
-from export_gate.wall.observation import DimFound
+from export_gate.wall.contract import Dim, ModelContract
+from export_gate.wall.observation import DimFound, ModelObservation
+from export_gate.wall.sizes import parse_size
 
 
 def check(measured: Measured) -> Iterator[Finding]:
-    """One finding for each dim: a violation if it was promised (strict), a warning if it was left to torch (auto)."""
+    """One finding for each dim: a violation if it was promised (strict), a warning if it was left to torch (auto).
+
+    An axis that is a sum of dims was promised if each of them was.
+    """
     contract, observation = measured.contract, measured.observation
     for dim in contract.dims:
         found = [axis for axis in observation.dims if axis.dim == dim.name and is_specialized(axis)]
-        if not found or dim.mode == "static":
-            continue
-        first = found[0]
-        declared = f"{first.declared[0]}..{first.declared[1]}"
-        yield Finding(
-            rule=RULE.name,
-            severity="warning" if dim.mode == "auto" else "violation",
-            model=contract.name,
-            message=(
-                f"{contract.name}, dim '{dim.name}', axis {first.axis}: declared {declared}, but the exported program "
-                f"is fixed to {first.found[0]}"
-            ),
-            hint=_hint(f"models.{contract.name}.dims.{dim.name}", dim, first),
-            occurrences=len(found),
-            details=tuple(
-                f"{axis.axis}: declared {axis.declared[0]}..{axis.declared[1]}, found {axis.found[0]}" for axis in found
-            ),
-        )
+        if found and dim.mode != "static":
+            hint = _hint(f"models.{contract.name}.dims.{dim.name}", dim, found[0])
+            yield _finding(contract, f"dim '{dim.name}'", dim.mode == "auto", found, hint)
+    for name, dims in sums(contract, observation).items():
+        found = [axis for axis in observation.dims if axis.dim == name and is_specialized(axis)]
+        if found:
+            yield _finding(contract, f"size '{name}'", any(dim.mode == "auto" for dim in dims), found, f"{IN_MODEL}.")
+
+
+def sums(contract: ModelContract, observation: ModelObservation) -> dict[str, tuple[Dim, ...]]:
+    """The observed axes that are sums of dims, as they are written, with their dims."""
+    declared = {dim.name: dim for dim in contract.dims}
+    found: dict[str, tuple[Dim, ...]] = {}
+    for name in (axis.dim for axis in observation.dims if axis.dim not in declared):
+        with suppress(ValueError, KeyError):  # of a dim that the contract does not have any more
+            found[name] = tuple(declared[dim] for dim in parse_size(name).factors)
+    return found
+
+
+def _finding(contract: ModelContract, what: str, is_auto: bool, found: Sequence[DimFound], hint: str) -> Finding:
+    first = found[0]
+    return Finding(
+        rule=RULE.name,
+        severity="warning" if is_auto else "violation",
+        model=contract.name,
+        message=(
+            f"{contract.name}, {what}, axis {first.axis}: declared {first.declared[0]}..{first.declared[1]}, but the "
+            f"exported program is fixed to {first.found[0]}"
+        ),
+        hint=hint,
+        occurrences=len(found),
+        details=tuple(
+            f"{axis.axis}: declared {axis.declared[0]}..{axis.declared[1]}, found {axis.found[0]}" for axis in found
+        ),
+    )
+
+
+IN_MODEL = (
+    "Look for a hard-coded number (reshape, view, expand, a buffer of that size), an `int(...)` of a size or a branch "
+    "on a size in the model"
+)
 
 
 def _hint(key: str, dim: Dim, first: DimFound) -> str:
@@ -44,10 +72,7 @@ def _hint(key: str, dim: Dim, first: DimFound) -> str:
         )
     is_plain = first.declared == (dim.min, dim.max)  # no factor or offset between the dim and its axis
     fixed = f"`{key}: {{mode: static, min: {size}, max: {size}}}`" if is_plain else f"`{key}.mode: static`"
-    return (
-        "Look for a hard-coded number (reshape, view, expand, a buffer of that size), an `int(...)` of a size or a "
-        f"branch on a size in the model. If the size is meant to be fixed, declare {fixed}."
-    )
+    return f"{IN_MODEL}. If the size is meant to be fixed, declare {fixed}."
 
 
 def is_specialized(found: DimFound) -> bool:

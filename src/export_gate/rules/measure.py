@@ -36,8 +36,8 @@ class Measurement:
     """The inequality closest to its bound; None where dtype or shape differ, so that there are no numbers."""
     faults: tuple[FaultKind, ...]
     """Why the leaves are not equivalent, the decisive fault first; empty where they are."""
-    unsettled: str = ""
-    """Why `norm`, that of the whole leaf, does not decide; empty if it does."""
+    lacks_axis: bool = False
+    """Norms along the tolerance axis would decide but were not observed; `norm` is that of the whole leaf."""
     target: TargetName | None = None
     """None is eager against a golden."""
     export: str = ""
@@ -61,7 +61,7 @@ class Measurement:
     @property
     def broken(self) -> Norm | None:
         """The inequality that a value fault broke; None for exact dtypes and for other faults."""
-        return None if self.fault != "value" or self.is_exact or self.unsettled else self.norm
+        return None if self.fault != "value" or self.is_exact or self.lacks_axis else self.norm
 
     @property
     def excess(self) -> float:
@@ -195,9 +195,7 @@ def measure_leaf(
         nonfinite=nonfinite,
         norm=worst_norm(comparison, tolerance) if has_numbers else None,
         faults=found,
-        unsettled=f"the tolerance has axis {tolerance.axis}, but no norms along it were observed"
-        if lacks_axis_norms(comparison, tolerance)
-        else "",
+        lacks_axis=lacks_axis_norms(comparison, tolerance),
     )
 
 

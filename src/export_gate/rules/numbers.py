@@ -15,18 +15,18 @@ QUANTILES = ("50%", "90%", "99%", "99.9%", "100%")
 
 def describe_value(fault: Measurement) -> str:
     """`max |P-M| 3.1e-03 > 1.0e-05 + 1.0e-05 * 2.4 = 3.4e-05`, or the number of elements that differ."""
-    comparison, norm = fault.comparison, fault.broken
+    comparison, tolerance, norm = fault.comparison, fault.tolerance, fault.broken
     if fault.is_exact:
         return (
             f"{comparison.mismatched_elements} of {comparison.elements} elements differ, {comparison.expected_dtype} "
             f"is compared exactly: largest |P-M| {exact(comparison.max_abs_diff)}"
         )
     if norm is None:
-        return fault.unsettled
+        return f"the tolerance has axis {tolerance.axis}, but no norms along it were observed"
     measured, allowed = apart(norm.measured, norm.allowed)
-    along = "" if norm.index is None else f" at index {norm.index} of axis {norm.axis}"
+    along = "" if norm.index is None else f" at index {norm.index} of axis {tolerance.axis}"
     sign = ">" if norm.measured > norm.allowed else "is not within"
-    bound = f"{scientific(norm.atol)} + {scientific(norm.rtol)} * {norm.scale:.2g} = {allowed}"
+    bound = f"{scientific(tolerance.atol or 0.0)} + {scientific(tolerance.rtol or 0.0)} * {norm.scale:.2g} = {allowed}"
     return f"max |P-M|{along} {measured} {sign} {bound}"
 
 
@@ -65,8 +65,8 @@ def measured_and_allowed(fault: Measurement) -> tuple[float | None, float | None
 
 def needed_atol(faults: Sequence[Measurement]) -> float | None:
     """The smallest atol, rounded up, under which all these faults would pass with their rtol; None if there is none."""
-    broken = [fault.broken for fault in faults]
-    excesses = [norm.measured - norm.rtol * norm.scale for norm in broken if norm is not None]
+    broken = [(fault.broken, fault.tolerance.rtol or 0.0) for fault in faults]
+    excesses = [norm.measured - rtol * norm.scale for norm, rtol in broken if norm is not None]
     if len(excesses) < len(broken) or not all(math.isfinite(excess) and excess > 0 for excess in excesses):
         return None
     return round_up(max(excesses))

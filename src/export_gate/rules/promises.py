@@ -26,7 +26,7 @@ def held_again(contract: ModelContract, observation: ModelObservation) -> ModelO
 
 def unobserved_dims(contract: ModelContract, observation: ModelObservation) -> list[str]:
     """Dims of the outputs' shapes that have no recorded size at some control input."""
-    named = {size.dim for output in contract.outputs for size in output.shape or () if size.dim is not None}
+    named = {dim for output in contract.outputs for size in output.shape or () for dim in size.factors}
     inputs = observation.controls.inputs if observation.controls else ()
     return sorted({dim for member in inputs for dim in named - member.sizes.keys()})
 

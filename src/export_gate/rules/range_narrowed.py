@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.cases import branch_words, other_cases
-from export_gate.rules.dim_specialized import is_specialized
+from export_gate.rules.dim_specialized import is_specialized, sums
 from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of
 from export_gate.rules.measure import Failed, Measured
 from export_gate.rules.wording import count, first_line, place
 from export_gate.wall.contract import Dim, GuardPolicy, ModelContract, TargetName
 from export_gate.wall.observation import DimFound, Probe
+from export_gate.wall.sizes import parse_size
 
 SMALLEST_SYMBOL = 2
 """torch.export's range analysis treats 0 and 1 separately: a minimum of 2 does not contradict a declared 0 or 1."""
@@ -37,6 +38,10 @@ def check(measured: Measured) -> Iterator[Finding]:
         narrowed = [f for f in observation.dims if f.dim == dim.name and is_narrowed(f, dim)]
         if narrowed and dim.mode != "static" and dim.name not in specialized:
             yield _narrowed_dim(contract, dim, narrowed)
+    for name, dims in sums(contract, observation).items():
+        narrowed = [f for f in observation.dims if f.dim == name and is_sum_narrowed(f, dims)]
+        if narrowed and name not in specialized:
+            yield _narrowed_sum(contract, name, dims, narrowed)
 
 
 def is_narrowed(found: DimFound, dim: Dim) -> bool:
@@ -47,6 +52,13 @@ def is_narrowed(found: DimFound, dim: Dim) -> bool:
     first, last = max(SMALLEST_SYMBOL, -(-dim.min // step)), dim.max // step
     lowest, highest = low + factor * (first * step - dim.min), low + factor * (last * step - dim.min)
     return found.found[0] > lowest or found.found[1] < highest
+
+
+def is_sum_narrowed(found: DimFound, dims: Sequence[Dim]) -> bool:
+    """Whether the program's range of an axis that is a sum leaves out declared sizes; each dim may begin at 2 in it."""
+    size = parse_size(found.dim)
+    low = size.at({dim.name: max(dim.min, SMALLEST_SYMBOL * dim.multiple_of) for dim in dims})
+    return found.found[0] > low or found.found[1] < found.declared[1]
 
 
 def _refused_probes(measured: Measured, target: TargetName) -> list[Probe]:
@@ -118,22 +130,42 @@ def _refused_probe(contract: ModelContract, target: TargetName, severity: Severi
     )
 
 
+def _narrowed_sum(contract: ModelContract, name: str, dims: Sequence[Dim], narrowed: list[DimFound]) -> Finding:
+    listed = " and ".join(f"`{dim.name}`" for dim in dims)
+    hint = (
+        f"Narrow the ranges of {listed} in `models.{contract.name}.dims` to what the model's code supports, or remove "
+        "the size check in the model that splits the range."
+    )
+    return _narrowed(contract, f"size '{name}'", any(dim.mode == "auto" for dim in dims), narrowed, hint)
+
+
 def _narrowed_dim(contract: ModelContract, dim: Dim, narrowed: list[DimFound]) -> Finding:
-    worst = min(narrowed, key=lambda found: found.found[1] - found.found[0])
+    worst = _worst(narrowed)
+    (low, high), (found_low, found_high) = worst.declared, worst.found
+    hint = (
+        f"Declare in `models.{contract.name}.dims.{dim.name}` the range that the model's code supports (axis "
+        f"{worst.axis}: {max(low, found_low)}..{min(high, found_high)}), or remove the size check in the model "
+        "that splits the range."
+    )
+    return _narrowed(contract, f"dim '{dim.name}'", dim.mode == "auto", narrowed, hint)
+
+
+def _worst(narrowed: Sequence[DimFound]) -> DimFound:
+    return min(narrowed, key=lambda found: found.found[1] - found.found[0])
+
+
+def _narrowed(contract: ModelContract, what: str, is_auto: bool, narrowed: Sequence[DimFound], hint: str) -> Finding:
+    worst = _worst(narrowed)
     (low, high), (found_low, found_high) = worst.declared, worst.found
     return Finding(
         rule=RULE.name,
-        severity="warning" if dim.mode == "auto" else "violation",
+        severity="warning" if is_auto else "violation",
         model=contract.name,
         message=(
-            f"{contract.name}, dim '{dim.name}', axis {worst.axis}: the exported program covers "
+            f"{contract.name}, {what}, axis {worst.axis}: the exported program covers "
             f"{found_low}..{found_high} of the declared {low}..{high}"
         ),
-        hint=(
-            f"Declare in `models.{contract.name}.dims.{dim.name}` the range that the model's code supports (axis "
-            f"{worst.axis}: {max(low, found_low)}..{min(high, found_high)}), or remove the size check in the model "
-            "that splits the range."
-        ),
+        hint=hint,
         occurrences=len(narrowed),
         details=tuple(
             f"{f.axis}: declared {f.declared[0]}..{f.declared[1]}, found {f.found[0]}..{f.found[1]}" for f in narrowed

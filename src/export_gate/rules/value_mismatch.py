@@ -26,7 +26,7 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 def _hint(contract: ModelContract, target: TargetName, faults: Sequence[Measurement]) -> str:
     worst = faults[0].comparison
-    if faults[0].unsettled:
+    if faults[0].lacks_axis:
         return "Run the gate again with this tolerance: norms for each index are computed while comparing, not later."
     values = f"eager {exact(worst.expected_at)}, {target} {exact(worst.actual_at)}"
     where = f"The largest difference is at {index(worst.where)}: {values}."

@@ -7,7 +7,7 @@ import re
 
 from export_gate.config.scalars import resolve
 from export_gate.report.escape import one_line
-from export_gate.wall.contract import ConstantSpec, DictSpec, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.contract import Bound, ConstantSpec, DictSpec, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.wall.description import Found, LeftOut
 
 COMMENT_CHARACTERS = 112
@@ -20,7 +20,7 @@ def spec_text(spec: Spec) -> str:
     match spec:
         case TensorSpec():
             shape = ", ".join(flow(_axis(str(size))) for size in spec.shape)
-            within = "" if spec.range is None else f", range: [{_number(spec.range[0])}, {_number(spec.range[1])}]"
+            within = "" if spec.range is None else f", range: [{_bound(spec.range[0])}, {_bound(spec.range[1])}]"
             return f"{{dtype: {spec.dtype}, shape: [{shape}]{within}}}"
         case ConstantSpec():
             return f"{{constant: {flow(spec.value)}}}"
@@ -67,6 +67,10 @@ def _quoted(character: str) -> str:
 
 def _axis(text: str) -> object:
     return int(text) if text.isdigit() else text
+
+
+def _bound(bound: Bound) -> str:
+    return flow(str(bound)) if isinstance(bound, Size) else _number(bound)
 
 
 def _number(value: float) -> str:

@@ -121,11 +121,6 @@ class Kit:
         return sum(len(export.data_sets) for export in self.exports)
 
     @property
-    def judged_axis(self) -> int | None:
-        """The axis whose indices are judged apart in every output; None judges outputs as a whole."""
-        return next((o.tolerance.axis for o in self.outputs if o.tolerance.axis is not None), None)
-
-    @property
     def numbers(self) -> tuple[KitOutput, ...]:
         """The outputs that data sets hold; `output_0.pb` is the first."""
         return tuple(output for output in self.outputs if output.is_number)

@@ -5,7 +5,8 @@ Standard-library records only: the driver builds them from `export-gate.yml`, th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, Union
 
 DTYPES = (
@@ -44,21 +45,38 @@ class Dim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
-    """One axis of a shape: `factor * dim + offset`, or the constant `offset` where `dim` is None."""
+    """A linear expression in dims: `3`, `2*seq+1`, `past + cur`."""
 
-    dim: str | None = None
-    factor: int = 1
+    factors: dict[str, int] = field(default_factory=dict)
+    """Dim -> its factor; empty for the constant `offset`."""
     offset: int = 0
 
-    def at(self, sizes: dict[str, int]) -> int:
-        """The axis length once each dim has a size."""
-        return self.offset if self.dim is None else self.factor * sizes[self.dim] + self.offset
+    @property
+    def dim(self) -> str | None:
+        """The dim, where there is exactly one."""
+        return next(iter(self.factors)) if len(self.factors) == 1 else None
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """The value once each dim has a size."""
+        return self.offset + sum(factor * sizes[dim] for dim, factor in self.factors.items())
+
+    def fixed(self, sizes: Mapping[str, int]) -> Size:
+        """The expression that is left once some dims have a size."""
+        left = {dim: factor for dim, factor in self.factors.items() if dim not in sizes}
+        known = sum(factor * sizes[dim] for dim, factor in self.factors.items() if dim in sizes)
+        return Size(factors=left, offset=self.offset + known)
 
     def __str__(self) -> str:
-        if self.dim is None:
-            return str(self.offset)
-        scaled = self.dim if self.factor == 1 else f"{self.factor}*{self.dim}"
-        return scaled if self.offset == 0 else f"{scaled}{self.offset:+d}"
+        gap = " " if len(self.factors) > 1 else ""
+        terms = [(factor, dim if abs(factor) == 1 else f"{abs(factor)}*{dim}") for dim, factor in self.factors.items()]
+        if self.offset or not terms:
+            terms.append((self.offset, str(abs(self.offset))))
+        first, *rest = ((sign < 0, text) for sign, text in terms)
+        return f"{'-' * first[0]}{first[1]}" + "".join(f"{gap}{'+-'[negative]}{gap}{text}" for negative, text in rest)
+
+
+Bound = Union[float, Size]  # evaluated at run time by the decoder, so no `|` on Python 3.10
+"""One end of a range of values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +86,33 @@ class TensorSpec:
     kind: Literal["tensor"] = "tensor"
     dtype: str
     shape: tuple[Size, ...]
-    range: tuple[float, float] | None = None
+    range: tuple[Bound, Bound] | None = None
     """Inclusive bounds of the finite values; None is undeclared."""
     values: tuple[float, ...] = ()
     """The only values allowed; empty means any in range."""
+    order: Literal["increasing", "strictly-increasing", "decreasing"] | None = None
+    """Of the values along the last axis."""
     nonfinite: tuple[Literal["nan", "inf"], ...] = ()
     """Non-finite values admitted as input; `inf` admits both signs."""
     draws: tuple[str, ...] = ()
     """Draw families to use; empty means all that fit."""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The range as numbers; bounds that name dims have none until `at` gives them one."""
+        if self.range is None:
+            return None
+        low, high = self.range
+        if isinstance(low, Size) or isinstance(high, Size):
+            raise AssertionError(f"the range {low}..{high} depends on sizes")  # noqa: TRY004 - ours, not the user's
+        return low, high
+
+    def at(self, sizes: Mapping[str, int]) -> TensorSpec:
+        """The same with numbers as bounds, once each dim has a size."""
+        if self.range is None:
+            return self
+        low, high = (bound.at(sizes) if isinstance(bound, Size) else bound for bound in self.range)
+        return replace(self, range=(low, high))
 
     @property
     def is_mask(self) -> bool:
@@ -288,11 +325,6 @@ class ModelContract:
     def dim(self, name: str) -> Dim:
         """The declared dim of that name."""
         return next(dim for dim in self.dims if dim.name == name)
-
-    def judged_axis(self, declared: Target | GoldenSource | None) -> int | None:
-        """The axis whose indices are judged apart on a target or for a golden; None judges leaves as a whole."""
-        own = declared.tolerance.axis if declared else None
-        return self.tolerance.axis if own is None else own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

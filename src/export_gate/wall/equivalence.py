@@ -28,17 +28,9 @@ class Norm:
     """max |P-M|."""
     scale: float
     """max |M|."""
-    atol: float
-    rtol: float
-    axis: int | None = None
-    """The tolerance's axis."""
+    allowed: float
     index: int | None = None
-    """Index on that axis; None is the whole leaf."""
-
-    @property
-    def allowed(self) -> float:
-        """The bound."""
-        return self.atol + self.rtol * self.scale
+    """Index of the tolerance axis; None is the whole leaf."""
 
     @property
     def holds(self) -> bool:
@@ -107,14 +99,8 @@ def total(count: NonfiniteCount) -> int:
 
 
 def _norm(measured: float, scale: float, tolerance: Tolerance, index: int | None = None) -> Norm:
-    return Norm(
-        measured=measured,
-        scale=scale,
-        atol=tolerance.atol or 0.0,
-        rtol=tolerance.rtol or 0.0,
-        axis=tolerance.axis,
-        index=index,
-    )
+    atol, rtol = tolerance.atol or 0.0, tolerance.rtol or 0.0
+    return Norm(measured=measured, scale=scale, allowed=atol + rtol * scale, index=index)
 
 
 def _is_over(comparison: Comparison, tolerance: Tolerance) -> bool:

@@ -81,7 +81,7 @@ class NonfiniteCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AxisNorms:
-    """One index of the axis whose indices are judged apart."""
+    """One index of the tolerance axis, judged apart."""
 
     index: int
     max_abs_diff: float
@@ -122,7 +122,7 @@ class Comparison:
     top1_agreement: float | None = None
     """Share of rows whose argmax along the last axis agrees; None where that axis is shorter than 2."""
     per_axis: tuple[AxisNorms, ...] = ()
-    """Filled where the contract judges the indices of an axis apart."""
+    """Filled where the contract sets `tolerance.axis`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

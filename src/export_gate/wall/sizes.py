@@ -1,42 +1,74 @@
-"""Shape entries such as `2*seq+1`: text to `factor * dim + offset`."""
+"""Linear expressions in dims such as `2*seq+1` or `past + cur`: from text, and over the sizes that dims may have."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from math import prod
 
 from export_gate.wall.contract import Size
 
 MAX_SIZE = 2**31 - 1
 """Largest axis and dim; more elements than any control input could hold."""
-LINEAR = "a whole number, a dim, or a linear expression in one dim such as 2*seq+1"
+LINEAR = "a whole number, a dim, or a sum of dims with whole factors such as 2*seq+1 or past+cur"
 
 _TERM = re.compile(r"\s*([-+]?)\s*((?:\w+\s*\*\s*)*\w+)\s*", re.ASCII)
 
 
 def parse_size(text: str) -> Size:
-    """The size that `text` says, e.g. `Size(dim="seq", factor=2, offset=1)` for `2*seq+1`.
+    """The size that `text` says, e.g. `Size(factors={"seq": 2}, offset=1)` for `2*seq+1`.
 
     Raises:
-        ValueError: the expression is not linear in one dim, or shrinks as the dim grows; the message says which.
+        ValueError: the expression is not linear, or shrinks as one of its dims grows; the message says which.
     """
-    dims: set[str] = set()
-    factor = offset = 0
+    size = parse_expression(text)
+    if any(factor < 1 for factor in size.factors.values()):
+        raise ValueError("a size that grows with its dims")
+    if not size.factors and not 0 <= size.offset <= MAX_SIZE:
+        raise ValueError(f"a size from 0 to {MAX_SIZE}")
+    return size
+
+
+def parse_expression(text: str) -> Size:
+    """The linear expression that `text` says, with factors of either sign.
+
+    Raises:
+        ValueError: it is not linear.
+    """
+    factors: dict[str, int] = {}
+    offset = 0
     for sign, term in _terms(text):
-        factors = [part.strip() for part in term.split("*")]
-        names = [part for part in factors if not part.isdigit()]
-        number = sign * prod(int(part) for part in factors if part.isdigit())
+        parts = [part.strip() for part in term.split("*")]
+        names = [part for part in parts if not part.isdigit()]
+        number = sign * prod(int(part) for part in parts if part.isdigit())
         if len(names) > 1 or any(name[0].isdigit() for name in names):
             raise ValueError(LINEAR)
-        dims.update(names)
-        factor, offset = (factor + number, offset) if names else (factor, offset + number)
-    if len(dims) > 1:
-        raise ValueError(LINEAR)
-    if dims and factor < 1:
-        raise ValueError("a size that grows with its dim")
-    if not dims and not 0 <= offset <= MAX_SIZE:
-        raise ValueError(f"a size from 0 to {MAX_SIZE}")
-    return Size(dim=dims.pop(), factor=factor, offset=offset) if dims else Size(offset=offset)
+        for name in names:
+            factors[name] = factors.get(name, 0) + number
+        offset += 0 if names else number
+    return Size(factors=factors, offset=offset)
+
+
+def lowest(size: Size, dims: Mapping[str, Iterable[int]]) -> tuple[int, dict[str, int]]:
+    """The least value over all sizes that the dims may have, and the sizes that give it.
+
+    A linear expression is least where each dim is at one of its ends.
+    """
+    at = {dim: (min if factor > 0 else max)(dims[dim]) for dim, factor in size.factors.items()}
+    return size.at(at), at
+
+
+def highest(size: Size, dims: Mapping[str, Iterable[int]]) -> tuple[int, dict[str, int]]:
+    """The greatest value over all sizes that the dims may have, and the sizes that give it."""
+    value, at = lowest(difference(Size(), size), dims)
+    return -value, at
+
+
+def difference(one: Size, other: Size) -> Size:
+    """`one - other`."""
+    names = dict.fromkeys((*one.factors, *other.factors))
+    factors = {name: one.factors.get(name, 0) - other.factors.get(name, 0) for name in names}
+    return Size(factors={name: factor for name, factor in factors.items() if factor}, offset=one.offset - other.offset)
 
 
 def _terms(text: str) -> list[tuple[int, str]]:

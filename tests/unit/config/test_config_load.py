@@ -37,7 +37,7 @@ from export_gate.wall.contract import (
     Waiver,
 )
 
-BATCH, SEQ, SIDE = Size(dim="batch"), Size(dim="seq"), Size(dim="side")
+BATCH, SEQ, SIDE = Size(factors={"batch": 1}), Size(factors={"seq": 1}), Size(factors={"side": 1})
 CLOSE = Tolerance(atol=1e-5, rtol=1e-5)
 
 
@@ -57,7 +57,7 @@ def test_the_full_example_reaches_the_contract(project: Project):
             ),
             inputs={
                 "x": TensorSpec(**floats, shape=(BATCH, Size(offset=1), SIDE, SIDE), range=(0.0, 1.0)),
-                "ids": TensorSpec(dtype="int64", shape=(BATCH, Size(dim="seq", factor=2, offset=1)), range=(0, 30521)),
+                "ids": TensorSpec(dtype="int64", shape=(BATCH, Size(factors={"seq": 2}, offset=1)), range=(0, 30521)),
                 "mask": TensorSpec(dtype="bool", shape=(BATCH, SEQ), draws=("random", "right-padded")),
                 "scale": ConstantSpec(value=0.1),
                 "pyramid": SequenceSpec(
@@ -260,17 +260,17 @@ models:
     assert a.inputs["x"] == a.inputs["y"] == b.inputs["x"]
     assert (b.factory, b.dims, b.timeout_s) == ("p:m", a.dims, 30.0)
     assert (c.dims, c.timeout_s) == (a.dims, 5.0)
-    assert c.inputs["z"] == TensorSpec(dtype="float32", shape=(Size(dim="n"),), range=(0.0, 1.0))
+    assert c.inputs["z"] == TensorSpec(dtype="float32", shape=(Size(factors={"n": 1}),), range=(0.0, 1.0))
 
 
 @pytest.mark.parametrize(
     ("text", "size"),
     [
-        ("n", Size(dim="n")), ("3", Size(offset=3)), ("0", Size(offset=0)), ("'4'", Size(offset=4)),
-        ("2*n+1", Size(dim="n", factor=2, offset=1)), ("n*2", Size(dim="n", factor=2)),
-        ("n - 1", Size(dim="n", offset=-1)), ("1+n", Size(dim="n", offset=1)),
-        (" -1 + 3 * n ", Size(dim="n", factor=3, offset=-1)),
-        ("n+n", Size(dim="n", factor=2)), ("2*3*n-2*2", Size(dim="n", factor=6, offset=-4)),
+        ("n", Size(factors={"n": 1})), ("3", Size(offset=3)), ("0", Size(offset=0)), ("'4'", Size(offset=4)),
+        ("2*n+1", Size(factors={"n": 2}, offset=1)), ("n*2", Size(factors={"n": 2})),
+        ("n - 1", Size(factors={"n": 1}, offset=-1)), ("1+n", Size(factors={"n": 1}, offset=1)),
+        (" -1 + 3 * n ", Size(factors={"n": 3}, offset=-1)),
+        ("n+n", Size(factors={"n": 2})), ("2*3*n-2*2", Size(factors={"n": 6}, offset=-4)),
     ],
 )  # fmt: skip
 def test_shape_entries_are_linear_in_one_dim(text: str, size: Size, project: Project):

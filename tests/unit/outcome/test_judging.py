@@ -46,7 +46,7 @@ def test_output_promises_of_another_config_are_held(path: Path):
 def test_outputs_over_a_dim_that_was_not_observed_are_refused(path: Path):
     """No size of it was recorded, so no shape can be expected."""
     with pytest.raises(UserError) as caught:
-        rejudge(path, declaring(shape=(Size(dim="channels"),)))
+        rejudge(path, declaring(shape=(Size(factors={"channels": 1}),)))
     model = samples.green().contracts[0].name
     assert str(caught.value) == (
         f"{path}: `models.{model}.outputs` of the config has the dim 'channels', expected dims whose sizes were "

@@ -75,13 +75,13 @@ def results(contracts: tuple[ModelContract, ...], run: RunObservation) -> Result
 
 def contract(name: str, dtype: str = "float32", **changes: object) -> ModelContract:
     """An image classifier with a dynamic batch."""
-    shape = (Size(dim="batch"), Size(offset=1), Size(offset=24), Size(offset=24))
+    shape = (Size(factors={"batch": 1}), Size(offset=1), Size(offset=24), Size(offset=24))
     plain = ModelContract(
         name=name,
         factory="glyphlab.model:make_model",
         dims=(BATCH,),
         inputs={"x": TensorSpec(dtype=dtype, shape=shape, range=(0.0, 1.0))},
-        outputs=(Output(name="logits", dtype="float32", shape=(Size(dim="batch"), Size(offset=3))),),
+        outputs=(Output(name="logits", dtype="float32", shape=(Size(factors={"batch": 1}), Size(offset=3))),),
         targets=TARGETS,
     )
     return replace(plain, **changes)  # type: ignore[arg-type]

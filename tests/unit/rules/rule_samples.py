@@ -71,7 +71,7 @@ FIRST = Comparison(
 
 def contract(**fields: Any) -> ModelContract:
     """`glyph-head`: one float input and one output on onnx, with what `fields` replace."""
-    batch, fixed = Size(dim="batch"), Size(offset=3)
+    batch, fixed = Size(factors={"batch": 1}), Size(offset=3)
     base = ModelContract(
         name="glyph-head",
         factory="glyphlab.model:make_model",
@@ -496,6 +496,18 @@ SAMPLES: dict[str, Sample] = {
                 DimFound(axis="y[0]", dim="batch", declared=(2, 16), found=(5, 16)),
             )
         )
+    ),
+    "dim-specialized-sum": Sample(
+        observed(dims=(DimFound(axis="mask[1]", dim="batch + cur", declared=(3, 24), found=(9, 9), specialized=True),)),
+        contract(dims=(BATCH, Dim(name="cur", min=1, max=8))),
+    ),
+    "range-narrowed-sum": Sample(
+        observed(dims=(DimFound(axis="mask[1]", dim="batch + cur", declared=(3, 24), found=(5, 20)),)),
+        contract(dims=(BATCH, Dim(name="cur", min=1, max=8, mode="auto"))),
+    ),
+    "range-narrowed-sum-nearly": Sample(
+        observed(dims=(DimFound(axis="mask[1]", dim="batch + cur", declared=(3, 24), found=(4, 24)),)),
+        contract(dims=(BATCH, Dim(name="cur", min=1, max=8))),
     ),
     "conversion-failed-complex": Sample(
         observed(

@@ -335,7 +335,7 @@ def test_a_static_dim_is_locked_at_its_one_size():
 
 def test_a_declared_shape_is_taken_as_declared():
     """The contract's word is the interface."""
-    declared = Output(name="logits", shape=(Size(dim="batch", factor=2), Size(offset=3)))
+    declared = Output(name="logits", shape=(Size(factors={"batch": 2}), Size(offset=3)))
 
     assert facts_of(contract(outputs=(declared,)), SEEN).outputs[0].shape == ("2*batch", "3")
 

@@ -18,7 +18,7 @@ from export_gate.wall.observation import (
 )
 
 FIRST, SECOND = CASES
-BATCH, THREE = Size(dim="batch"), Size(offset=3)
+BATCH, THREE = Size(factors={"batch": 1}), Size(offset=3)
 
 
 def seen(*broken: PromiseBroken) -> ModelObservation:
@@ -98,6 +98,6 @@ def test_a_model_that_never_ran_is_left_as_it_is():
 
 def test_dims_without_recorded_sizes():
     """Such a dim cannot be judged from results."""
-    shape = (BATCH, Size(dim="channels", factor=2))
+    shape = (BATCH, Size(factors={"channels": 2}))
     assert unobserved_dims(contract(outputs=(Output(name="logits", shape=shape),)), seen()) == ["channels"]
     assert unobserved_dims(contract(outputs=(Output(name="logits", shape=(BATCH,)),)), seen()) == []

@@ -30,7 +30,7 @@ from export_gate.wall.contract import ConstantSpec, DictSpec, Dim, SequenceSpec,
 from export_gate.wall.description import Description, Found, Guess, LeftOut
 from export_gate.wall.errors import UserError
 
-BATCH = Size(dim="batch")
+BATCH = Size(factors={"batch": 1})
 IMAGE = TensorSpec(dtype="float32", shape=(BATCH, Size(offset=3)), range=(0.0, 1.0))
 WORKS = Description(
     signature="forward(x, state, scale=0.5, mask=None, *rest, **more)",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from export_gate.run.observe import Assembly
 from export_gate.wall.contract import ExportedProgramTarget, Job, ModelContract, Size, TensorSpec
 from export_gate.wall.observation import HygieneObservation, ModelObservation
 from export_gate.wall.protocol import read_numbered
+from export_gate.wall.sizes import parse_size
 from export_gate.worker.model.factory import Factory, forward_parameters
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.stages import Desk
@@ -22,11 +22,8 @@ from export_gate.worker.study.subject import Subject
 
 
 def size(text: str | int) -> Size:
-    """`batch`, `2*seq+1` or a number."""
-    found = re.fullmatch(r"(?:(\d+)\*)?([A-Za-z_]+)([+-]\d+)?", str(text))
-    if found is None:
-        return Size(offset=int(text))
-    return Size(dim=found[2], factor=int(found[1] or 1), offset=int(found[3] or 0))
+    """`batch`, `2*seq+1`, `past+cur` or a number."""
+    return parse_size(str(text))
 
 
 def tensor(*shape: str | int, dtype: str = "float32", **fields: Any) -> TensorSpec:

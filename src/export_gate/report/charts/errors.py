@@ -30,10 +30,9 @@ MARKS: dict[str, Callable[[float, float], str]] = {
     "over": shapes.cross,
     "fault": shapes.triangle,
 }
-OVER, WITHIN = "over the tolerance", "within the tolerance"
 LEGEND = (
-    Entry(kind="ok", d=shapes.dot(10, 6), text=f"error {WITHIN}"),
-    Entry(kind="over", d=shapes.cross(10, 6), text=f"error {OVER}"),
+    Entry(kind="ok", d=shapes.dot(10, 6), text="error within the tolerance"),
+    Entry(kind="over", d=shapes.cross(10, 6), text="error over the tolerance"),
     Entry(kind="allowed", d=shapes.bar(10, 6, 16), text="allowed: atol + rtol * max|M|"),
     Entry(kind="zero", d=shapes.square(10, 6, 2.5), text="no difference at all"),
     Entry(kind="fault", d=shapes.triangle(10, 6, 5), text="no number: NaN, shape, dtype or a failed call"),
@@ -179,10 +178,10 @@ def _worst(points: Sequence[Point]) -> Point:
 def _verdict(points: Sequence[Point]) -> str:
     over = sum(point.over for point in points)
     if over:
-        return f"{over} of {plural(len(points), 'control input')} {OVER}"
+        return f"{over} of {plural(len(points), 'control input')} over the tolerance"
     if not any(point.measured for point in points):
         return f"exact at {plural(len(points), 'control input')}"
-    return f"{plural(len(points), 'control input')} {WITHIN}"
+    return f"{plural(len(points), 'control input')} within the tolerance"
 
 
 def _summary(target: TargetName, points: Sequence[Point]) -> str:

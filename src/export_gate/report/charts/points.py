@@ -58,8 +58,8 @@ def output_point(leaf: Measurement) -> Point:
     norm = leaf.norm
     if norm is None or leaf.fault == "nonfinite":
         return _without_number(leaf.case, leaf.output, _reason(leaf))
-    if leaf.unsettled:
-        return _without_number(leaf.case, leaf.output, leaf.unsettled)
+    if leaf.lacks_axis:
+        return _without_number(leaf.case, leaf.output, "no norms along the tolerance axis")
     if not (math.isfinite(norm.measured) and math.isfinite(norm.allowed)):
         return _without_number(leaf.case, leaf.output, "a difference or a bound beyond float64")
     return Point(

@@ -1,4 +1,4 @@
-"""Chart of the error per size of one dim: the worst share of what is allowed at each size, one line per target."""
+"""Chart of the error per size of one dim: the worst share of the tolerance at each size, one line per target."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 
 from export_gate.report.charts import shapes
-from export_gate.report.charts.errors import OVER
 from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick
 from export_gate.report.charts.scale import LogScale, log_scale
@@ -65,7 +64,7 @@ def sizes_chart(
         ),
         legend=(
             *(Entry(kind=f"series {t}", d=MARKS[t](10, 6), text=t) for t in TARGET_NAMES if worst.get(t)),
-            Entry(kind="allowed", d=shapes.bar(10, 6, 16), text=f"allowed; above it is {OVER}"),
+            Entry(kind="allowed", d=shapes.bar(10, 6, 16), text="allowed; above it is over the tolerance"),
         ),
     )
 

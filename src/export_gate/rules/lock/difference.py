@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor
 from export_gate.rules.lock.sizes import axis_size, axis_sizes, dim_sizes
+from export_gate.rules.lock.span import Span
 from export_gate.wall.contract import TARGET_NAMES, Size, TargetName
 
 
@@ -120,7 +121,7 @@ def _input(
     for axis, (was, now) in enumerate(zip(old.shape, new.shape, strict=True)):
         if not _is_same(was, now, dims):
             yield _input_axis(f"{label}, axis {axis}", (was, now), before, after)
-    yield from _values(label, old.range, new.range)
+    yield from _values(label, old, new, before, dims)
 
 
 def _input_axis(label: str, texts: tuple[str, str], before: LockedModel, after: LockedModel) -> Difference:
@@ -139,13 +140,16 @@ def _input_axis(label: str, texts: tuple[str, str], before: LockedModel, after: 
     )
 
 
-def _values(label: str, old: tuple[float, float] | None, new: tuple[float, float] | None) -> Iterator[Difference]:
-    if old is None or new is None or old == new:
+def _values(label: str, old: LockedTensor, new: LockedTensor, before: LockedModel, dims: Dims) -> Iterator[Difference]:
+    if old.range is None or new.range is None:
         return
-    outside = [end for end in old if not new[0] <= end <= new[1]]
+    was, now = (Span.of(old.range, dims), Span.of(new.range, {}))
+    if str(was) == str(now):
+        return
+    missing = was.first_outside(now, {dims.get(name, name): dim for name, dim in before.dims.items()})
     yield Difference(
-        what=f"{label}: values {old[0]:g}..{old[1]:g} before, {new[0]:g}..{new[1]:g} now",
-        breaks=f"callers that pass {outside[0]:g}" if outside else "",
+        what=f"{label}: values {Span.of(old.range, {})} before, {now} now",
+        breaks=f"callers that pass {missing}" if missing else "",
     )
 
 
@@ -211,9 +215,10 @@ def _output(old: LockedTensor, new: LockedTensor, dims: Dims) -> Iterator[Differ
 def _is_same(was: str, now: str, dims: Dims) -> bool:
     """Whether an axis is written the same way, apart from the new name of a dim."""
     size = axis_size(was)
-    if size is None or size.dim is None or size.dim not in dims:
+    if size is None:
         return was == now
-    return str(Size(dim=dims[size.dim], factor=size.factor, offset=size.offset)) == now
+    factors = {dims.get(name, name): factor for name, factor in size.factors.items()}
+    return str(Size(factors=factors, offset=size.offset)) == now
 
 
 def _targets(before: Mapping[str, LockedTarget], after: Mapping[str, LockedTarget]) -> Iterator[Difference]:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
+from export_gate.rules.lock.record import LockedBound, LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.wall.equivalence import Norm
@@ -48,7 +48,7 @@ def _tensors(path: str, spec: Spec) -> Iterator[LockedTensor]:
     match spec:
         case TensorSpec():
             shape = tuple(map(str, spec.shape))
-            yield LockedTensor(name=path, dtype=spec.dtype, shape=shape, range=spec.range)
+            yield LockedTensor(name=path, dtype=spec.dtype, shape=shape, range=_range(spec))
         case SequenceSpec():
             for number, item in enumerate(spec.items):
                 yield from _tensors(f"{path}.{number}", item)
@@ -57,6 +57,13 @@ def _tensors(path: str, spec: Spec) -> Iterator[LockedTensor]:
                 yield from _tensors(f"{path}.{key}", item)
         case _:
             return  # a constant is baked into the artifact
+
+
+def _range(spec: TensorSpec) -> tuple[LockedBound, LockedBound] | None:
+    if spec.range is None:
+        return None
+    low, high = (str(bound) if isinstance(bound, Size) else bound for bound in spec.range)
+    return low, high
 
 
 def _output(contract: ModelContract, leaf: OutputLeaf, inferred: dict[str, tuple[str, ...]]) -> LockedTensor:
@@ -94,7 +101,7 @@ def _axis(seen: Sequence[tuple[dict[str, int], int]]) -> str:
         return str(lengths.pop())
     names = sorted({name for sizes, _ in seen for name in sizes})
     following = [name for name in names if all(sizes.get(name) == length for sizes, length in seen)]
-    return str(Size(dim=following[0])) if following and seen else UNKNOWN
+    return str(Size(factors={following[0]: 1})) if following and seen else UNKNOWN
 
 
 def _target(seen: Sequence[TargetObservation], leaves: Sequence[Measurement]) -> LockedTarget:

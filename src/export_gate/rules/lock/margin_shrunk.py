@@ -13,7 +13,7 @@ from export_gate.wall.equivalence import ratio
 GROWTH = 10.0
 """An order of magnitude; machines differ by a factor of two or three."""
 FLOOR = 0.05
-"""Share of the bound below which an error does not matter, no matter how much it grew."""
+"""Share of the tolerance below which an error does not matter, no matter how much it grew."""
 
 
 def check(change: Change) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def check(change: Change) -> Iterator[Finding]:
 def has_shrunk(was: Margin, now: Margin) -> bool:
     """Whether the error grew tenfold, by itself and as a share of its bound, and is no longer negligible.
 
-    Both must grow: larger weights raise error and bound alike, and a changed bound changes only the share.
+    Both must grow: larger weights raise error and bound alike, and a changed tolerance changes only the share.
     """
     share, before = ratio(now.measured, now.allowed), ratio(was.measured, was.allowed)
     return FLOOR <= share <= 1 and now.measured >= GROWTH * was.measured and share >= GROWTH * before

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Union
 
 LOCK_VERSION = 1
 """Raised whenever a reader would misread the new file."""
+
+
+LockedBound = Union[float, str]  # evaluated at run time by the decoder, so no `|` on Python 3.10
+"""A number, or an expression in dims such as `seq-1`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +31,7 @@ class LockedTensor:
     dtype: str
     shape: tuple[str, ...]
     """`batch`, `2*seq+1` or `3` for each axis; `?` if an output's size does not follow a dim."""
-    range: tuple[float, float] | None = None
+    range: tuple[LockedBound, LockedBound] | None = None
     """The declared range of an input's values; None if undeclared."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -60,15 +61,20 @@ def axis_size(text: str) -> Size | None:
 
 
 def axis_sizes(size: Size, dims: dict[str, LockedDim]) -> Sizes | None:
-    """The lengths that an axis may have; None if its dim is unknown."""
-    if size.dim is None:
-        return Sizes(low=size.offset, high=size.offset)
-    if size.dim not in dims:
+    """The lengths that an axis may have; None if one of its dims is unknown."""
+    if not size.factors.keys() <= dims.keys():
         return None
-    dim = dim_sizes(dims[size.dim])
+    summed = Sizes(low=size.offset, high=size.offset)
+    for name, factor in size.factors.items():
+        summed = _sum(summed, dim_sizes(dims[name]), factor)
+    return summed
+
+
+def _sum(one: Sizes, dim: Sizes, factor: int) -> Sizes:
+    """All sums of a size of one and `factor` times a size of the dim, in the widest step that has them all."""
     return Sizes(
-        low=size.factor * dim.low + size.offset,
-        high=size.factor * dim.high + size.offset,
-        step=size.factor * dim.step,
-        others=tuple(size.factor * other + size.offset for other in dim.others),
+        low=one.low + factor * dim.low,
+        high=one.high + factor * dim.high,
+        step=factor * dim.step if one.low == one.high else math.gcd(one.step, factor * dim.step),
+        others=tuple(one.low + factor * other for other in dim.others),
     )

@@ -7,7 +7,7 @@ from functools import partial
 
 import torch
 
-from export_gate.wall.contract import ModelContract, TensorSpec
+from export_gate.wall.contract import ModelContract, Size, TensorSpec
 from export_gate.worker.controls.intervals import Interval, float_interval, is_restricted, torch_dtype
 from export_gate.worker.controls.record import ControlCase, case_name
 from export_gate.worker.controls.sizes import Sizes, allowed_sizes
@@ -38,15 +38,15 @@ def affine_cases(contract: ModelContract, sizes: Sizes) -> tuple[ControlCase, ..
     declared range, the points are moved and scaled into it: an affine function is determined by any d+1 affinely
     independent points. Such cases are named `basis-scaled-1@...`.
 
-    Empty where an input is no real floating-point tensor, has one value only, or there are too many points.
+    Empty where an input is no real floating-point tensor, has one value only or an order, or there are too many points.
     """
     leaves = tensor_leaves(contract)
-    if not leaves or any(spec.dtype not in FLOATS for _, spec in leaves):
+    if not leaves or any(spec.dtype not in FLOATS or spec.order for _, spec in leaves):
         return ()
-    corners = {path: _corner(spec) for path, spec in leaves}
     rows = packs_rows(contract)
     if rows is not None:
         sizes = {**sizes, rows: _batch(contract, rows, _dimension(contract, {**sizes, rows: 1}))}
+    corners = {path: _corner(spec.at(sizes)) for path, spec in leaves}
     batch = 1 if rows is None else sizes[rows]
     dimension = sum(elements_at(spec, sizes) for _, spec in leaves) // max(batch, 1)
     calls = -(-(dimension + 1) // max(batch, 1))
@@ -70,10 +70,15 @@ def packs_rows(contract: ModelContract) -> str | None:
     """The dim that is the first axis of every tensor input and nothing else, so that rows can carry points."""
     leaves = [spec for _, spec in tensor_leaves(contract)]
     firsts = {str(spec.shape[0]) if spec.shape else "" for spec in leaves}
-    later = {size.dim for spec in leaves for size in spec.shape[1:]}
+    later = {dim for spec in leaves for size in (*spec.shape[1:], *_bounds(spec)) for dim in size.factors}
     name = next(iter(firsts)) if len(firsts) == 1 else ""
     dims = [dim for dim in contract.dims if dim.name == name and name not in later and dim.mode != "static"]
     return name if dims and allowed_sizes(dims[0])[-1] > 1 else None
+
+
+def _bounds(spec: TensorSpec) -> list[Size]:
+    """The bounds that depend on sizes."""
+    return [bound for bound in spec.range or () if isinstance(bound, Size)]
 
 
 def _dimension(contract: ModelContract, sizes: Sizes) -> int:

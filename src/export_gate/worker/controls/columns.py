@@ -81,7 +81,7 @@ def pick(place: str, arrays: Mapping[str, Any], key: str) -> Any:
     """
     if key not in arrays:
         have = ", ".join(f"'{known}'" for known in arrays) or "none"
-        raise UserError(f"{place}: expected a key '{key}', but the file has {have}\nName one of those keys.")
+        raise UserError(f"{place}: expected a key '{key}', the file has {have}\nName one of those keys.")
     return arrays[key]
 
 
@@ -108,7 +108,8 @@ def stack_values(
         if path in stacked:
             return stacked[path].stack(batch)
         stream = Stream(contract.controls.seed, case, path)
-        return draw(spec, shape_at(spec, sizes), base_family(spec), 1, stream)
+        placed = spec.at(sizes)
+        return draw(placed, shape_at(spec, sizes), base_family(placed), 1, stream)
 
     return build_values(contract, leaf)
 
@@ -121,8 +122,8 @@ def drawn_paths(contract: ModelContract, columns: Sequence[Column]) -> tuple[str
 
 def allowed_rows(contract: ModelContract, size: Size) -> tuple[int, ...]:
     """Lengths that a first axis may have, ascending."""
-    if size.dim is None:
-        return (size.offset,)
+    if size.dim is None:  # a constant, or a sum: of its lengths the reference's is as good as any
+        return (size.at(reference_sizes(contract)),)
     dim = contract.dim(size.dim)
     static = dim.mode == "static"
     values = [reference_sizes(contract)[dim.name]] if static else sorted({*allowed_sizes(dim), *dim.separate})
@@ -172,9 +173,7 @@ def _check_alike(place: str, columns: Sequence[Column]) -> None:
     lengths = {column.path: len(column) for column in columns}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"'{path}' {length}" for path, length in lengths.items())
-        raise UserError(
-            f"{place}: expected the same number of samples for each input, got {found}\nStore equal counts."
-        )
+        raise UserError(f"{place}: expected the same number of samples for each input, got {found}\nWrite them alike.")
     if next(iter(lengths.values())) == 0:
         raise UserError(f"{place}: expected samples, got none\nThe first axis of every array is empty.")
     first_axes = {str(column.spec.shape[0]) if column.rows else "" for column in columns}

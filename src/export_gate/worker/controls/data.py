@@ -58,7 +58,7 @@ def stacked_case(
     tensors = [(column, column.stack(batch)) for column in columns]
     sizes = solve_sizes(contract, place, [(c.path, c.spec, tuple(tensor.shape)) for c, tensor in tensors])
     for column, tensor in tensors:
-        check_values(f"{place}: samples {min(batch)} to {max(batch)}", column.path, column.spec, tensor)
+        check_values(f"{place}: samples {min(batch)} to {max(batch)}", column.path, column.spec.at(sizes), tensor)
     name = case_name(label, sizes)
     return ControlCase(
         name=name,
@@ -84,7 +84,7 @@ def _choose(
     if source.count > available:
         raise UserError(
             f"{place}: count: expected at most the {available} samples of the file, got {source.count}\n"
-            "Lower `count`, or omit it to take all."
+            "Lower `count`, or leave it out to take all."
         )
     return choose_samples(source.count, labels, groups, Stream(contract.controls.seed, "samples", source.path))
 

@@ -23,6 +23,7 @@ from export_gate.worker.controls.intervals import (
     to_tensor,
     torch_dtype,
 )
+from export_gate.worker.controls.ordering import SPREAD, STRICT, ordered
 from export_gate.worker.controls.specs import is_floating, is_integer
 from export_gate.worker.controls.stream import Floats, Stream
 
@@ -50,7 +51,11 @@ def families(spec: TensorSpec) -> tuple[str, ...]:
 
 
 def draw(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stream: Stream) -> torch.Tensor:
-    """The contiguous tensor of one family; unknown families give the base one."""
+    """The contiguous tensor of one family, in the declared order; unknown families give the base one."""
+    return ordered(spec, _drawn(spec, shape, family, index, stream)).contiguous()
+
+
+def _drawn(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stream: Stream) -> torch.Tensor:
     if spec.is_mask:
         row = shape[-1] if shape else 1
         mask = torch.from_numpy(draw_bools(family, math.prod(shape[:-1]), row, stream))
@@ -67,7 +72,7 @@ def draw(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stre
 
 
 def _fitting(spec: TensorSpec) -> tuple[str, ...]:
-    dims = [size for size in spec.shape if size.dim is not None]
+    dims = [size for size in spec.shape if size.factors]
     count = 2 if dims else math.prod(size.offset for size in spec.shape)
     if spec.is_mask:
         return fitting_bool_families(len(spec.shape), count)
@@ -77,7 +82,8 @@ def _fitting(spec: TensorSpec) -> tuple[str, ...]:
         return fitting_integer_families(*integer_bounds(spec), count)
     if is_undeclared(spec):
         return ("normal", "nonfinite") if spec.nonfinite else ("normal",)
-    return fitting_families(float_interval(spec), spec.nonfinite)
+    fitting = fitting_families(float_interval(spec), spec.nonfinite)
+    return tuple(family for family in fitting if spec.order != STRICT or family in SPREAD)
 
 
 def _with_nonfinite(

@@ -34,9 +34,7 @@ def load_arrays(place: str, path: Path) -> Mapping[str, Any]:
         UserError: the file is missing, a Git LFS pointer, truncated, of another kind, or needs an absent package.
     """
     if not path.exists():
-        raise UserError(
-            f"{place}: expected a file at {path}, but it does not exist\nThe path is relative to the config's folder."
-        )
+        raise UserError(f"{place}: expected a file at {path}, there is none\nThe path starts at the config's folder.")
     if path.is_dir():
         return _folder(place, path)
     refuse_pointer(place, path)
@@ -105,7 +103,7 @@ def _safetensors(place: str, path: Path) -> Mapping[str, Any]:
         from safetensors.torch import load_file
     except ImportError as error:
         raise UserError(
-            f"{place}: expected the package safetensors to read {path.name}, but it is not installed\n"
+            f"{place}: expected the package safetensors to read {path.name}, it is not installed\n"
             "Install it in the project's environment: pip install safetensors"
         ) from error
     try:
@@ -137,6 +135,6 @@ def _folder(place: str, path: Path) -> Mapping[str, Any]:
 def _unreadable(place: str, path: Path, error: BaseException) -> UserError:
     cause = f"{type(error).__name__}: {(str(error).strip() or 'no details').splitlines()[0]}"
     return UserError(
-        f"{place}: expected a readable {path.suffix} file, but reading {path.name} failed: {cause}\n"
-        "The file is truncated, damaged, or contains pickled objects; write it again."
+        f"{place}: expected a readable {path.suffix} file, reading {path.name} failed: {cause}\n"
+        "The file is truncated, damaged, or holds pickled objects; write it again."
     )

@@ -61,7 +61,7 @@ def function_cases(contract: ModelContract, base: Path) -> FunctionCases:
             make=partial(clone, clone(values)),
         )
         cases.append(case)
-        if any(admits(spec, tensor) for _, spec, tensor in shapes):
+        if any(admits(spec.at(sizes), tensor) for _, spec, tensor in shapes):
             wide.append(case.name)
     notes = (f"{reference}: values outside the declared range, run as given: {', '.join(wide)}",) if wide else ()
     return FunctionCases(cases=tuple(cases), notes=notes)
@@ -76,7 +76,7 @@ def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Ma
             made = guarded(function)()
     except Exception as error:
         raise UserError(
-            f"{place}: expected a dict of cases, but it raised {type(error).__name__}: {describe(error)}\n"
+            f"{place}: expected a dict of cases, it raised {type(error).__name__}: {describe(error)}\n"
             "Make the function run without arguments."
         ) from error
     if not isinstance(made, Mapping):
@@ -106,7 +106,7 @@ def _by_name(contract: ModelContract, where: str, given: Any) -> dict[str, Any]:
         if missing or unknown:
             raise UserError(
                 f"{where}: expected the inputs {', '.join(needed)}, got {', '.join(map(str, given)) or 'none'}\n"
-                "Name each declared input; constants may be omitted."
+                "Name each declared input; constants may be left out."
             )
         return dict(given)
     if not isinstance(given, (tuple, list)):
@@ -119,7 +119,7 @@ def _by_name(contract: ModelContract, where: str, given: Any) -> dict[str, Any]:
             return dict(zip(names, given, strict=True))
     raise UserError(
         f"{where}: expected {len(needed)} arguments ({', '.join(needed)}), got {len(given)}\n"
-        "Give each declared input in forward's order; constants may be omitted."
+        "Give each declared input in forward's order; constants may be left out."
     )
 
 

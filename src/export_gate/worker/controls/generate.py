@@ -9,10 +9,10 @@ from functools import partial
 import torch
 
 from export_gate.wall.contract import ModelContract, TensorSpec
-from export_gate.worker.controls.draws import REPEATED, base_family, draw, families
+from export_gate.worker.controls.draws import MASK_ENDS, REPEATED, base_family, draw, families
 from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
 from export_gate.worker.controls.record import ControlCase, case_name
-from export_gate.worker.controls.sizes import SizePlan, Sizes
+from export_gate.worker.controls.sizes import SizePlan, Sizes, reference_sizes
 from export_gate.worker.controls.specs import (
     build_values,
     elements_at,
@@ -45,14 +45,18 @@ def values_at(contract: ModelContract, sizes: Sizes, family: str, index: int) ->
 
     def leaf(path: str, spec: TensorSpec) -> torch.Tensor:
         stream = Stream(contract.controls.seed, name, twins.get(path, path))
-        return draw(spec, shape_at(spec, sizes), _family_of(spec, family, stream), index, stream)
+        placed = spec.at(sizes)
+        wanted = family
+        if placed.is_mask and not spec.is_mask:  # a range that depends on sizes is 0 to 1 at some
+            wanted = MASK_ENDS.get(family.removeprefix("integer-"), family)
+        return draw(placed, shape_at(spec, sizes), _family_of(placed, wanted, stream), index, stream)
 
     return build_values(contract, leaf)
 
 
 def main_family(contract: ModelContract) -> str:
     """The family of a model's plainest case: the base family of its first floating input, else of its first."""
-    leaves = [spec for _, spec in tensor_leaves(contract)]
+    leaves = _specs(contract)
     floating = [spec for spec in leaves if is_floating(spec)]
     return base_family((floating or leaves)[0]) if leaves else "constant"
 
@@ -96,9 +100,15 @@ def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int
     yield from ((main, 1, sizes) for sizes in plan.pairs)
 
 
+def _specs(contract: ModelContract) -> list[TensorSpec]:
+    """The tensor inputs with the bounds that they have at the reference sizes."""
+    sizes = reference_sizes(contract)
+    return [spec.at(sizes) for _, spec in tensor_leaves(contract)]
+
+
 def _families(contract: ModelContract) -> tuple[str, ...]:
     """Families of any input but the model's plainest draw, in catch order."""
-    leaves = [spec for _, spec in tensor_leaves(contract)]
+    leaves = _specs(contract)
     known = {family for spec in leaves for family in families(spec)} - {main_family(contract)}
     floating, integers = [s for s in leaves if is_floating(s)], [s for s in leaves if is_integer(s)]
     if floating:

@@ -37,7 +37,7 @@ class ImageFolder:
         Raises:
             UserError: Pillow is absent, the image cannot be read, or the contract has no place for it.
         """
-        channels = spec.shape[-3].offset if len(spec.shape) > 2 and spec.shape[-3].dim is None else 0  # noqa: PLR2004
+        channels = spec.shape[-3].offset if len(spec.shape) > 2 and not spec.shape[-3].factors else 0  # noqa: PLR2004
         if channels not in MODES:
             raise UserError(
                 f"{self.place}: input '{path}': expected a shape that ends in [1, 3 or 4 channels, height, width] for"
@@ -58,7 +58,7 @@ class ImageFolder:
             return 1.0
         raise UserError(
             f"{self.place}: input '{path}': expected a range of [0, 1] or [0, 255] for images, got"
-            f" {'none' if spec.range is None else list(spec.range)}\n"
+            f" {'none' if spec.range is None else [b if isinstance(b, (int, float)) else str(b) for b in spec.range]}\n"
             "Declare one of them, or store normalised arrays in .npz."
         )
 
@@ -81,7 +81,7 @@ def _read(place: str, path: Path, mode: str) -> np.ndarray[tuple[int, ...], np.d
         from PIL import Image
     except ImportError as error:
         raise UserError(
-            f"{place}: expected the package Pillow to read {path.name}, but it is not installed\n"
+            f"{place}: expected the package Pillow to read {path.name}, it is not installed\n"
             "Install it in the project's environment: pip install pillow"
         ) from error
     try:
@@ -94,5 +94,5 @@ def _read(place: str, path: Path, mode: str) -> np.ndarray[tuple[int, ...], np.d
             return np.array(image.convert(mode), dtype=np.uint8)
     except (OSError, ValueError, SyntaxError) as error:
         raise UserError(
-            f"{place}: expected a readable image, but reading {path.name} failed: {error}\nWrite the file again."
+            f"{place}: expected a readable image, reading {path.name} failed: {error}\nWrite the file again."
         ) from error

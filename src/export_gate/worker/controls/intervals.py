@@ -71,7 +71,7 @@ def float_interval(spec: TensorSpec) -> Interval:
     """The declared range, tightened to values of the element type; +-6 (six standard deviations) if undeclared."""
     dtype = component_dtype(spec)
     finite = torch.finfo(dtype)
-    low, high = spec.range or (-6.0, 6.0)
+    low, high = spec.bounds or (-6.0, 6.0)
     low = -INFINITE_BOUND if math.isinf(low) else low
     high = INFINITE_BOUND if math.isinf(high) else high
     inner = Interval(low=_inside(max(low, finite.min), dtype, 1), high=_inside(min(high, finite.max), dtype, -1))
@@ -84,7 +84,7 @@ def float_interval(spec: TensorSpec) -> Interval:
 def integer_bounds(spec: TensorSpec) -> tuple[int, int]:
     """The declared range as integers of the element type; 0 and 1 if undeclared."""
     limits = torch.iinfo(torch_dtype(spec.dtype))
-    low, high = spec.range or (0, 1)
+    low, high = spec.bounds or (0, 1)
     least = limits.min if math.isinf(low) else max(math.ceil(low), limits.min)
     most = limits.max if math.isinf(high) else min(math.floor(high), limits.max)
     return least, max(least, most)
@@ -138,11 +138,11 @@ def _outside_values(spec: TensorSpec, values: torch.Tensor) -> str:
 
 
 def _outside_range(spec: TensorSpec, values: torch.Tensor) -> str:
-    if spec.range is None:
+    if spec.bounds is None:
         return ""
-    low, high = spec.range
+    low, high = spec.bounds
     least, most = values.min().item(), values.max().item()
-    nearest = [bound if is_integer(spec) else float(torch.tensor(bound).to(values.dtype)) for bound in spec.range]
+    nearest = [bound if is_integer(spec) else float(torch.tensor(bound).to(values.dtype)) for bound in spec.bounds]
     if least >= min(low, nearest[0]) and most <= max(high, nearest[1]):
         return ""
     return f"expected values in [{low:g}, {high:g}], got {least:g} to {most:g}"

@@ -25,7 +25,7 @@ class ControlCase:
     expected: tuple[Leaf, ...] | None = None
     """Outputs that a golden file promises; leaf names as the file or the contract spells them."""
     golden: int | None = None
-    """Index into `controls.golden`, which declares how `expected` is judged."""
+    """Index into `controls.golden`, whose tolerance judges `expected`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def reference_sizes(contract: ModelContract) -> Sizes:
     `min(size, max)` to vanish, and two dims of one size (or a dim as long as a constant axis) look alike in a trace.
     """
     sizes = {dim.name: dim.example for dim in contract.dims if dim.example is not None}
-    constants = {size.offset for _, spec in tensor_leaves(contract) for size in spec.shape if size.dim is None}
+    constants = {size.offset for _, spec in tensor_leaves(contract) for size in spec.shape if not size.factors}
     for dim in contract.dims:
         if dim.name not in sizes:
             sizes[dim.name] = _reference_size(contract, dim, set(sizes.values()), constants)
@@ -82,7 +82,7 @@ def _reference_size(contract: ModelContract, dim: Dim, taken: set[int], constant
     if not allowed:
         raise UserError(
             f"models.{contract.name}.dims.{dim.name}: expected a multiple of {dim.multiple_of} in"
-            f" {dim.min}..{dim.max}, but there is none\nWiden the range or change `multiple-of`."
+            f" {dim.min}..{dim.max}, there is none\nWiden the range or change `multiple-of`."
         )
     middle = (len(allowed) - 1) // 2
     near = allowed[max(0, middle - 32) : middle + 33]

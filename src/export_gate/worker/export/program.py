@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from torch.export import Dim, ExportedProgram
 from export_gate.wall import contract as promised
 from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.wall.observation import Failure
-from export_gate.worker.export.axes import Axis, is_static, program_axes
+from export_gate.worker.export.axes import Axis, declared_range, fixed_sizes, is_static, program_axes, restore_sums
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import Parameter, bind
 
@@ -53,22 +53,23 @@ def export_program(
     shapes = dynamic_shapes(contract, spelled, separate)
     with torch.no_grad():
         program = torch.export.export(module, call.args, call.kwargs, dynamic_shapes=shapes, strict=contract.strict)
-    return Exported(
-        program=program,
-        call=call,
-        separate=dict(separate),
-        axes=tuple(program_axes(program, contract)),
-    )
+    axes = tuple(program_axes(program, contract, fixed_sizes(contract, separate)))
+    restore_sums(program, axes, contract)
+    return Exported(program=program, call=call, separate=dict(separate), axes=axes)
 
 
 def dynamic_shapes(
     contract: ModelContract, parameters: Sequence[Parameter], separate: Mapping[str, int]
 ) -> dict[str, Any]:
     """`torch.export.export`'s `dynamic_shapes`, by parameter name; parameters without a value are omitted."""
-    dims = {dim.name: dim for dim in contract.dims if dim.name not in separate and not is_static(dim)}
-    names = torch_names(contract)
-    axes = {name: _torch_dim(dim, names[name]) for name, dim in dims.items()}
-    shapes = bind({name: _shape_spec(spec, axes) for name, spec in contract.inputs.items()}, parameters)
+    fixed, names = fixed_sizes(contract, separate), torch_names(contract)
+    dims = {dim.name: _torch_dim(dim, names[dim.name]) for dim in contract.dims if dim.name not in fixed}
+
+    def axis_spec(size: Size) -> Any:
+        left = size.fixed(fixed)
+        return _axis_spec(left, declared_range(left, contract), dims) if left.factors else None
+
+    shapes = bind({name: _shape_spec(spec, axis_spec) for name, spec in contract.inputs.items()}, parameters)
     return named_arguments(shapes, parameters)
 
 
@@ -120,32 +121,35 @@ def _is_plain_symbol(name: str) -> bool:
 
 
 def _torch_dim(dim: promised.Dim, name: str) -> Any:
-    """A torch Dim, or the contract's own dim if torch shall find out how its axes are related."""
+    """A torch Dim, or None if torch shall find out how its axes are related."""
     if dim.mode == "auto":
-        return dim
+        return None
     step = dim.multiple_of
     steps = Dim(name, min=-(-dim.min // step), max=dim.max // step)
     return steps if step == 1 else steps * step
 
 
-def _shape_spec(spec: Spec, dims: Mapping[str, Any]) -> Any:
+def _shape_spec(spec: Spec, axis_spec: Callable[[Size], Any]) -> Any:
     match spec:
         case TensorSpec():
-            sized = [(index, size, size.dim) for index, size in enumerate(spec.shape)]
-            return {index: _axis_spec(size, dims[dim]) for index, size, dim in sized if dim is not None and dim in dims}
+            axes = {index: axis_spec(size) for index, size in enumerate(spec.shape)}
+            return {index: axis for index, axis in axes.items() if axis is not None}
         case SequenceSpec():
-            items = [_shape_spec(item, dims) for item in spec.items]
+            items = [_shape_spec(item, axis_spec) for item in spec.items]
             return tuple(items) if spec.kind == "tuple" else items
         case DictSpec():
-            return {key: _shape_spec(item, dims) for key, item in spec.items.items()}
+            return {key: _shape_spec(item, axis_spec) for key, item in spec.items.items()}
         case ConstantSpec():
             return None
 
 
-def _axis_spec(size: Size, dim: Any) -> Any:
-    if isinstance(dim, promised.Dim):
-        return Dim.AUTO(min=size.at({dim.name: dim.min}), max=size.at({dim.name: dim.max}))
-    scaled = dim if size.factor == 1 else size.factor * dim
+def _axis_spec(size: Size, declared: tuple[int, int], dims: Mapping[str, Any]) -> Any:
+    """An axis in torch's words, which have no sum of dims: torch is to find out how such an axis is related."""
+    dim = None if size.dim is None else dims[size.dim]
+    if size.dim is None or dim is None:
+        return Dim.AUTO(min=declared[0], max=declared[1])
+    factor = size.factors[size.dim]
+    scaled = dim if factor == 1 else factor * dim
     return scaled if size.offset == 0 else scaled + size.offset
 
 

@@ -56,7 +56,7 @@ def load_module(job: Job) -> torch.nn.Module:
     if missing:
         raise UserError(
             f"factory {reference!r} needs arguments: its parameters are {inspect.signature(made)}",
-            "init cannot guess them: name a function that does not need any, such as "
+            "init cannot guess them: name a function that needs none, such as "
             f"`def make_model(): return {made.__name__}({', '.join(f'{name}=...' for name in missing)})`, "
             "or write the config by hand with "
             f"`kwargs: {{{', '.join(f'{name}: ...' for name in missing)}}}` below `factory`",
@@ -86,9 +86,8 @@ def _describe(module: torch.nn.Module) -> Description:
     declared = declared_parameters(module, signature)
     if not declared:
         raise UserError(
-            f"{type(module).__name__}.{spelled_signature(signature)} does not name parameters: init cannot determine "
-            "the inputs",
-            "write the config by hand; docs/config.md starts with a small one",
+            f"{type(module).__name__}.{spelled_signature(signature)} names no parameter: init cannot tell its inputs",
+            "write the config by hand; docs/config.md begins with a small one",
         )
     constants = constant_arguments(module, signature)
     bench = make_bench(module, [p.name for p in declared], forward_parameters(module), constants)

@@ -29,7 +29,9 @@ def try_export(bench: Bench, trial: Trial) -> Trial:
             settled = _with_fixed(bench, trial, names)
             if settled is not None and not _problem(bench, settled):
                 return replace(settled, notes=(*_fixed_notes(names), problem))
-    return replace(trial, notes=("torch.export does not accept the model yet; `export-gate run` shows where:", problem))
+    return replace(
+        trial, notes=("torch.export does not take the model yet, and `export-gate run` shows where:", problem)
+    )
 
 
 def _with_fixed(bench: Bench, trial: Trial, names: Sequence[str]) -> Trial | None:
@@ -56,4 +58,4 @@ def _problem(bench: Bench, trial: Trial) -> str:
 
 
 def _fixed_notes(names: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{name} is fixed at {FIXED[name]}, because torch.export does not let it vary:" for name in names)
+    return tuple(f"{name} is fixed at {FIXED[name]}, since torch.export does not let it vary:" for name in names)

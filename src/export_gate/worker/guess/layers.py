@@ -75,7 +75,7 @@ def open_up(module: nn.Module) -> nn.Module:
 
 def tensor(dtype: str, *axes: str | int, within: tuple[float, float] | None = None) -> TensorSpec:
     """A tensor whose axes are dims and constants."""
-    shape = tuple(Size(dim=axis) if isinstance(axis, str) else Size(offset=axis) for axis in axes)
+    shape = tuple(Size(factors={axis: 1}) if isinstance(axis, str) else Size(offset=axis) for axis in axes)
     return TensorSpec(dtype=dtype, shape=shape, range=within)
 
 

@@ -95,7 +95,7 @@ def _untold(module: nn.Module) -> Iterator[Option]:
     floats = float_dtype(module)
     for layer in layers_in_order(module)[:LAYERS_LOOKED_AT]:
         yield from layer_options(layer, floats, is_sequential=_is_sequential(module))
-    yield from (Option(spec=spec, reason="only its position") for spec in any_specs(floats))
+    yield from (Option(spec=spec, reason="nothing but its place") for spec in any_specs(floats))
 
 
 def _is_sequential(module: nn.Module) -> bool:

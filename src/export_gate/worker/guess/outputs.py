@@ -40,7 +40,7 @@ def _axis(first: int, second: int, used: Sequence[str]) -> Size | None:
         factor, rest = divmod(second - first, SECOND[name] - FIRST[name])
         offset = first - factor * FIRST[name]
         if factor > 0 and rest == 0 and (offset == 0 or name == SEQ):
-            return Size(dim=name, factor=factor, offset=offset)
+            return Size(factors={name: factor}, offset=offset)
     return Size(offset=first) if first == second else None
 
 

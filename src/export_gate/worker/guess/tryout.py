@@ -161,7 +161,7 @@ def _add(bench: Bench, options: Sequence[Option], name: str, size: int, ran: lis
 
 def _below_lengths(options: Sequence[Option], name: str, size: int) -> bool:
     """Whether sequences would be shorter than the lengths that are handed in beside them."""
-    ranges = [o.spec.range for o in options if isinstance(o.spec, TensorSpec) and o.spec.dtype == "int64"]
+    ranges = [o.spec.bounds for o in options if isinstance(o.spec, TensorSpec) and o.spec.dtype == "int64"]
     return name == SEQ and any(within is not None and within[0] == 1 and size < within[1] for within in ranges)
 
 
@@ -176,7 +176,7 @@ def _dims(options: Sequence[Option], low: Sizes, high: Sizes) -> tuple[Dim, ...]
 
 def dims_of(specs: Mapping[str, Spec]) -> list[str]:
     """Dims that the specs name, the batch first."""
-    found = {size.dim for spec in specs.values() for leaf in leaves_of(spec) for size in leaf.shape}
+    found = {dim for spec in specs.values() for leaf in leaves_of(spec) for size in leaf.shape for dim in size.factors}
     return [name for name in (BATCH, SEQ) if name in found]
 
 

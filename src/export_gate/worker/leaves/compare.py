@@ -126,7 +126,7 @@ def _finite_scale(e: Array) -> float | None:
 def _axis_norms(totals: Totals) -> tuple[AxisNorms, ...]:
     """Norms of each index; for a long axis, only those that no other index dominates.
 
-    Index i dominates j if its difference is at least as large and its norm at most as large. Under any bounds, j
+    Index i dominates j if its difference is at least as large and its norm at most as large. Under any tolerance, j
     then fails only if i fails as well, so the verdict is the same without j.
     """
     gaps, scales = totals.gap_norms, totals.scale_norms

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Layout = tuple[int, int, int]
-"""A shape as (outer, judged axis, inner)."""
+"""A shape as (outer, tolerance axis, inner)."""
 
 BLOCK = 1 << 16
 """Entries per block: float64 temporaries fit in the cache. Even, so that both parts of a complex stay together."""
@@ -25,7 +25,7 @@ class Totals:
 
     parts: int
     gap_norms: Array
-    """Largest gap for each index of the judged axis (a single index without an axis)."""
+    """Largest gap for each index of the tolerance axis (a single index without an axis)."""
     scale_norms: Array
     gaps: npt.NDArray[np.float64]
     largest: Any = 0

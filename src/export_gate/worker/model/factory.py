@@ -106,7 +106,7 @@ def require_factory(made: Any, reference: str) -> None:
     if isinstance(made, torch.nn.Module):
         raise UserError(
             f"factory {reference!r} is an nn.Module itself ({type(made).__name__}), "
-            "expected a function or class that creates one",
+            "expected a function or class that makes one",
             "add a function that returns it, such as `def make_model(): return ...`, and name that one",
         )
 

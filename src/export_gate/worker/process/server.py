@@ -171,7 +171,7 @@ def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) 
     elif exit_status < 0:
         kind, what, message = "died", children.signal_name(-exit_status), "the worker process was killed"
     else:
-        kind, what, message = "died", f"exit {exit_status}", "the worker process ended before it finished"
+        kind, what, message = "died", f"exit {exit_status}", "the worker process ended before its work was done"
     return Failure(
         stage=attempt.stage,
         kind=kind,  # type: ignore[arg-type] # one of the two literals above
@@ -188,6 +188,6 @@ def _damaged(attempt: Attempt, printed: str) -> Failure:
         stage=attempt.stage,
         kind="died",
         type="a damaged channel",
-        message=f"{attempt.lost} of {attempt.received} events of the model were lost or arrived out of order",
+        message=f"{attempt.lost} of {attempt.received} facts about the model were lost, or came out of turn",
         trace=printed,
     )

@@ -103,8 +103,8 @@ def _compare(
 ) -> None:
     from export_gate.worker.leaves.compare import compare_case
 
-    result = compare_case(data_set.case, expected, actual, request.kit.judged_axis)
-    reporter.channel.add("cases", result, target=reporter.target)
+    axis = next((o.tolerance.axis for o in request.kit.outputs if o.tolerance.axis is not None), None)
+    reporter.channel.add("cases", compare_case(data_set.case, expected, actual, axis), target=reporter.target)
 
 
 def _run(session: Any, inputs: list[Leaf], request: ReplayRequest) -> list[Leaf]:

@@ -128,11 +128,16 @@ def _golden(
             case.name,
             case.expected,
             _picked(references[case.name].leaves, case.expected),
-            contract.judged_axis(None if case.golden is None else contract.controls.golden[case.golden]),
+            _golden_axis(case, contract),
         )
         for case in cases
         if case.expected is not None and case.name in references
     ]
+
+
+def _golden_axis(case: ControlCase, contract: ModelContract) -> int | None:
+    own = None if case.golden is None else contract.controls.golden[case.golden].tolerance.axis
+    return contract.tolerance.axis if own is None else own
 
 
 def _picked(leaves: Sequence[Leaf], expected: Sequence[Leaf]) -> tuple[Leaf, ...]:

@@ -107,7 +107,7 @@ def _tampered(contract: ModelContract, names: tuple[str, ...]) -> Problem:
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return Problem(
         message=f"models.{contract.name}: the project's code replaced {names[0]}{more}, which is part of export-gate",
-        hint="remove that code: a model that changes the gate cannot be checked",
+        hint="take that out: a model that changes what checks it cannot be checked",
     )
 
 

@@ -94,8 +94,8 @@ def _copy_artifact(target: Any, path: Path, folder: Path, model: str) -> None:
         name = FILE_NAMES[target] if source == path else inside
         if inside.startswith("..") or Path(name).parts[0].startswith((MANIFEST, "test_data_set_")):
             raise UserError(
-                f"models.{model}.targets.{target}.artifact: its weights are in {inside!r}, which a kit cannot contain",
-                "save the file with its weights next to it, e.g. with `onnx.save(..., save_as_external_data=True)`",
+                f"models.{model}.targets.{target}.artifact: its weights are in {inside!r}, which has no place in a kit",
+                "save the file with its weights beside it, e.g. by `onnx.save(..., save_as_external_data=True)`",
             )
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, folder / name)

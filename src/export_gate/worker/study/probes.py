@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 
 from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.worker.controls.ordering import STRICT, impossible
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.program import is_static
 from export_gate.worker.leaves.values import Call, Values
@@ -103,7 +104,7 @@ def _note(reason: str, probes: Sequence[PlannedProbe]) -> str:
 
 
 def _within_size(probe: PlannedProbe, largest: int) -> PlannedProbe:
-    if _is_required(probe) or probe.elements <= largest:
+    if _is_required(probe) or probe.elements <= largest or probe.left_out:
         return probe
     return replace(probe, left_out=f"more than {GROWTH} times the reference input's elements")
 
@@ -144,6 +145,7 @@ def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
                 tried=str(size),
                 elements=_elements(inputs.contract, sizes),
                 call=_maker(inputs, sizes),
+                left_out=_impossible(inputs.contract, sizes),
                 sizes=sizes,
             )
 
@@ -161,9 +163,16 @@ def _tensor_probes(path: Path, spec: TensorSpec, inputs: Inputs) -> Iterator[Pla
     rank, other = len(spec.shape), OTHER_DTYPE[spec.dtype]
     lengths = [size.at(inputs.reference) for size in spec.shape]
     tried: list[tuple[Kind, str, str, str, int, Edit]] = [
-        ("wrong-size", f"{name}[{axis}]", str(size.offset), str(size.offset + 1), _slice(lengths, axis), _longer(axis))
+        (
+            "wrong-size",
+            f"{name}[{axis}]",
+            str(size.offset),
+            str(size.offset + 1),
+            _slice(lengths, axis),
+            _longer(axis, at_end=spec.order is not None and axis == rank - 1),
+        )
         for axis, size in enumerate(spec.shape)
-        if size.dim is None
+        if not size.factors and not (spec.order == STRICT and axis == rank - 1)  # one value more may not be there
     ]
     tried.append(("wrong-dtype", name, spec.dtype, other, 0, lambda tensor: tensor.to(getattr(torch, other))))
     tried.append(("wrong-rank", name, _axes(rank), _axes(rank + 1), 0, lambda tensor: tensor.unsqueeze(0)))
@@ -187,13 +196,14 @@ def _axes(rank: int) -> str:
     return "1 axis" if rank == 1 else f"{rank} axes"
 
 
-def _longer(axis: int) -> Edit:
-    """Repeats the first slice at the end, so that the values stay in range."""
+def _longer(axis: int, *, at_end: bool) -> Edit:
+    """Repeats a slice at the end, so that the values stay in range: the first, or the last to keep an order."""
 
     def edit(tensor: torch.Tensor) -> torch.Tensor:
-        shape = [1 if at == axis else length for at, length in enumerate(tensor.shape)]
-        first = tensor.narrow(axis, 0, 1) if tensor.shape[axis] else tensor.new_zeros(shape)
-        return torch.cat([tensor, first], dim=axis)
+        length = tensor.shape[axis]
+        shape = [1 if at == axis else size for at, size in enumerate(tensor.shape)]
+        repeated = tensor.narrow(axis, length - 1 if at_end else 0, 1) if length else tensor.new_zeros(shape)
+        return torch.cat([tensor, repeated], dim=axis)
 
     return edit
 
@@ -229,6 +239,12 @@ def _tensors(specs: Mapping[Any, Spec], path: Path = ()) -> Iterator[tuple[Path,
 
 def _elements(contract: ModelContract, sizes: Sizes) -> int:
     return sum(math.prod(size.at(sizes) for size in spec.shape) for _, spec in _tensors(contract.inputs))
+
+
+def _impossible(contract: ModelContract, sizes: Sizes) -> str:
+    """Why an input has no values at these sizes; empty where all have some."""
+    reasons = ((path, impossible(spec, sizes)) for path, spec in _tensors(contract.inputs))
+    return next((f"input {'.'.join(map(str, path))}: {reason}" for path, reason in reasons if reason), "")
 
 
 def _are_possible(contract: ModelContract, sizes: Sizes) -> bool:

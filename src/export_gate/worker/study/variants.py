@@ -67,7 +67,7 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
         with desk.stage("export"):
             export = _export_fresh(study, variant, desk)
             exported = export.exported
-            found.extend(found_dims(exported.program, exported.axes, study.contract, variant.separate))
+            found.extend(found_dims(exported.program, exported.axes, study.contract))
             desk.channel.set("dims", found)
             if not variant.separate:
                 desk.channel.set("affine", _is_affine(study, variant, exported))

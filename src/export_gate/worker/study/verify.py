@@ -94,7 +94,7 @@ def _run_case(
         actual = run(call)
     except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
         return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name)), ()
-    axis = work.context.contract.judged_axis(work.target)
+    axis = tolerance_axis(work.context.contract, work.target)
     return compare_case(case.name, reference.leaves, actual, axis), actual
 
 
@@ -124,10 +124,10 @@ def require_artifacts(contract: ModelContract, base: Path) -> None:
     for target in contract.targets:
         path = existing_artifact(target, base)
         if path is not None and not path.is_file():
-            found = "got a folder" if path.is_dir() else "the file does not exist"
+            found = "that is a folder" if path.is_dir() else "there is none"
             raise UserError(
                 f"models.{contract.name}.targets.{target.name}.artifact: expected a file at {path}, {found}",
-                "write it before the gate runs, or remove `artifact` to verify a program that the gate exports",
+                "write it before the gate runs, or take `artifact` out to verify a program that the gate exports",
             )
 
 
@@ -138,3 +138,9 @@ def existing_artifact(target: Target, base: Path) -> Path | None:
             return base / target.artifact
         case _:
             return None
+
+
+def tolerance_axis(contract: ModelContract, target: Target) -> int | None:
+    """The axis whose indices are judged apart on this target."""
+    own = target.tolerance.axis
+    return contract.tolerance.axis if own is None else own

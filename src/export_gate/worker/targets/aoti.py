@@ -30,8 +30,8 @@ def convert(context: Context, options: AotiTarget) -> Path | None:  # noqa: ARG0
     path = context.folder / "model.aoti.pt2"
     if find_compiler() is None:
         raise RuntimeError(
-            f"AOTInductor needs a C++ compiler, but {' or '.join(compilers())} was not found on PATH; "
-            "install one (Debian: `apt-get install g++`) or set CXX to one"
+            f"AOTInductor needs a C++ compiler and there is no {' or '.join(compilers())} on PATH; "
+            "install one (Debian: `apt-get install g++`) or name one in CXX"
         )
     torch._inductor.aoti_compile_and_package(  # noqa: SLF001 - documented entry
         context.exported.program, package_path=str(path)

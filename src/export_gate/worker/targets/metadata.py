@@ -8,7 +8,7 @@ import torch
 
 from export_gate import __version__
 from export_gate.wall.codec import encode
-from export_gate.wall.contract import ModelContract, Tolerance
+from export_gate.wall.contract import ModelContract, Size, Tolerance
 from export_gate.worker.controls.specs import tensor_leaves
 
 
@@ -19,9 +19,10 @@ def contract_metadata(contract: ModelContract, controls_sha256: str) -> dict[str
         name: {
             "dtype": spec.dtype,
             "shape": [str(size) for size in spec.shape],
-            "range": spec.range,
+            "range": [str(b) if isinstance(b, Size) else b for b in spec.range] if spec.range else None,
             "values": spec.values,
             "nonfinite": spec.nonfinite,
+            **({"order": spec.order} if spec.order else {}),
         }
         for name, spec in tensor_leaves(contract)
     }

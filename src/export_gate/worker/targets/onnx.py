@@ -130,7 +130,7 @@ def _require_opset(model: Any, wanted: int) -> None:
     made = model.opset_imports.get("")
     if made != wanted:
         raise ValueError(
-            f"opset {wanted} was requested, but torch's exporter made opset {made}: it cannot make {wanted}"
+            f"opset {wanted} was asked for and torch's exporter made opset {made}: it cannot make {wanted}"
         )
 
 

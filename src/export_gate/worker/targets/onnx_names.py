@@ -75,12 +75,16 @@ def dim_names(axes: Sequence[Axis]) -> Callable[[str], str]:
 
 def _is_symbolic(axis: Axis) -> bool:
     is_symbol = isinstance(axis.length, torch.SymInt) and not axis.length.node.expr.is_number
-    return is_symbol and axis.size.dim is not None
+    return is_symbol and bool(axis.size.factors)
 
 
 def _symbols(axis: Axis) -> Iterator[tuple[str, str]]:
     """The symbol of an axis with length `a*s + b` in the contract's words, where it is `p*dim + q` or `dim//p`."""
     expression = axis.length.node.expr
+    if axis.size.dim is None:
+        if expression.is_symbol:  # a sum of dims that nothing in the model relates to them
+            yield str(expression), f"({axis.size})"
+        return
     if len(expression.free_symbols) != 1:
         return
     (symbol,) = expression.free_symbols
@@ -88,9 +92,9 @@ def _symbols(axis: Axis) -> Iterator[tuple[str, str]]:
     a = expression.subs(symbol, 1) - b
     if not a.is_Integer or (expression - a * symbol - b).expand() != 0:
         return
-    factor, offset, a = axis.size.factor, axis.size.offset - int(b), int(a)
+    factor, offset, a = axis.size.factors[axis.size.dim], axis.size.offset - int(b), int(a)
     if factor % a == 0 and offset % a == 0:
-        name = str(Size(dim=axis.size.dim, factor=factor // a, offset=offset // a))
+        name = str(Size(factors={axis.size.dim: factor // a}, offset=offset // a))
         yield str(symbol), name if name.isidentifier() else f"({name})"
     elif a % factor == 0 and offset == 0:
         yield str(symbol), f"({axis.size.dim}//{a // factor})"

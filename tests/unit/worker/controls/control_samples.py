@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from export_gate.wall.contract import Controls, DataSource, Dim, GoldenSource, ModelContract, Size, TensorSpec
+from export_gate.wall.sizes import parse_size
 
 
 def size(text: str | int) -> Size:
-    """`batch`, `2*seq+1` or a number."""
-    found = re.fullmatch(r"(?:(\d+)\*)?([a-z]+)([+-]\d+)?", str(text))
-    if found is None:
-        return Size(offset=int(text))
-    return Size(dim=found[2], factor=int(found[1] or 1), offset=int(found[3] or 0))
+    """`batch`, `2*seq+1`, `past+cur` or a number."""
+    return parse_size(str(text))
 
 
 def tensor(dtype: str, *shape: str | int, **fields: Any) -> TensorSpec:

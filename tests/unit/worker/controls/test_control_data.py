@@ -201,8 +201,7 @@ def rows(count: int = 4, value: float = 0.5, dtype: type = np.float32):
 def test_a_missing_file_is_named(tmp_path: Path):
     """The message says where the file was looked for."""
     assert refusal(with_data(BATCH, path="d.npz", inputs={"x": X}), tmp_path) == (
-        f"{PLACE}: expected a file at {tmp_path / 'd.npz'}, but it does not exist\nThe path is relative to the "
-        "config's folder."
+        f"{PLACE}: expected a file at {tmp_path / 'd.npz'}, there is none\nThe path starts at the config's folder."
     )
 
 
@@ -241,9 +240,9 @@ def test_a_truncated_file_is_said_to_be_damaged(tmp_path: Path, suffix: str, kep
     path.write_bytes(content[: int(len(content) * kept) if kept < 1 else kept])
     message = refusal(with_data(BATCH, path=path.name, inputs={"x": X}), tmp_path)
     assert message.startswith(
-        f"models.m.controls.data[0]: {path.name}: expected a readable {suffix} file, but reading {path.name} failed: "
+        f"models.m.controls.data[0]: {path.name}: expected a readable {suffix} file, reading {path.name} failed: "
     )
-    assert message.endswith("\nThe file is truncated, damaged, or contains pickled objects; write it again.")
+    assert message.endswith("\nThe file is truncated, damaged, or holds pickled objects; write it again.")
 
 
 def test_a_damaged_member_is_said_to_be_damaged(tmp_path: Path):
@@ -253,16 +252,15 @@ def test_a_damaged_member_is_said_to_be_damaged(tmp_path: Path):
     content[120:160] = bytes(40)
     (tmp_path / "d.npz").write_bytes(bytes(content))
     message = refusal(with_data(BATCH, path="d.npz", inputs={"x": X}), tmp_path)
-    assert message.startswith(f"{PLACE}: expected a readable .npz file, but reading d.npz failed: ")
+    assert message.startswith(f"{PLACE}: expected a readable .npz file, reading d.npz failed: ")
 
 
 def test_pickled_objects_are_refused(tmp_path: Path):
     """Neither numpy objects nor whatever else a .pt may hold is unpickled."""
     refuse = saved(tmp_path, x=np.array([{"a": 1}], dtype=object))
     assert refuse() == (
-        f"{PLACE}: expected a readable .npz file, but reading d.npz failed: ValueError: Object arrays cannot be "
-        "loaded when"
-        " allow_pickle=False\nThe file is truncated, damaged, or contains pickled objects; write it again."
+        f"{PLACE}: expected a readable .npz file, reading d.npz failed: ValueError: Object arrays cannot be loaded when"
+        " allow_pickle=False\nThe file is truncated, damaged, or holds pickled objects; write it again."
     )
     torch.save({"x": Path("/tmp")}, tmp_path / "d.pt")
     message = refusal(with_data(BATCH, path="d.pt", inputs={"x": X}), tmp_path)
@@ -281,14 +279,14 @@ def test_a_pt_file_must_be_a_dict_of_tensors(tmp_path: Path):
 def test_a_missing_key_lists_those_that_exist(tmp_path: Path):
     """The keys of the file are in the message."""
     assert saved(tmp_path, images=rows(), label=np.zeros(4))() == (
-        f"{PLACE}: expected a key 'x', but the file has 'images', 'label'\nName one of those keys."
+        f"{PLACE}: expected a key 'x', the file has 'images', 'label'\nName one of those keys."
     )
 
 
 def test_a_missing_label_key_says_what_it_is_for(tmp_path: Path):
     """`stratify` and `group` name keys too."""
     assert saved(tmp_path, x=rows())(count=2, stratify="label") == (
-        f"{PLACE}: stratify: expected a key 'label', but the file has 'x'\nName one of those keys."
+        f"{PLACE}: stratify: expected a key 'label', the file has 'x'\nName one of those keys."
     )
 
 
@@ -330,7 +328,7 @@ def test_a_size_outside_the_range_is_refused(tmp_path: Path):
         BATCH, Dim(name="seq", min=1, max=9), path="d.npz", inputs={"ids": tensor("int64", "batch", "seq")}
     )
     assert refusal(model, tmp_path) == (
-        f"{PLACE}: dim seq: expected 1..9, got 12\nWiden models.m.dims.seq, or omit this input."
+        f"{PLACE}: dim seq: expected 1..9, got 12\nWiden models.m.dims.seq, or leave this input out."
     )
 
 
@@ -385,7 +383,8 @@ def test_labels_of_another_length_are_refused(tmp_path: Path):
 def test_a_count_beyond_the_split_is_refused(tmp_path: Path):
     """The message has the number of samples."""
     assert saved(tmp_path, x=rows())(count=5) == (
-        f"{PLACE}: count: expected at most the 4 samples of the file, got 5\nLower `count`, or omit it to take all."
+        f"{PLACE}: count: expected at most the 4 samples of the file, got 5\n"
+        "Lower `count`, or leave it out to take all."
     )
 
 
@@ -393,7 +392,7 @@ def test_inputs_with_unequal_numbers_of_samples_are_refused(tmp_path: Path):
     """Every mapped input has the same samples."""
     np.savez(tmp_path / "d.npz", x=rows(4), y=rows(5))
     assert refusal(with_data(BATCH, path="d.npz", inputs={"x": X, "y": X}), tmp_path) == (
-        f"{PLACE}: expected the same number of samples for each input, got 'x' 4, 'y' 5\nStore equal counts."
+        f"{PLACE}: expected the same number of samples for each input, got 'x' 4, 'y' 5\nWrite them alike."
     )
 
 
@@ -418,7 +417,6 @@ def test_a_missing_safetensors_package_is_named(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "d.safetensors").write_bytes(b"12345678")
     monkeypatch.setitem(sys.modules, "safetensors", None)
     assert refusal(with_data(BATCH, path="d.safetensors", inputs={"x": X}), tmp_path) == (
-        "models.m.controls.data[0]: d.safetensors: expected the package safetensors to read d.safetensors, but it is "
-        "not installed\nInstall it in the project's environment: pip install "
-        "safetensors"
+        "models.m.controls.data[0]: d.safetensors: expected the package safetensors to read d.safetensors, it is not"
+        " installed\nInstall it in the project's environment: pip install safetensors"
     )

@@ -123,8 +123,7 @@ REFUSED = {
         "Return {name: tuple of forward's arguments} or {name: dict of them}."
     ),
     "raise ValueError('no data')": (
-        f"{PLACE}: expected a dict of cases, but it raised ValueError: no data\nMake the function run without "
-        "arguments."
+        f"{PLACE}: expected a dict of cases, it raised ValueError: no data\nMake the function run without arguments."
     ),
     "return {'a': torch.ones(2, 3)}": (
         f"{PLACE}: case 'a': expected a tuple or dict of forward's arguments, got a Tensor\n"
@@ -132,10 +131,10 @@ REFUSED = {
     ),
     "return {'a': (torch.ones(2, 3), 1, 2)}": (
         f"{PLACE}: case 'a': expected 1 arguments (x), got 3\n"
-        "Give each declared input in forward's order; constants may be omitted."
+        "Give each declared input in forward's order; constants may be left out."
     ),
     "return {'a': {'y': torch.ones(2, 3)}}": (
-        f"{PLACE}: case 'a': expected the inputs x, got y\nName each declared input; constants may be omitted."
+        f"{PLACE}: case 'a': expected the inputs x, got y\nName each declared input; constants may be left out."
     ),
     "return {'a': (torch.ones(2, 3).double(),)}": (
         f"{PLACE}: case 'a': input 'x': expected dtype float32, got float64\n"
@@ -149,7 +148,7 @@ REFUSED = {
         "The declared shape is [batch, 3], the given one [2, 4]."
     ),
     "return {'a': (torch.ones(17, 3),)}": (
-        f"{PLACE}: case 'a': dim batch: expected 2..16, got 17\nWiden models.m.dims.batch, or omit this input."
+        f"{PLACE}: case 'a': dim batch: expected 2..16, got 17\nWiden models.m.dims.batch, or leave this input out."
     ),
     "return {'a': ([1.0],)}": (
         f"{PLACE}: case 'a': input 'x': expected a float32 tensor, got a list of 1 items\nGive what `inputs` declares."
@@ -206,7 +205,7 @@ def test_a_static_dim_has_one_size(write: Write):
     static = Dim(name="batch", min=2, max=16, mode="static", example=4)
     assert refusal(model(static, x=X), write("return {'a': (torch.ones(2, 3),)}")) == (
         f"{PLACE}: case 'a': dim batch: expected 4 (the dim is static), got 2\n"
-        "Widen models.m.dims.batch, or omit this input."
+        "Widen models.m.dims.batch, or leave this input out."
     )
 
 
@@ -215,7 +214,7 @@ def test_a_step_is_kept(write: Write):
     dim = Dim(name="batch", min=2, max=16, multiple_of=2)
     assert refusal(model(dim, x=X), write("return {'a': (torch.ones(5, 3),)}")) == (
         f"{PLACE}: case 'a': dim batch: expected 2..16 in steps of 2, got 5\n"
-        "Widen models.m.dims.batch, or omit this input."
+        "Widen models.m.dims.batch, or leave this input out."
     )
 
 

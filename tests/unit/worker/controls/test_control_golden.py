@@ -85,7 +85,7 @@ def test_a_file_without_outputs_is_refused(tmp_path: Path):
     """A golden file with inputs alone checks nothing."""
     saved(tmp_path, x=rows(4))
     assert refusal(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path) == (
-        f"{PLACE}: expected outputs in addition to the inputs, but the file has only x\n"
+        f"{PLACE}: expected outputs beside the inputs, the file has only x\n"
         "Store each output under its name, or map it with `outputs`."
     )
 
@@ -95,7 +95,7 @@ def test_a_missing_output_key_lists_those_that_exist(tmp_path: Path):
     saved(tmp_path, x=rows(4), y=rows(4))
     model = with_golden(BATCH, path="g.npz", inputs={"x": X}, outputs=(Output(name="logits"),))
     assert refusal(model, tmp_path) == (
-        f"{PLACE}: outputs: expected a key 'logits', but the file has 'x', 'y'\nName one of those keys."
+        f"{PLACE}: outputs: expected a key 'logits', the file has 'x', 'y'\nName one of those keys."
     )
 
 
@@ -105,8 +105,8 @@ def test_goldens_need_every_input(tmp_path: Path):
     source = GoldenSource(path="g.npz", inputs={"x": "x"})
     model = contract(BATCH, controls=Controls(golden=(source,)), x=X, m=tensor("bool", "batch"))
     assert refusal(model, tmp_path) == (
-        f"{PLACE}: expected every tensor input, but 'm' is not in `inputs`\n"
-        "Expected outputs are only valid for complete inputs; add its key."
+        f"{PLACE}: expected every tensor input, 'm' is not in `inputs`\n"
+        "Expected outputs only hold for whole inputs; add its key."
     )
 
 
@@ -115,7 +115,7 @@ def test_outputs_of_another_length_are_refused(tmp_path: Path):
     saved(tmp_path, x=rows(40), output=rows(39))
     assert refusal(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path) == (
         f"{PLACE}: output 'output': expected 40 samples along the first axis, got shape [39, 3]\n"
-        "Inputs for several calls need outputs for each call."
+        "Inputs that make several calls need outputs for each."
     )
 
 

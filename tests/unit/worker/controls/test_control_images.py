@@ -120,7 +120,7 @@ def test_a_damaged_image_is_named(folder: Path):
     path = folder / "images" / "a" / "0.png"
     path.write_bytes(path.read_bytes()[:40])
     message = refusal(folder, tensor("uint8", "batch", 3, 4, 6))
-    assert message.startswith(f"{PLACE}: expected a readable image, but reading 0.png failed: ")
+    assert message.startswith(f"{PLACE}: expected a readable image, reading 0.png failed: ")
     assert message.endswith("\nWrite the file again.")
 
 
@@ -157,6 +157,6 @@ def test_a_missing_pillow_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "images" / "a.png").write_bytes(b"\x89PNG")
     monkeypatch.setitem(sys.modules, "PIL", None)
     assert refusal(tmp_path, GRAY) == (
-        f"{PLACE}: expected the package Pillow to read a.png, but it is not installed\n"
+        f"{PLACE}: expected the package Pillow to read a.png, it is not installed\n"
         "Install it in the project's environment: pip install pillow"
     )

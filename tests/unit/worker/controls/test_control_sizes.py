@@ -119,7 +119,7 @@ def test_a_range_without_a_multiple_is_the_users_mistake():
     with pytest.raises(UserError) as caught:
         reference_sizes(contract(Dim(name="n", min=5, max=7, multiple_of=8), x=x("n")))
     assert str(caught.value) == (
-        "models.m.dims.n: expected a multiple of 8 in 5..7, but there is none\nWiden the range or change `multiple-of`."
+        "models.m.dims.n: expected a multiple of 8 in 5..7, there is none\nWiden the range or change `multiple-of`."
     )
 
 

@@ -62,7 +62,7 @@ def shapes(module: nn.Module, promised: ModelContract, **separate: int) -> dict[
 def found(module: nn.Module, promised: ModelContract, **separate: int) -> tuple[DimFound, ...]:
     """The dims of a model as its program has them."""
     exported = export(module, promised, **separate)
-    return found_dims(exported.program, exported.axes, promised, separate)
+    return found_dims(exported.program, exported.axes, promised)
 
 
 def bounds(dim: Any) -> tuple[str, int, int]:
@@ -258,7 +258,7 @@ def test_arguments_through_star_kwargs_are_dynamic(strict: bool):
         strict=strict,
     )
     exported = export(ByName(), promised)
-    axes = found_dims(exported.program, exported.axes, promised, {})
+    axes = found_dims(exported.program, exported.axes, promised)
     assert {axis.axis: axis.found for axis in axes} == {
         "x[0]": (2, 16),
         "bias[0]": (2, 16),
@@ -303,7 +303,7 @@ def test_a_dim_of_two_sizes_is_not_specialized(low: int, high: int, step: int, m
     side = Dim(name="side", min=low, max=high, multiple_of=step, mode=mode)
     promised = contract({"x": tensor("batch", "side")}, BATCH, side)
     exported = export(Rows(), promised)
-    axes = found_dims(exported.program, exported.axes, promised, {})
+    axes = found_dims(exported.program, exported.axes, promised)
     assert [axis.specialized for axis in axes] == [False, False]
     for size in (low, high):
         assert exported.program.module()(torch.ones(3, size)).shape == (3,)

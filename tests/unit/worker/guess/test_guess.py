@@ -291,7 +291,7 @@ INSTANCE = nn.Linear(2, 2)
             "make_sized",
             "factory 'zoo.py:make_sized' needs arguments: its parameters are (classes, *, width, depth=2)",
             (
-                "init cannot guess them: name a function that does not need any, such as `def make_model(): return "
+                "init cannot guess them: name a function that needs none, such as `def make_model(): return "
                 "make_sized(classes=..., width=...)`, or write the config by hand with "
                 "`kwargs: {classes: ..., width: ...}` below `factory`"
             ),
@@ -305,7 +305,7 @@ INSTANCE = nn.Linear(2, 2)
         ),
         pytest.param(
             "INSTANCE",
-            "factory 'zoo.py:INSTANCE' is an nn.Module itself (Linear), expected a function or class that creates one",
+            "factory 'zoo.py:INSTANCE' is an nn.Module itself (Linear), expected a function or class that makes one",
             "add a function that returns it, such as `def make_model(): return ...`, and name that one",
             id="instance",
         ),
@@ -331,5 +331,5 @@ def test_model_without_named_parameters_is_refused():
     """`*args` alone says neither how many inputs there are nor what they are called."""
     with pytest.raises(UserError) as refused:
         _describe(Silent())
-    assert str(refused.value) == "Silent.forward(*args) does not name parameters: init cannot determine the inputs"
-    assert refused.value.hint == "write the config by hand; docs/config.md starts with a small one"
+    assert str(refused.value) == "Silent.forward(*args) names no parameter: init cannot tell its inputs"
+    assert refused.value.hint == "write the config by hand; docs/config.md begins with a small one"

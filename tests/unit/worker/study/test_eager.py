@@ -98,7 +98,7 @@ def test_whatever_forward_raises_is_a_broken_promise(tmp_path: Path, error: Base
 
 def test_outputs_have_the_declared_names(tmp_path: Path):
     """Positions are renamed as declared, in references and in the description, and kept promises are silent."""
-    outputs = (Output(name="total", dtype="float32", shape=(Size(dim="batch"),)), Output(name="half"))
+    outputs = (Output(name="total", dtype="float32", shape=(Size(factors={"batch": 1}),)), Output(name="half"))
     eager, seen = run(Halves(), promise(outputs=outputs), tmp_path)
     assert eager.names == {"output.0": "total", "output.1": "half"}
     assert seen.outputs[0] == OutputLeaf(name="total", dtype="float32", shape=eager.outputs[0].shape)
@@ -110,7 +110,7 @@ def test_broken_promises_have_full_sentences(tmp_path: Path):
     """Dtype and shape are told with what eager returned and what was declared, at each control input."""
     outputs = (
         Output(name="total", dtype="float64"),
-        Output(name="half", shape=(Size(dim="batch"), Size(offset=4))),
+        Output(name="half", shape=(Size(factors={"batch": 1}), Size(offset=4))),
     )
     _, seen = run(Halves(), promise(outputs=outputs, controls=Controls(random=1, limit=1)), tmp_path)
     assert [broken.message for broken in seen.broken] == [

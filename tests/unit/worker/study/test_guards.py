@@ -33,7 +33,7 @@ from export_gate.worker.study import probes as planning
 from export_gate.worker.study.guards import difference, eager_answers, first_line, run_probes
 from export_gate.worker.study.probes import PlannedProbe, left_out_notes, plan_probes
 
-BATCH, SIDE = Size(dim="batch"), Size(dim="side")
+BATCH, SIDE = Size(factors={"batch": 1}), Size(factors={"side": 1})
 
 
 def fixed(length: int) -> Size:
@@ -143,7 +143,7 @@ def test_a_dim_of_one_size_has_only_a_wrong_size(dim: Dim) -> None:
 
 def test_impossible_sizes_are_not_planned() -> None:
     """No size below zero is tried, neither of a dim nor of an axis derived from it."""
-    shape = (BATCH, Size(dim="seq", factor=2, offset=-2))
+    shape = (BATCH, Size(factors={"seq": 2}, offset=-2))
     dims = (Dim(name="batch", min=0, max=4), Dim(name="seq", min=1, max=4))
     probes = planned(contract({"x": image(*shape)}, *dims), batch=2, seq=2)
     assert {p[3] for p in spelled(probes) if p[0] == "below-min"} == set()

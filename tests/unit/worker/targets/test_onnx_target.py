@@ -138,7 +138,7 @@ def test_opset_that_cannot_be_made_is_told(tmp_path: Path, opset: int):
     with pytest.raises(ValueError) as raised:
         target.convert(given, OnnxTarget(opset=opset))
     assert str(raised.value) == (
-        f"opset {opset} was requested, but torch's exporter made opset 18: it cannot make {opset}"
+        f"opset {opset} was asked for and torch's exporter made opset 18: it cannot make {opset}"
     )
     assert list(tmp_path.iterdir()) == []
 
