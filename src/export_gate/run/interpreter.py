@@ -1,4 +1,4 @@
-"""Which Python runs the project's code: never a guess in silence, the report says which one."""
+"""Find the Python that runs the project's code; the report names it and the reason for the choice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def find_interpreter(
     `$VIRTUAL_ENV`, then this interpreter if torch is installed in it, then `python` on PATH.
 
     Raises:
-        UserError: one that was named does not exist, or there is none at all.
+        UserError: a named interpreter does not exist, or none was found.
     """
     named = (
         ("--python", option, Path.cwd()),
@@ -65,7 +65,7 @@ def find_runtime(option: str | None, environment: Mapping[str, str]) -> Interpre
     then `python` on PATH.
 
     Raises:
-        UserError: one that was named does not exist, or there is none at all.
+        UserError: a named interpreter does not exist, or none was found.
     """
     for source, text in (("--python", option), ("EXPORT_GATE_PYTHON", environment.get("EXPORT_GATE_PYTHON"))):
         if text:
@@ -141,7 +141,7 @@ def _is_secret(name: str) -> bool:
 
 
 def why_no_python(path: Path, environment: Mapping[str, str]) -> str:
-    """What the file does instead of running Python code; empty where it runs it."""
+    """What the file does instead of running Python code; empty if it runs it."""
     command = [str(path), "-c", "print(6 * 7)"]
     visible = worker_environment(environment)
     try:

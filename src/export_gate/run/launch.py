@@ -26,12 +26,12 @@ STOP_S = 5.0
 STDERR_CHARACTERS = 2000
 
 Listener = Callable[[Event], None]
-"""Told of every event as it comes."""
+"""Called with every event as it arrives."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """A worker and how far it has come."""
+    """A worker and its progress."""
 
     python: Path
     process: subprocess.Popen[bytes]
@@ -209,7 +209,7 @@ def _kill_groups(worker: Conversation) -> None:
 
 
 def _breakdown(worker: Conversation, why_no_python: str) -> UserError | GateError:
-    """The user's mistake where that file is no Python, or too old a one."""
+    """The user's mistake if the file is not Python or is too old; else an error of the gate."""
     printed, status = worker.printed, worker.status
     if "needs Python 3.10 or newer" in printed:
         return UserError(printed)

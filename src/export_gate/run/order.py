@@ -1,4 +1,4 @@
-"""What a caller wants checked, and the request to the worker that it amounts to."""
+"""What a caller wants to check, and the request to the worker for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from export_gate.wall.request import Request, Task
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What a caller wants checked."""
+    """What a caller wants to check."""
 
     config: Path
     selection: Selection = field(default_factory=Selection)
@@ -26,9 +26,9 @@ class Order:
     """Receives results.json, report.md, report.html and artifacts."""
     environment: Mapping[str, str] = field(default_factory=dict)
     shard: Shard | None = None
-    """The part of the selection that this machine checks; None is all of it."""
+    """The part of the selection that this machine checks; None means all of it."""
     lock_base: str | None = None
-    """The commit whose interface lock holds; None is the working tree's."""
+    """The commit whose interface lock applies; None means the working tree's lock."""
 
 
 def default_parallel() -> int:

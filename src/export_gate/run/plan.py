@@ -1,4 +1,4 @@
-"""A config and a selection to the jobs of one run."""
+"""Turn a config and a selection into the jobs of one run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Selection:
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Targets to leave out, whether planned or not."""
+    """Targets to skip, whether planned or not."""
     cases: tuple[str, ...] = ()
     """Glob patterns of control input names."""
 

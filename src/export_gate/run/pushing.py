@@ -1,4 +1,4 @@
-"""What a pre-push hook is asked about, against what it can see: the hook verifies the working tree."""
+"""Compare what is pushed with what the pre-push hook verifies, which is the working tree."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 GIT_S = 30.0
-"""Bound on one question to git, in seconds."""
+"""Time limit of one git command, in seconds."""
 
 
 def differences(environment: Mapping[str, str], folder: Path) -> Iterator[str]:
@@ -34,7 +34,7 @@ def differences(environment: Mapping[str, str], folder: Path) -> Iterator[str]:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git prints, or None where it cannot say."""
+    """The output of git, or None if it fails."""
     try:
         answer = subprocess.run(
             ["git", "-c", "core.quotePath=false", *arguments],

@@ -1,4 +1,4 @@
-"""Artifacts as they were verified, held against the files that lie there, by the driver at the end."""
+"""Compare the verified artifacts with the files on disk, in the driver and at the end of the run."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ class Tolerance:
     atol: float | None = None
     rtol: float | None = None
     axis: int | None = None
-    """Take both maxima for each index of this axis apart."""
+    """Compute both maxima separately for each index of this axis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +179,7 @@ class DataSource:
 
     path: str
     inputs: dict[str, str] = field(default_factory=dict)
-    """Input name -> key in the file; empty means that both are named alike."""
+    """Input name -> key in the file; empty means that the names are the same."""
     count: int | None = None
     stratify: str | None = None
     group: str | None = None
@@ -216,11 +216,11 @@ class Controls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """How large an artifact may be, all its files together."""
+    """Limits on the size of all files of an artifact together."""
 
     max_bytes: int | None = None
     growth: float | None = None
-    """How much larger than the interface lock has it, as a share: 0.1 is 10%."""
+    """Maximum growth over the size in the interface lock, as a share: 0.1 is 10%."""
     exceeded: Literal["violation", "warning"] = "violation"
 
 
@@ -285,7 +285,7 @@ class Waiver:
     rule: str
     reason: str
     until: str
-    """ISO date: the last day (UTC) on which it holds."""
+    """ISO date: the last day (UTC) on which it applies."""
     target: str | None = None
     """None is any target, and findings that are the model's."""
     output: str = "*"
@@ -294,13 +294,13 @@ class Waiver:
     """Glob pattern of control inputs."""
 
     def holds_on(self, day: str) -> bool:
-        """Whether it still holds on that ISO date."""
+        """Whether it still applies on that ISO date."""
         return day <= self.until
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelContract:
-    """Everything one model promises and how it is to be checked."""
+    """Everything that one model promises, and how to check it."""
 
     name: str
     factory: str

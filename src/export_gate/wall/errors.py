@@ -1,4 +1,4 @@
-"""Failures by whose they are: the user's mistake, or a check that could not run."""
+"""Errors by their cause: the user's mistake, or a check that could not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the worker saw: facts without judgement, as standard-library records.
+"""What the worker observed: facts without judgement, as standard-library records.
 
 Rules turn them into findings. Everything a verdict rests on is here, so results can be judged again without exporting.
 """
@@ -67,7 +67,7 @@ class Problem:
     message: str
     """What, where, expected against actual."""
     hint: str
-    """What to do next."""
+    """The next step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ class CaseResult:
 
     case: str
     structure: Structure | None = None
-    """None where the structures agree."""
+    """None if the structures agree."""
     outputs: tuple[Comparison, ...] = ()
     failure: Failure | None = None
 
@@ -325,7 +325,7 @@ class HygieneObservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelObservation:
-    """Everything seen of one model."""
+    """All observations of one model."""
 
     model: str
     problem: Problem | None = None
@@ -358,5 +358,5 @@ class RunObservation:
     """One run of the worker."""
 
     environment: Environment | None = None
-    """None where the worker did not come up."""
+    """None if the worker did not start."""
     models: tuple[ModelObservation, ...] = ()

@@ -1,6 +1,6 @@
 """The JSON lines that cross the wall: requests one way, events the other.
 
-An event says one fact: set a field of an observation, append to one, or where the work is now.
+An event carries one fact: set a field of an observation, append to a field, or report where the work is.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def parse_event(line: bytes) -> Event:
     """The event of one line.
 
     Raises:
-        ValueError: the line is none, e.g. printed by something else.
+        ValueError: the line is not an event, e.g. other code printed it.
     """
     return decode(Event, json.loads(line))
 

@@ -1,4 +1,4 @@
-"""What the driver asks of one worker: a task for each of some models, or the replay of a kit."""
+"""The driver's request to one worker: a task for each of some models, or the replay of a kit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from export_gate.wall.conformance import Kit
 from export_gate.wall.contract import Job
 
 PROTOCOL = 3
-"""Raised whenever a record that crosses the wall changes."""
+"""Incremented whenever a record that crosses the wall changes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class Request:
     parallel: int
     """How many models are observed at a time."""
     log_folder: str
-    """Receives what each model prints, one file per model."""
+    """Folder for the output of each model, one file per model."""
     task: Task = Observe()
 
 

@@ -43,4 +43,4 @@ def load_package() -> None:
 if __name__ == "__main__":
     status = main()
     sys.stderr.flush()
-    os._exit(status)  # taking torch apart again would take a tenth of a second, and nothing is left to be done
+    os._exit(status)  # skip torch's teardown, which would take a tenth of a second for nothing

@@ -1,1 +1,1 @@
-"""Processes, pipes, stages and failures of the worker; knows nothing about what a model's process does."""
+"""Processes, pipes, stages and failures of the worker; independent of what a model's process does."""

@@ -1,4 +1,4 @@
-"""Facts to event lines on a descriptor of their own, which nothing a model prints can reach by accident."""
+"""Write facts as event lines to a separate descriptor, which a model's output cannot reach by accident."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Channel:
         write_all(self.descriptor, numbered_line(event, next(self.numbers), self.token))
 
     def at(self, stage: Stage, *, target: str = "", case: str = "") -> None:
-        """Say where the work is, so that a death or a timeout has a place."""
+        """Report the current stage, so that a death or a timeout can be located."""
         self.send(Event(op="at", model=self.model, target=target, field=stage, value=case))
 
     def set(self, field: str, value: Any, *, target: str = "") -> None:
@@ -43,7 +43,7 @@ class Channel:
         self.send(Event(op="add", model=self.model, target=target, field=field, value=encode(value)))
 
     def fail(self, failure: Failure, *, target: str = "") -> None:
-        """Say why the model (or the target) ended early."""
+        """Report why the model (or the target) ended early."""
         self.set("failure", failure, target=target)
 
 

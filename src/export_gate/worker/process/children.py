@@ -1,4 +1,4 @@
-"""Processes of the worker: started by fork or afresh, read line by line, killed with their whole group."""
+"""Child processes of the worker: started by fork or as a new interpreter, read line by line, killed as a group."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ Work = Callable[[Job, Request, Channel], None]
 
 @dataclass(slots=True, kw_only=True)
 class Child:
-    """One process and what has come from it."""
+    """One process and its output so far."""
 
     pid: int
     descriptor: int
     """Read end of its events."""
     log: Path
-    """What it printed."""
+    """The file with its output."""
     process: subprocess.Popen[bytes] | None = None
     """None for a forked child."""
     pending: bytes = b""
     """Bytes of a line that is not complete yet."""
     exit_status: int | None = None
-    """Negative for a signal, as subprocess has it."""
+    """Negative for a signal, as in subprocess."""
     peak_memory_bytes: int = 0
 
 
@@ -178,7 +178,7 @@ def signal_name(number: int) -> str:
 
 
 def driver_lives() -> bool:
-    """Whether the process that started this one is still there."""
+    """Whether the process that started this one is still running."""
     return sys.platform == "win32" or os.getppid() == _DRIVER
 
 
@@ -188,7 +188,7 @@ def adopt_orphans() -> None:
 
 
 def kill_orphans() -> None:
-    """Kill what is left below this process."""
+    """Kill all remaining child processes of this process."""
     for _ in range(100):
         pids = _child_pids()
         if not pids:
@@ -310,7 +310,7 @@ def _child_pids() -> list[int]:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Linux's prctl; nothing elsewhere."""
+    """Call Linux's prctl; do nothing on other systems."""
     if sys.platform == "linux":
         import ctypes
 

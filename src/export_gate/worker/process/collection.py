@@ -1,4 +1,4 @@
-"""When Python looks for garbage: not while millions of objects are made that nearly all live on."""
+"""Control Python's garbage collector: do not run it while millions of long-lived objects are created."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def uncollected() -> Iterator[None]:
 
 
 def keep_for_good() -> None:
-    """Leave everything there is now out of all later searches; forked children then share its memory for longer."""
+    """Exclude all existing objects from later collections; forked children then share their memory for longer."""
     gc.freeze()

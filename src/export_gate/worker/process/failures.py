@@ -1,4 +1,4 @@
-"""Exceptions to Failure records: the message, the user's own source line and torch's suggested fixes."""
+"""Turn exceptions into Failure records: the message, the user's own source line and torch's suggested fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that may kill their process, made in forked copies of it: a death becomes an answer."""
+"""Make calls that may kill their process in forked copies of it, so that a death becomes an answer."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Isolated(Generic[Input, Record]):
         return Copy(pid=pid, reader=reader, token=token)
 
     def _read(self, copy: Copy) -> tuple[list[Record], str]:
-        """What the copy says, and what ended it."""
+        """The copy's records, and what ended it."""
         records: list[Record] = []
         try:
             for line in _lines_within(copy.reader, self.limit_s):

@@ -29,7 +29,7 @@ PRINTED_CHARACTERS = 4000
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """One child's work on one job, as far as its events told."""
+    """One child's work on one job, as reported by its events."""
 
     job: Job
     child: Child
@@ -44,7 +44,7 @@ class Attempt:
     received: int = 0
     """Events so far; the next one has this number."""
     lost: int = 0
-    """Events that did not come, or came out of turn."""
+    """Number of events that were lost or arrived out of order."""
     finished: bool = False
     broke: bool = False
     """The gate's own code failed."""
@@ -134,7 +134,7 @@ def relay(attempt: Attempt, line: bytes, channel: Channel) -> None:
 
 
 def is_over(attempt: Attempt) -> bool:
-    """Whether the child has ended or must."""
+    """Whether the child has ended or has exceeded its time."""
     return children.has_ended(attempt.child) or time.monotonic() > attempt.deadline
 
 
@@ -162,7 +162,7 @@ def conclude(attempt: Attempt, channel: Channel) -> Job | None:
 
 
 def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) -> Failure:
-    """What befell the child, in the stage it last announced."""
+    """How the child ended, in the stage that it last announced."""
     timeout_s = attempt.job.contract.timeout_s
     if timed_out:
         kind, what, message = "timed-out", "timeout", f"still running after {timeout_s:g} s"

@@ -16,7 +16,7 @@ from export_gate.worker.process.failures import failure_of
 
 
 class StageFailed(Exception):  # noqa: N818 - an outcome, not an error of ours
-    """A stage ended early; the work that rests on it is skipped."""
+    """A stage ended early; the work that depends on it is skipped."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -40,7 +40,7 @@ def at_desk(job: Job, channel: Channel) -> Iterator[Desk]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """Where the work on one model reports to."""
+    """Where the work on one model reports: its channel and the project's folders."""
 
     channel: Channel
     roots: tuple[Path, ...]

@@ -1,4 +1,4 @@
-"""A fresh eager model to references, broken promises, golden comparisons and hygiene facts."""
+"""Run a fresh eager model: collect references, broken promises, golden comparisons and hygiene facts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from export_gate.worker.study.subject import Subject
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eager:
-    """What the eager model said."""
+    """The results of the eager model."""
 
     references: Mapping[str, Reference]
     """By case name, in order; cases that eager refused are missing."""

@@ -1,4 +1,4 @@
-"""One job to the events of one model: load -> controls -> eager -> export -> targets. The worker's tour.
+"""Observe the model of one job: load -> controls -> eager -> export -> targets. Start reading the worker here.
 
 Eager and export each get an instance of their own from the factory: an ExportedProgram shares buffers with the module
 it came from. Eager is released before the export, so that the weights are in memory once.
@@ -29,7 +29,7 @@ from export_gate.worker.study.variants import observe_variants
 from export_gate.worker.study.verify import require_artifacts
 
 Sequel = Callable[[Study, Desk], None]
-"""What else is done with a model that was observed."""
+"""Further work on a model after it was observed."""
 
 
 def observe_model(job: Job, channel: Channel, then: Sequel | None = None) -> None:
@@ -86,7 +86,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
         if unknown is not None and len(eager.references) == len(trial.cases):
             raise unknown
     if not eager.references:
-        return  # eager refuses every control input: contract-broken says so
+        return  # eager refuses every control input: contract-broken reports it
     study = Study(
         job=job,
         factory=subject.factory,

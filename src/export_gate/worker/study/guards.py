@@ -23,17 +23,17 @@ Verdict = Literal["refused", "accepted-equal", "accepted-differs", "accepted-eag
 
 MESSAGE_LENGTH = 200
 LIMIT_S = 60.0
-"""Bound on one call outside the contract."""
+"""Limit of one call outside the contract."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a program says to a probe."""
+    """A program's answer to a probe."""
 
     probe: PlannedProbe
     leaves: tuple[Leaf, ...] = ()
     refusal: str | None = None
-    """First line of the exception; None where it accepts."""
+    """First line of the exception; None if it accepts."""
 
 
 def eager_answers(
@@ -51,7 +51,7 @@ def eager_answers(
 def eager_asked(
     probes: Sequence[PlannedProbe], eager: Runner, limit_s: float = LIMIT_S
 ) -> Iterator[Callable[[Mapping[str, Reference]], tuple[Answer, ...]]]:
-    """Begin to ask eager, once for all targets; yields what waits for the answers.
+    """Start asking eager, once for all targets; yields a function that waits for the answers.
 
     In a forked copy of this process as it is now, as the artifacts are asked: eager, too, may crash or hang outside
     its contract. What control inputs answer is taken from their references, and asked where there is none.
@@ -83,7 +83,7 @@ def eager_asked(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """An answer as JSON can carry it."""
+    """An answer in a form that JSON can store."""
 
     leaves: tuple[PackedLeaf, ...] = ()
     refusal: str | None = None
@@ -187,7 +187,7 @@ def _verdict_of(result: CaseResult, is_equal: Callable[[CaseResult], bool]) -> t
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's text; its class where there is none.
+    """The first line of an exception's text, or its class if there is no text.
 
     ONNX Runtime and others end it with a colon or the like and name the sizes on the second, which then belongs to it.
     """

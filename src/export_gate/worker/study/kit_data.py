@@ -28,12 +28,12 @@ from export_gate.worker.study.verify import existing_artifact
 from export_gate.worker.targets import TARGETS
 
 FILE_NAMES = {"onnx": ONNX_FILE, "pt2": PT2_FILE}
-"""Targets whose files a kit holds -> their names there."""
+"""Targets whose files a kit contains -> their file names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """What an ONNX file calls its inputs and outputs."""
+    """The names of an ONNX file's inputs and outputs."""
 
     inputs: tuple[str, ...]
     graph_names: dict[str, str]

@@ -16,19 +16,19 @@ from export_gate.worker.export.program import is_static
 from export_gate.worker.leaves.values import Call, Values
 
 LIMIT = 24
-"""Probes of one model besides those at a minimum or maximum, which are always tried."""
+"""Most probes of one model, not counting those at a minimum or maximum, which are always tried."""
 GROWTH = 4
 SMALL = 1 << 16
-"""Inputs of no more elements in all are tried whatever the reference's size."""
+"""Inputs with at most this many elements in total are tried regardless of the reference's size."""
 NAMES_SHOWN = 6
 
 Kind = Literal["below-min", "above-max", "at-min", "at-max", "wrong-size", "wrong-dtype", "wrong-rank"]
 KINDS: tuple[Kind, ...] = ("at-min", "at-max", "below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
-"""In the order in which the limit takes them."""
+"""Kinds of probes, in the order in which the limit keeps them."""
 Sizes = dict[str, int]
 Edit = Callable[[torch.Tensor], torch.Tensor]
 Path = tuple[Any, ...]
-"""Keys and indices from the inputs to one tensor."""
+"""Keys and indices that lead from the inputs to one tensor."""
 
 OTHER_DTYPE = {
     "float64": "float32", "float32": "float64", "float16": "float32", "bfloat16": "float32",
@@ -49,18 +49,18 @@ class PlannedProbe:
     elements: int
     """Of all tensor inputs together."""
     call: Callable[[], Call]
-    """Makes the arguments anew."""
+    """Creates fresh arguments."""
     left_out: str = ""
-    """Why it is not tried; empty where it is."""
+    """Why it is not tried; empty if it is."""
     sizes: Sizes | None = None
-    """Every dim's size; None where something else than a size is varied."""
+    """Every dim's size; None if something other than a size is varied."""
     case: str = ""
     """A control input of these very sizes, whose result is the answer; empty where the call must be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """How a probe's arguments are made."""
+    """How a probe's arguments are created."""
 
     contract: ModelContract
     reference: Sizes
@@ -119,7 +119,7 @@ def _within_limit(probes: Sequence[PlannedProbe]) -> tuple[PlannedProbe, ...]:
 
 
 def _is_required(probe: PlannedProbe) -> bool:
-    """Whether the contract admits the call, so that the artifact must too."""
+    """Whether the contract allows the call, so that the artifact must accept it too."""
     return probe.kind in ("at-min", "at-max")
 
 

@@ -1,4 +1,4 @@
-"""The calls at and beyond the contract's edge with eager's answers, put to every target of the main export."""
+"""Probe every target of the main export with calls at and beyond the contract's edge, and eager's answers to them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from export_gate.worker.targets.base import Loaded
 SHARE = 4
 """One call outside the contract may take this part of the model's timeout."""
 LOOSE_ATOL, LOOSE_RTOL = 1e-4, 1e-2
-"""A guard that should have refused gives other values, not inexact ones."""
+"""Tolerance for probes: a missing guard gives wrong values, not inexact ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probing:
-    """Eager's answers; empty for a separate export, whose sizes have no edge."""
+    """Eager's answers; empty for a separate export, whose sizes do not have an edge."""
 
     answers: tuple[Answer, ...] = ()
     notes: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Call
 
 
 def is_equal(result: CaseResult) -> bool:
-    """Whether an artifact's outputs are eager's, up to far more than rounding."""
+    """Whether an artifact's outputs equal eager's, with a tolerance far above rounding."""
     return result.structure is None and all(_is_close(output) for output in result.outputs)
 
 

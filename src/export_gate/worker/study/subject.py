@@ -1,4 +1,4 @@
-"""The model under check and how it is called."""
+"""The model under check, and how to call it."""
 
 from __future__ import annotations
 

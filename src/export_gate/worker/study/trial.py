@@ -20,7 +20,7 @@ from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.subject import Subject, looks_affine
 
 MINIMUM_CASES = 6
-"""Kept whatever the FLOP budget says."""
+"""Groups that are kept regardless of the FLOP budget."""
 NAMES_SHOWN = 8
 
 

@@ -59,7 +59,7 @@ def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Var
 
 
 def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -> Export | None:
-    """The program that the targets share; None where none needs one or there is none to be had."""
+    """The program that the targets share; None if no target needs one or the export failed."""
     targets = [t for t in study.contract.targets if existing_artifact(t, Path(study.job.base)) is None]
     if not targets:
         return None
@@ -100,7 +100,7 @@ def _has_basis(study: Study, variant: Variant) -> bool:
 
 
 def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Export:
-    """Export an instance of its own, and say where it differs from the eager one."""
+    """Export a new instance, and record how its weights differ from those of the eager one."""
     module = study.factory()
     differs = hygiene.factory_differences(study.weights, hygiene.weight_digest(module))
     if differs:

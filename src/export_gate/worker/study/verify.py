@@ -26,7 +26,7 @@ from export_gate.worker.targets.base import Context, describe_artifact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Everything that one target of one export is held against."""
+    """Everything that is needed to verify one target of one export."""
 
     target: Target
     key: str
@@ -44,7 +44,7 @@ class Verification:
 
 
 def verify_target(work: Verification, desk: Desk) -> None:
-    """Observe the target, as far as it gets."""
+    """Observe the target, up to its first failed stage."""
     started = time.perf_counter()
     channel, key = desk.channel, work.key
     channel.set("target", work.target.name, target=key)
@@ -81,7 +81,7 @@ def run_cases(work: Verification, run: Runner, desk: Desk) -> dict[str, CaseResu
         desk.channel.add("cases", result, target=work.key)
         results[case.name] = result
         gallery.look(result, reference.leaves, actual)
-        del actual  # the next case needs the memory
+        del actual  # free the memory for the next case
     desk.channel.set("pictures", gallery.pictures(), target=work.key)
     return results
 
@@ -116,7 +116,7 @@ def _artifact(work: Verification, desk: Desk) -> Path | None:
 
 
 def require_artifacts(contract: ModelContract, base: Path) -> None:
-    """Hold the contract's `artifact` keys against the files that are there.
+    """Check that the files named by the contract's `artifact` keys exist.
 
     Raises:
         UserError: one is missing.
@@ -132,7 +132,7 @@ def require_artifacts(contract: ModelContract, base: Path) -> None:
 
 
 def existing_artifact(target: Target, base: Path) -> Path | None:
-    """The file to verify instead of exporting, where the contract names one."""
+    """The file to verify instead of an export, if the contract names one."""
     match target:
         case Pt2Target() | OnnxTarget() | AotiTarget() if target.artifact is not None:
             return base / target.artifact

@@ -21,7 +21,7 @@ class Context:
 
     contract: ModelContract
     program: Exported | None
-    """None where only existing artifacts are verified."""
+    """None if only existing artifacts are verified."""
     folder: Path
     """Where artifacts are written."""
     input_names: tuple[str, ...]
@@ -37,7 +37,7 @@ class Context:
 
     @property
     def exported(self) -> Exported:
-        """The export; only asked for where there is one."""
+        """The export; used only if there is one."""
         if self.program is None:
             raise AssertionError("no exported program in this context")
         return self.program
@@ -60,7 +60,7 @@ class TargetModule(Protocol):
     """A module of this package."""
 
     def convert(self, context: Context, options: Any) -> Path | None:
-        """Write the artifact; None where there is no file."""
+        """Write the artifact; return None if the target does not have a file."""
 
     def files(self, path: Path) -> tuple[Path, ...]:
         """Every file of an artifact, `path` first."""

@@ -37,7 +37,7 @@ def convert(context: Context, options: OnnxTarget) -> Path | None:
     """Convert the program (never the module: that path drops violated Dims in silence), write and check the file.
 
     Raises:
-        ValueError: the exporter made another opset than was asked for, or other inputs.
+        ValueError: the exporter used another opset than requested, or other inputs.
         Exception: whatever torch.onnx or onnx.checker raise.
     """
     import onnx
@@ -126,7 +126,7 @@ def session_runner(session: Any, input_names: Sequence[str], renamed: Mapping[st
 
 
 def _require_opset(model: Any, wanted: int) -> None:
-    """The exporter falls back to opset 18 in silence where it cannot make the one asked for (torch 2.13)."""
+    """Check the opset: the exporter silently falls back to 18 if it cannot make the requested one (torch 2.13)."""
     made = model.opset_imports.get("")
     if made != wanted:
         raise ValueError(
