@@ -17,7 +17,7 @@ from export_gate.wall.request import ReplayRequest
 
 @dataclass(slots=True, kw_only=True)
 class Seen:
-    """What the worker told."""
+    """What the worker reported."""
 
     environment: Environment | None = None
     cases: dict[str, list[CaseResult]] = field(default_factory=dict)

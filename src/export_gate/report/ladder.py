@@ -96,7 +96,7 @@ def _steps(
 
 
 def _about(finding: Finding, target: TargetObservation, seen: Sequence[TargetObservation]) -> bool:
-    """Whether the finding is about this export: its case tells a separate export from the main one, if any has it."""
+    """Whether the finding is about this export: its case identifies the separate or the main export."""
     having = [other for other in seen if finding.case in _cases(other)]
     return target in having or not having
 

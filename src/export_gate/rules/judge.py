@@ -42,7 +42,7 @@ class Terms:
     is_whole: bool = True
     """Whether every target and control input was to run; otherwise an unused waiver means nothing."""
     lock: LockUsed | None = None
-    """What interfaces and margins are held against; None is no lock."""
+    """The lock to compare interfaces and margins with; None if there is no lock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A rule's findings, with the waived ones told apart, measurement by measurement.
+"""Separate a rule's waived findings from the others, measurement by measurement.
 
 A finding gathers many control inputs under the worst one. So a waiver does not accept findings but the measurements
 that they group: the rule groups the measurements that no waiver covers, then those of each waiver.
@@ -111,7 +111,7 @@ def closed(reason: str) -> str:
 
 
 def left_unmeasured(measured: Measured, findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Violations for outputs that waivers leave without a single compared element: zero comparisons is no pass."""
+    """Violations for outputs that waivers leave without a single compared element: zero comparisons are not a pass."""
     contract = measured.contract
     for planned in contract.targets:
         hidden = [f for f in findings if f.waiver and f.target == planned.name and f.rule in HIDING]

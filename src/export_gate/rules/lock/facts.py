@@ -97,7 +97,7 @@ def _axis(seen: Sequence[tuple[dict[str, int], int]]) -> str:
     """The dim that an axis follows, the number that it always is, or `?`."""
     lengths = {length for _, length in seen}
     if len(lengths) == 1:
-        # a dim with one size cannot be told from a number, nor a number that equals it from the dim
+        # a dim with one size cannot be distinguished from a number of that size
         return str(lengths.pop())
     names = sorted({name for sizes, _ in seen for name in sizes})
     following = [name for name in names if all(sizes.get(name) == length for sizes, length in seen)]

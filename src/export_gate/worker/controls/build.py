@@ -1,4 +1,4 @@
-"""A contract to its control set: named, seeded, hashed, bounded."""
+"""Build the control set of a contract: named, seeded, hashed, limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Holds tensors that a project hands in against its contract, and reads the dims' sizes off their shapes."""
+"""Compare a project's own tensors with its contract, and read the dims' sizes from their shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of a data file as columns of samples, stacked into values of the declared shapes."""
+"""Read arrays of a data file as columns of samples, and stack them into values of the declared shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data files to named arrays: .npz, .npy, .safetensors, .pt and folders of images."""
+"""Read data files as named arrays: .npz, .npy, .safetensors, .pt and folders of images."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BROKEN = (
 def load_arrays(place: str, path: Path) -> Mapping[str, Any]:
     """Key -> numpy array or torch tensor; .npz members and images are read when they are asked for.
 
-    Nothing is unpickled but tensors (`allow_pickle=False`, `weights_only=True`).
+    Only tensors are unpickled (`allow_pickle=False`, `weights_only=True`).
 
     Raises:
         UserError: the file is missing, a Git LFS pointer, truncated, of another kind, or needs an absent package.

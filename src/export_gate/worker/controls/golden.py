@@ -55,7 +55,7 @@ def golden_cases(contract: ModelContract, base: Path, number: int) -> FileCases:
 def _outputs(
     contract: ModelContract, place: str, source: GoldenSource, arrays: Mapping[str, Any]
 ) -> dict[str, torch.Tensor]:
-    """Leaf name -> all its expected values: as mapped, else the declared outputs, else every key that is no input."""
+    """Leaf name -> all expected values: as mapped, else the declared outputs, else every key that is not an input."""
     inputs = set(source.inputs.values()) or set(contract.inputs)
     declared = [output.name for output in contract.outputs]
     keys = source.outputs or {name: name for name in declared or [key for key in arrays if key not in inputs]}

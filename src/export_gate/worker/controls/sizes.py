@@ -15,7 +15,7 @@ Sizes = dict[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizePlan:
-    """Sizes in the order of what they catch; no two alike over all four fields."""
+    """Sizes in the order of how much they catch; all different across the four fields."""
 
     boundary: tuple[Sizes, ...]
     """The middle, all-min, all-max, then each dim at its ends with the others in the middle."""

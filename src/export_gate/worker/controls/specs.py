@@ -23,7 +23,7 @@ def build_values(contract: ModelContract, leaf: Callable[[str, TensorSpec], Any]
 
 
 def is_integer(spec: TensorSpec) -> bool:
-    """An integer tensor; bool is none."""
+    """Whether it is an integer tensor; bool is not."""
     return spec.dtype in INTEGERS
 
 

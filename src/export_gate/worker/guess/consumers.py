@@ -1,4 +1,4 @@
-"""Source of forward to the layers that take a parameter in: what `x` is, the first layer that gets it tells best."""
+"""Find the layers in forward's source that receive a parameter: the first of them shows best what it is."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_VALUES = frozenset({"shape", "device", "dtype", "ndim", "size", "dim", "nume
 def consumers(module: nn.Module, parameter: str, prefix: str = "", depth: int = DEPTH) -> tuple[Layer, ...]:
     """The layers that forward hands the parameter to, in order, each under its dotted name.
 
-    Empty where the source is not to be had or does not tell.
+    Empty if the source is not available or does not show it.
     """
     module = open_up(module)
     if is_layer(module):
@@ -219,7 +219,7 @@ def _attribute(owner: Any, name: str) -> Any:
 
 
 def layers_in_order(module: nn.Module) -> tuple[Layer, ...]:
-    """All layers of a module in the order they were assigned, for where the source does not tell."""
+    """All layers of a module in the order of their assignment, for use if the source does not show it."""
     return tuple(
         Layer(module=part, name=name) for name, part in module.named_modules() if is_layer(part) and not _is_inner(name)
     )

@@ -1,4 +1,4 @@
-"""A model to its description: forward's parameters, and inputs that were guessed and tried."""
+"""Describe a model: forward's parameters, and inputs that were guessed and tested."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def load_module(job: Job) -> torch.nn.Module:
 
 
 def _required(made: Any) -> list[str]:
-    """Parameters without a default; none where there is no signature."""
+    """Parameters without a default; none if there is no signature."""
     try:
         parameters = inspect.signature(made).parameters.values()
     except (TypeError, ValueError):
@@ -119,7 +119,7 @@ def declared_parameters(module: torch.nn.Module, signature: Signature) -> Signat
 
 
 def constant_arguments(module: torch.nn.Module, signature: Signature) -> dict[str, Spec]:
-    """`use_cache: false` for Hugging Face decoders: a cache is no tensor to compare."""
+    """`use_cache: false` for Hugging Face decoders: a cache cannot be compared."""
     config = getattr(module, "config", None)
     is_on = getattr(config, "use_cache", False) and getattr(config, "is_decoder", True)
     return {p.name: ConstantSpec(value=False) for p in signature if p.name == "use_cache" and is_on}

@@ -1,4 +1,4 @@
-"""A layer to the inputs that it takes, the likeliest first."""
+"""List the inputs that a layer accepts, the likeliest first."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Option:
 
     spec: Spec
     reason: str
-    """What it rests on."""
+    """The reason for the guess."""
 
 
 def is_layer(module: nn.Module) -> bool:
-    """Whether its sizes tell what it takes."""
+    """Whether its sizes show what it accepts."""
     return isinstance(module, LAYERS) and not isinstance(module, nn.modules.lazy.LazyModuleMixin)
 
 

@@ -26,7 +26,7 @@ NEUTRAL_WORDS = {"Optional", "Union", "None", "NoneType", "typing"}
 LONGEST = 8
 """Upper bound of lengths, which sequences then have at least."""
 VOCABULARY, CHANNELS = 100, 3
-"""Where nothing tells them."""
+"""The default if nothing shows the size."""
 
 
 def constant_for(annotation: Any) -> ConstantSpec | None:

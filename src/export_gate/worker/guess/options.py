@@ -1,4 +1,4 @@
-"""forward's parameters to what each could take, and to the combinations worth a trial."""
+"""List what each of forward's parameters could accept, and the combinations worth a test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from export_gate.worker.guess.names import (
 
 COMBINATIONS = 24
 LAYERS_LOOKED_AT = 4
-"""Where the source does not tell which layer gets a parameter."""
+"""The reason if the source does not show which layer receives a parameter."""
 
 
 def options_for(parameter: inspect.Parameter, module: nn.Module) -> tuple[Option, ...]:

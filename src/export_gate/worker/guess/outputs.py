@@ -14,7 +14,7 @@ from export_gate.worker.leaves.values import Leaf
 Sizes = dict[str, int]
 
 FIRST, SECOND = {BATCH: 2, SEQ: 9}, {BATCH: 3, SEQ: 11}
-"""Sizes to try: no two alike, so that an output's axes tell which dim they follow."""
+"""Sizes to try: all different, so that an output's axes show which dim they follow."""
 
 
 def find_outputs(first: Sequence[Leaf], second: Sequence[Leaf], used: Sequence[str]) -> tuple[Found, ...]:

@@ -65,7 +65,7 @@ class Isolated(Generic[Input, Record]):
         """
         copies: list[Copy] = []
         if inputs and CAN_FORK:
-            with contextlib.suppress(OSError):  # no process to be had now: once more when the records are asked for
+            with contextlib.suppress(OSError):  # no process available now: try again when the records are requested
                 copies.append(self._copy(inputs))
 
         def records() -> tuple[Record, ...]:

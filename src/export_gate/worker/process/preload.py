@@ -114,7 +114,7 @@ def _version(distribution: str) -> str | None:
 
 
 def _import(name: str) -> bool:
-    """Import a module where it is to be had; a broken optional one shows itself where it is needed."""
+    """Import a module if it is available; a broken optional one fails later, where it is needed."""
     return _why_not(name) is None
 
 

@@ -25,7 +25,7 @@ class StageFailed(Exception):  # noqa: N818 - an outcome, not an error of ours
 
 @contextmanager
 def at_desk(job: Job, channel: Channel) -> Iterator[Desk]:
-    """The job's desk, where work on it ends at the user's mistake or a failed stage, which are told.
+    """The job's desk, where work on it ends at the user's mistake or a failed stage, which are reported.
 
     The project's folders are put before all others on `sys.path`.
     """

@@ -144,7 +144,7 @@ def _leaf_of(name: str, value: Any) -> Leaf:
 
 
 def _leaf(name: str, array: Any) -> Leaf:
-    """A leaf that is no number where the graph returns text, a sequence or a map."""
+    """A leaf; it is not a number if the graph returns text, a sequence or a map."""
     from export_gate.wall.conformance import VALUES_DTYPES
     from export_gate.worker.leaves.values import Leaf
 

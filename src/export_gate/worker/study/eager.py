@@ -46,14 +46,14 @@ def observe_behaviour(
     """How the fresh instance behaves apart from its values; it is fresh again afterwards.
 
     Where that cannot be found out only what was known before stands, with the reason. Mostly eager refuses one of the
-    inputs, of which its references tell; any other reason must be told, since what was not looked at may be wrong.
+    inputs, which its references show; any other reason must be reported, because what was not checked may be wrong.
     """
     desk.channel.at("eager", case=cases[0].name)
     ordered = sorted(cases, key=lambda case: math.prod(case.sizes.values()))
     calls = [partial(subject.call, case) for case in (ordered[0], *[case for case in cases if case is not ordered[0]])]
     try:
         facts = hygiene.observe_hygiene(subject.module, hygiene.unseeded_runner(subject.module), calls)
-    except Exception as error:  # noqa: BLE001 - the caller tells of it
+    except Exception as error:  # noqa: BLE001 - the caller reports it
         return subject.hygiene, error
     facts = replace(facts, **{name: getattr(subject.hygiene, name) for name in ("forced_eval", *TRAINING)})
     desk.channel.set("hygiene", facts)

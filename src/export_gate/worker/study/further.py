@@ -25,7 +25,7 @@ class Asked:
 
 @dataclass(slots=True, kw_only=True)
 class Further:
-    """Gathers what all variants ask for, since each kind of fact is told as a whole."""
+    """Gathers what all variants ask for, because each kind of fact is reported as a whole."""
 
     study: Study
     desk: Desk

@@ -51,7 +51,7 @@ class Loaded:
     facts: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     run_checked: Runner | None = None
-    """The same artifact with its own run-time input checks on; None where there is no such switch."""
+    """The same artifact with its own run-time input checks on; None if there is no such switch."""
     affine: bool = False
     """Whether the artifact's own graph is affine in the input; only looked for where the basis points are tried."""
 

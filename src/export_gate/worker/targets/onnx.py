@@ -75,7 +75,7 @@ def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
     """An ONNX Runtime session over the file, one thread, without prepacking (which doubles the weights).
 
     Raises:
-        ValueError: a provider is not to be had, or the graph has inputs that the contract lacks.
+        ValueError: a provider is not available, or the graph has inputs that the contract lacks.
         Exception: whatever ONNX Runtime raises.
     """
     import onnx
