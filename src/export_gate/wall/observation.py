@@ -243,6 +243,8 @@ class TargetObservation:
     duration_s: float = 0.0
     separate: dict[str, int] = field(default_factory=dict)
     """Dim sizes this export was made for alone; empty for the main export."""
+    swept: int = 0
+    """Further sizes that were run; of those only the ones that differ most are among `cases`."""
 
     @property
     def export(self) -> str:

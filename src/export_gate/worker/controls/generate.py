@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -12,7 +13,7 @@ from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.draws import MASK_ENDS, REPEATED, base_family, draw, families
 from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
 from export_gate.worker.controls.record import ControlCase, case_name
-from export_gate.worker.controls.sizes import SizePlan, Sizes, reference_sizes
+from export_gate.worker.controls.sizes import SizePlan, Sizes, allowed_sizes, reference_sizes
 from export_gate.worker.controls.specs import (
     build_values,
     elements_at,
@@ -83,6 +84,21 @@ def drawn_case(contract: ModelContract, family: str, index: int, sizes: Sizes) -
         sizes=dict(sizes),
         make=partial(make, contract, sizes, family, index),
     )
+
+
+def case_named(contract: ModelContract, name: str) -> ControlCase | None:
+    """The generated case of that name at any declared sizes; None where it is none."""
+    found = CASE_NAME.fullmatch(name)
+    if found is None or found["family"] not in {main_family(contract), *_families(contract), *_LAYOUTS}:
+        return None
+    sizes = {dim: int(size) for dim, _, size in (part.partition("=") for part in found["sizes"].split(","))}
+    if list(sizes) != [dim.name for dim in contract.dims]:
+        return None
+    declared = all(sizes[dim.name] in (*allowed_sizes(dim), *dim.separate) for dim in contract.dims)
+    return drawn_case(contract, found["family"], int(found["index"]), sizes) if declared else None
+
+
+CASE_NAME = re.compile(r"(?P<family>[a-z-]+)-(?P<index>\d{1,3})@(?P<sizes>\w+=\d{1,10}(,\w+=\d{1,10})*)")
 
 
 def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int, Sizes]]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from export_gate.wall.observation import Branch, ControlInput, PromiseBroken
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.branches import guards_in_dims
-from export_gate.worker.model.reference import Reference, module_runner
+from export_gate.worker.model.reference import Reference, Runner, module_runner
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.branching import branching
 from export_gate.worker.study.eager import ask_eager
 from export_gate.worker.study.records import Export, Study, Variant
+from export_gate.worker.study.sweeping import Sweep, affordable, answered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,8 @@ class Asked:
     cases: tuple[ControlCase, ...] = ()
     references: dict[str, Reference] = field(default_factory=dict)
     """Eager's answers; those that it refuses are missing."""
+    sweep: Sweep = field(default_factory=Sweep)
+    """Sizes at which only differences are recorded."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -35,24 +38,37 @@ class Further:
 
     def asked_by(self, export: Export | None, variant: Variant) -> Asked:
         """The variant's further control inputs; none where the run is narrowed to some control inputs."""
-        if export is None or self.study.job.cases:
+        if self.study.job.cases:
             return Asked()
-        contract, parameters = self.study.contract, self.study.parameters
-        guards = guards_in_dims(export.exported.program, contract, parameters)
-        found = branching(contract, guards, variant.separate, variant.cases)
+        cases = () if export is None else self._branching(export, variant)
+        known = (*variant.cases, *cases)
+        nodes = len(export.exported.program.graph.nodes) if export else None
+        swept = () if variant.separate else self._swept(known, nodes)
+        if not cases and not swept:
+            return Asked()
+        run = module_runner(export.eager() if export else self.study.factory(), self.study.eager.names)
+        references = self._answers(cases, run)
+        self.inputs += [ControlInput(name=c.name, family=c.family, sizes=dict(c.sizes), group=c.group) for c in cases]
+        sweep = answered(self._answers(swept, run), swept)
+        self._tell()
+        return Asked(cases=cases, references=references, sweep=sweep)
+
+    def _branching(self, export: Export, variant: Variant) -> tuple[ControlCase, ...]:
+        guards = guards_in_dims(export.exported.program, self.study.contract, self.study.parameters)
+        found = branching(self.study.contract, guards, variant.separate, variant.cases)
         self.branches += found.branches
         self.desk.channel.set("branches", self.branches)
-        return self._answered(found.cases, export)
+        return found.cases
 
-    def _answered(self, cases: tuple[ControlCase, ...], export: Export) -> Asked:
-        if not cases:
-            return Asked()
-        study, channel = self.study, self.desk.channel
-        run = module_runner(export.eager(), study.eager.names)
-        answers = ask_eager(cases, run, study.parameters, study.contract, self.desk)
-        self.inputs += [ControlInput(name=c.name, family=c.family, sizes=dict(c.sizes), group=c.group) for c in cases]
+    def _swept(self, known: tuple[ControlCase, ...], nodes: int | None) -> tuple[ControlCase, ...]:
+        return affordable(self.study.contract, known, self.study.trial.observation.case_flops, nodes)
+
+    def _answers(self, cases: tuple[ControlCase, ...], run: Runner) -> dict[str, Reference]:
+        answers = ask_eager(cases, run, self.study.parameters, self.study.contract, self.desk)
         self.broken += answers.broken
-        controls = study.trial.observation
+        return answers.references
+
+    def _tell(self) -> None:
+        controls, channel = self.study.trial.observation, self.desk.channel
         channel.set("controls", replace(controls, inputs=(*controls.inputs, *self.inputs)))
-        channel.set("broken", (*study.eager.broken, *self.broken))
-        return Asked(cases=cases, references=answers.references)
+        channel.set("broken", (*self.study.eager.broken, *self.broken))

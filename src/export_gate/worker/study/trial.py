@@ -13,6 +13,7 @@ from export_gate.wall.errors import UserError
 from export_gate.wall.observation import ControlInput, ControlSetObservation
 from export_gate.worker.controls.basis import affine_cases
 from export_gate.worker.controls.build import build_control_set, digest, reference_sizes
+from export_gate.worker.controls.generate import case_named
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.specs import elements_at, tensor_leaves
 from export_gate.worker.model.reference import count_flops
@@ -46,7 +47,8 @@ def choose_trial(job: Job, subject: Subject, desk: Desk) -> Trial:
     if controls.cases:
         desk.channel.at("eager", case=controls.cases[0].name)
     basis = _affine_basis(job.contract, subject)
-    cases = matching((*controls.cases, *basis), job.cases)
+    every = (*controls.cases, *basis)
+    cases = matching((*every, *_named(job, every)), job.cases)
     kept, flops = within_budget(cases, subject)
     desk.channel.at("controls")
     return Trial(
@@ -54,6 +56,13 @@ def choose_trial(job: Job, subject: Subject, desk: Desk) -> Trial:
         observation=_describe(controls, kept, len(cases), flops),
         has_basis=bool(basis) and {case.name for case in basis} <= {case.name for case in kept},
     )
+
+
+def _named(job: Job, cases: Sequence[ControlCase]) -> list[ControlCase]:
+    """Inputs beyond the control set that a pattern spells in full: an earlier run made them, see `further`."""
+    known = {case.name for case in cases}
+    made = [case_named(job.contract, name) for name in dict.fromkeys(job.cases) if name not in known]
+    return [case for case in made if case is not None]
 
 
 def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[ControlCase, ...]:

@@ -43,10 +43,11 @@ def observe_variants(study: Study, desk: Desk) -> None:
     for variant in variants(study.contract, study.trial.cases):
         targets = [t for t in study.contract.targets if target_key(t.name, variant.separate) not in study.job.skip]
         export = _export(study, variant, found, desk)
-        asked = further.asked_by(export, variant)
-        for target in targets:
-            if export is not None or existing_artifact(target, Path(study.job.base)) is not None:
-                verify_target(_verification(study, target, variant, export, asked), desk)
+        base = Path(study.job.base)
+        ready = [t for t in targets if export is not None or existing_artifact(t, base) is not None]
+        asked = further.asked_by(export, variant) if ready else Asked()
+        for target in ready:
+            verify_target(_verification(study, target, variant, export, asked), desk)
 
 
 def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Variant, ...]:
@@ -142,6 +143,7 @@ def _verification(study: Study, target: Target, variant: Variant, export: Export
         parameters=study.parameters,
         cases=(*variant.cases, *asked.cases),
         references={**study.eager.references, **asked.references},
+        sweep=asked.sweep,
         probing=Probing() if variant.separate else study.probing,
         separate=variant.separate,
         base=Path(study.job.base),

@@ -20,6 +20,7 @@ from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
 from export_gate.worker.study.probing import Probing
+from export_gate.worker.study.sweeping import Sweep, run_sweep
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, describe_artifact
 
@@ -35,6 +36,7 @@ class Verification:
     parameters: tuple[Parameter, ...]
     cases: tuple[ControlCase, ...]
     references: Mapping[str, Reference]
+    sweep: Sweep
     probing: Probing
     separate: dict[str, int]
     base: Path
@@ -62,10 +64,19 @@ def verify_target(work: Verification, desk: Desk) -> None:
             results = run_cases(work, guarded(loaded.run), desk)
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)
+            _run_sweep(work, guarded(loaded.run), desk)
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
     finally:
         channel.set("duration_s", time.perf_counter() - started, target=key)
+
+
+def _run_sweep(work: Verification, run: Runner, desk: Desk) -> None:
+    limit_s = work.context.contract.timeout_s
+    differing, count = run_sweep(work.sweep, run, work.parameters, desk, key=work.key, timeout_s=limit_s)
+    for result in differing:
+        desk.channel.add("cases", result, target=work.key)
+    desk.channel.set("swept", count, target=work.key)
 
 
 def run_cases(work: Verification, run: Runner, desk: Desk) -> dict[str, CaseResult]:

@@ -1,0 +1,71 @@
+"""A sweep within a budget of work, of which only differences are kept."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import numpy as np
+from worker_samples import Recorder, contract, tensor
+
+from export_gate.wall.contract import Controls, Dim
+from export_gate.worker.controls.generate import drawn_case
+from export_gate.worker.leaves.values import Call, Leaf
+from export_gate.worker.model.factory import Parameter
+from export_gate.worker.model.reference import Reference
+from export_gate.worker.study.sweeping import KEPT, Sweep, affordable, answered, run_sweep
+
+ROWS = contract({"x": tensor("n", 4)}, Dim(name="n", min=1, max=200))
+FIRST = drawn_case(ROWS, "normal", 1, {"n": 100})
+PARAMETERS = (Parameter(name="x", kind=inspect.Parameter.POSITIONAL_OR_KEYWORD, required=True),)
+
+
+def leaf(rows: int) -> Leaf:
+    """An output of that many rows."""
+    return Leaf(name="y", dtype="float32", value=np.ones(rows, dtype=np.float32))
+
+
+def sweep() -> Sweep:
+    """All sizes, with ones as eager's answers."""
+    cases = affordable(ROWS, (FIRST,), 1.0, 1)
+    return Sweep(cases=cases, references={c.name: Reference(case=c.name, leaves=(leaf(c.sizes["n"]),)) for c in cases})
+
+
+def run(differs: set[int], folder: Path) -> tuple[list[str], int]:
+    """Sweep an artifact that answers otherwise at some sizes."""
+
+    def artifact(call: Call) -> tuple[Leaf, ...]:
+        rows = int(call.args[0].shape[0])
+        if rows == 7 and rows in differs:
+            raise RuntimeError("no")
+        return (leaf(rows + 1 if rows in differs else rows),)
+
+    found, count = run_sweep(sweep(), artifact, PARAMETERS, Recorder(folder).desk, key="onnx", timeout_s=600)
+    return [result.case for result in found], count
+
+
+def test_every_size_is_run_and_only_differences_are_kept(tmp_path: Path):
+    """Of 199 further sizes the three that differ, or that the artifact refuses, are recorded."""
+    found, count = run({7, 8, 161}, tmp_path)
+    assert sorted(found) == ["normal-1@n=161", "normal-1@n=7", "normal-1@n=8"]
+    assert count == 199
+
+
+def test_a_bounded_number_of_differences_is_kept(tmp_path: Path):
+    """Where every size differs, the record stays small."""
+    found, count = run(set(range(1, 201)), tmp_path)
+    assert (len(found), count) == (KEPT, 199)
+
+
+def test_the_work_decides_how_many_sizes_are_run():
+    """Larger models get fewer sizes, by counted work: the same on every machine; without a budget there are none."""
+    assert 0 < len(affordable(ROWS, (FIRST,), 5e8, 10)) < 60
+    tight = contract({"x": tensor("n", 4)}, Dim(name="n", min=1, max=200), controls=Controls(budget_flops=1e3))
+    assert affordable(tight, (FIRST,), 5e8, 10) == ()
+
+
+def test_sizes_that_eager_refused_are_left_out():
+    """What eager did not answer, artifacts are not asked."""
+    cases = affordable(ROWS, (FIRST,), None, 1)
+    references = {cases[0].name: Reference(case=cases[0].name, leaves=(leaf(3),))}
+    assert [case.name for case in answered(references, cases).cases] == [cases[0].name]
