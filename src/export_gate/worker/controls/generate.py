@@ -108,6 +108,7 @@ def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int
     yield from ((family, 1, plan.middle) for family in known)
     yield from ((family, 1, plan.middle) for family in _layouts(contract))
     yield from ((main, 1, sizes) for sizes in plan.inner)
+    yield from ((main, 1, sizes) for sizes in plan.beside)
     yield from ((family, 1, sizes) for sizes in plan.separate for family in known)
     yield from _repeats(contract, (main, *known), plan.middle)
     yield from ((family, 1, plan.largest) for family in known if plan.largest != plan.middle)

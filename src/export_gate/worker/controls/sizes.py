@@ -25,6 +25,8 @@ class SizePlan:
     """Two dims at their ends with the others in the middle."""
     separate: tuple[Sizes, ...]
     """One dim at a size that has an export of its own."""
+    beside: tuple[Sizes, ...]
+    """The same with the other dims at their ends and one step inside, each alone and all together."""
 
     @property
     def middle(self) -> Sizes:
@@ -74,6 +76,7 @@ def plan_sizes(contract: ModelContract) -> SizePlan:
         inner=_unseen(_inner(contract, middle, levels), seen),
         pairs=_unseen(_pairs(middle, ends), seen),
         separate=_unseen(({**middle, dim.name: size} for dim in contract.dims for size in dim.separate), seen),
+        beside=_unseen(_beside(contract, middle, levels), seen),
     )
 
 
@@ -163,6 +166,17 @@ def _pairs(middle: Sizes, ends: dict[str, tuple[int, int]]) -> Iterator[Sizes]:
     for one, other in itertools.combinations(ends, 2):
         for first, second in ((0, 1), (1, 0), (0, 0), (1, 1)):
             yield {**middle, one: ends[one][first], other: ends[other][second]}
+
+
+def _beside(contract: ModelContract, middle: Sizes, levels: dict[str, tuple[int, ...]]) -> Iterator[Sizes]:
+    """Inside each separate export, what `boundary` and `inner` are in the main one."""
+    for dim in contract.dims:
+        others = {name: tried for name, tried in levels.items() if name != dim.name}
+        for size in dim.separate:
+            yield {**middle, **{name: tried[0] for name, tried in others.items()}, dim.name: size}
+            yield {**middle, **{name: tried[-1] for name, tried in others.items()}, dim.name: size}
+            for name, tried in others.items():
+                yield from ({**middle, dim.name: size, name: other} for other in tried)
 
 
 def _unseen(candidates: Iterable[Sizes], seen: list[Sizes]) -> tuple[Sizes, ...]:

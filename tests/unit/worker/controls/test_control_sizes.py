@@ -81,6 +81,15 @@ def test_two_dims_get_their_ends_apart_and_together():
     assert (plan.smallest, plan.largest) == ({"a": 0, "b": 1}, {"a": 4, "b": 9})
 
 
+def test_a_separate_export_gets_the_ends_of_the_other_dims():
+    """Inside an export of its own a size meets the other dims' ends and their neighbours, alone and together."""
+    dims = Dim(name="a", min=2, max=9, separate=(1,)), Dim(name="b", min=2, max=8), Dim(name="c", min=0, max=80)
+    plan = plan_sizes(contract(*dims, x=x("a", "b", "c")))
+    assert {sizes["a"] for sizes in plan.beside} == {1}
+    middle = plan.separate[0]
+    assert {(s["b"], s["c"]) for s in plan.beside} >= {(2, 0), (8, 80), (3, middle["c"]), (middle["b"], 79)}
+
+
 def test_declared_sizes_replace_those_of_their_dim():
     """`controls.sizes` is the whole list for its dim; other dims keep theirs."""
     plan = plan_sizes(contract(BATCH, controls=Controls(sizes={"batch": (2, 5)}), x=x("batch")))
