@@ -53,7 +53,9 @@ class Line:
     @property
     def counts(self) -> tuple[int, int | None]:
         """(control inputs done, control inputs planned) of the stage; no total where it does not run them."""
-        return (len(self.begun) - 1, self.planned) if self.begun else (0, None)
+        if not self.begun or self.planned is None:
+            return max(0, len(self.begun) - 1), None
+        return min(len(self.begun) - 1, self.planned), self.planned  # a sweep of sizes goes on after the planned ones
 
 
 @dataclass(slots=True)

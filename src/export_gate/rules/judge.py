@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from export_gate.rules import CATALOGUE, RULES, waiver_unused
+from export_gate.rules import CATALOGUE, RULES, nondeterministic_model, waiver_unused
 from export_gate.rules.base import SEVERITIES, Finding
 from export_gate.rules.lock import LOCK_RULES
 from export_gate.rules.lock.base import Change
@@ -23,6 +23,16 @@ Verdict = Literal["verified", "violations", "problem", "broken"]
 EXIT_CODES: dict[Verdict, int] = {"verified": 0, "violations": 1, "problem": 2, "broken": 3}
 """Ordered by precedence: a later verdict of one model outweighs an earlier one of another."""
 
+
+FOLLOW_UPS = (
+    "state-carried",
+    "golden-mismatch",
+    "shape-mismatch",
+    "nonfinite-mismatch",
+    "value-mismatch",
+    "guard-missing",
+)
+"""Rules that compare what a model returns, which means nothing where it differs from itself."""
 
 OWN_FAULT = "an error of export-gate itself"
 """A failure of this type says nothing about the model."""
@@ -86,11 +96,17 @@ def _findings(measured: Measured, terms: Terms) -> list[tuple[SortKey, Finding]]
     order = {member.name: place for place, member in enumerate(controls.inputs)} if controls else {}
     applied = [apply(rule, measured, terms.today) for rule in RULES]
     applied += [] if observation.problem else _against_lock(measured, terms)
-    found = [finding for each in applied for finding in each.findings]
+    found = _without_follow_ups([finding for each in applied for finding in each.findings])
     found += left_unmeasured(measured, found)
     if terms.is_whole and _ran_whole(observation):
         found += waiver_unused.check(measured.contract, [waiver for each in applied for waiver in each.used])
     return [(_sort_key(finding, order), finding) for finding in found]
+
+
+def _without_follow_ups(findings: list[Finding]) -> list[Finding]:
+    """The findings without those that a model which differs from itself explains: they would be others next time."""
+    is_random = any(f.rule == nondeterministic_model.RULE.name and f.severity == "violation" for f in findings)
+    return [finding for finding in findings if not (is_random and finding.rule in FOLLOW_UPS)]
 
 
 def _against_lock(measured: Measured, terms: Terms) -> list[Applied]:

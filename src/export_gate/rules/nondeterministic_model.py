@@ -34,6 +34,24 @@ def check(measured: Measured) -> Iterator[Finding]:
         )
     for worst in hygiene.nondeterministic:
         yield _finding(contract, worst, hygiene.repeats)
+    if observation.random_operators and hygiene.draws and not hygiene.nondeterministic:
+        yield _drawing(contract, observation.random_operators)
+
+
+def _drawing(contract: ModelContract, operators: tuple[str, ...]) -> Finding:
+    """Chance that no run showed: at a rate of one percent, or for some inputs only."""
+    return Finding(
+        rule=RULE.name,
+        severity="violation",
+        model=contract.name,
+        message=(
+            f"{contract.name}: eager draws random numbers without seeding them, although no two runs differed: "
+            f"{listing(operators)}"
+        ),
+        hint=HINT,
+        occurrences=len(operators),
+        details=operators,
+    )
 
 
 def _finding(contract: ModelContract, worst: Comparison, repeats: int) -> Finding:
@@ -46,11 +64,7 @@ def _finding(contract: ModelContract, worst: Comparison, repeats: int) -> Findin
             f"{place(contract.name, output=worst.output)}: eager differs between {count(repeats, 'run')} on the same "
             f"input: {describe_difference(worst)}"
         ),
-        hint=(
-            "Look for dropout that is always on (`F.dropout` without `training=self.training`), `torch.rand*` in "
-            "forward, uninitialised memory (`torch.empty`) and nondeterministic kernels; take randomness as an input "
-            "or seed it inside forward. Until this is fixed, differences between artifacts and eager mean nothing."
-        ),
+        hint=HINT,
         measured=worst.max_abs_diff,
         allowed=0.0,
         details=spread(worst, "one run", "another"),
@@ -68,6 +82,12 @@ def describe_difference(comparison: Comparison) -> str:
         f"{scientific(comparison.max_abs_diff)}"
     )
 
+
+HINT = (
+    "Look for dropout that is always on (`F.dropout` without `training=self.training`), `torch.rand*` in "
+    "forward, uninitialised memory (`torch.empty`) and nondeterministic kernels; take randomness as an input "
+    "or seed it inside forward. Until this is fixed, differences between artifacts and eager mean nothing."
+)
 
 RULE = Rule(
     name="nondeterministic-model",

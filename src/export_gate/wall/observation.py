@@ -323,6 +323,8 @@ class HygieneObservation:
     """Buffers, parameters and attributes that forward changed, as `name: before -> after`."""
     state_effects: tuple[Comparison, ...] = ()
     """Outputs that depended on earlier calls (a used instance against a fresh one), the worst each."""
+    draws: bool = False
+    """Forward draws from torch's global generator without seeding it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -346,6 +348,8 @@ class ModelObservation:
     dims: tuple[DimFound, ...] = ()
     branches: tuple[Branch, ...] = ()
     """Sizes that torch.export did not prove alike, at which control inputs were run."""
+    random_operators: tuple[str, ...] = ()
+    """Operators of the exported programs that draw random numbers."""
     affine: bool = False
     """Every operator of the exported graph is affine in the input and the basis points are in the control set."""
     targets: tuple[TargetObservation, ...] = ()

@@ -238,6 +238,15 @@ SAMPLES: dict[str, Sample] = {
             hygiene=HygieneObservation(repeats=3, nondeterministic=(leaf(max_abs_diff=0.5),)),
         )
     ),
+    "nondeterministic-model-unseen": Sample(
+        observed(
+            hygiene=HygieneObservation(repeats=3, draws=True),
+            random_operators=("aten.rand_like.default", "aten.dropout.default"),
+        )
+    ),
+    "nondeterministic-model-own-seed": Sample(
+        observed(hygiene=HygieneObservation(repeats=3), random_operators=("aten.rand_like.default",))
+    ),
     "nondeterministic-model-nearly": Sample(hygiene(repeats=3)),
     "input-mutated": Sample(hygiene(mutated_inputs=("x",))),
     "input-mutated-nearly": Sample(hygiene(mutated_inputs=())),

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rule_samples import FAR, SAMPLES, case, contract, failure, hygiene, leaf, observed, run, target
 
-from export_gate.rules.judge import judge
+from export_gate.rules.judge import Terms, judge
 from export_gate.wall.codec import decode, encode
-from export_gate.wall.contract import OnnxTarget, Pt2Target, Tolerance
+from export_gate.wall.contract import OnnxTarget, Pt2Target, Tolerance, Waiver
 from export_gate.wall.observation import HygieneObservation, ModelObservation, Problem, RunObservation
 
 MISTAKE = Problem(message="factory 'x:y': no module named 'x'", hint="Set `pythonpath`.")
@@ -100,16 +100,30 @@ def test_causes_come_before_effects_and_the_worst_ratio_first():
     observation = observed(
         target(case("normal-1@batch=2", leaf(**FAR))),
         target(case("normal-1@batch=2", leaf(**FAR)), name="pt2"),
-        hygiene=HygieneObservation(nondeterministic=(leaf(max_abs_diff=0.5),), repeats=2),
+        hygiene=HygieneObservation(mutated_inputs=("x",), repeats=2),
     )
 
     found = judge([model], run(observation)).findings
 
     assert [(finding.rule, finding.target) for finding in found] == [
-        ("nondeterministic-model", None),
+        ("input-mutated", None),
         ("value-mismatch", "pt2"),  # the same difference against a bound ten times smaller
         ("value-mismatch", "onnx"),
     ]
+
+
+def test_what_a_random_model_returns_is_reported_once():
+    """Differences of a model that differs from itself are not reported beside that, unless that is waived."""
+    drawing = HygieneObservation(nondeterministic=(leaf(max_abs_diff=0.5),), repeats=2)
+    observation = observed(target(case("normal-1@batch=2", leaf(**FAR))), hygiene=drawing)
+    waiver = Waiver(rule="nondeterministic-model", reason="known", until="2099-01-01")
+
+    found = judge([contract()], run(observation)).findings
+    waived = judge([contract(waivers=(waiver,))], run(observation), Terms(today="2026-11-30"))
+
+    assert [finding.rule for finding in found] == ["nondeterministic-model"]
+    assert [finding.rule for finding in waived.findings] == ["value-mismatch", "nondeterministic-model"]
+    assert waived.verdict == "violations"
 
 
 def test_violations_come_before_warnings_and_notes():

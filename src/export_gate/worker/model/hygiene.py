@@ -91,7 +91,7 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
         chance = worst_differences((expected, from_fresh(first)) for _ in range(REPEATS - 1)) if repeats else ()
         pairs = [(from_fresh(make), output) for make, output in zip(used, outputs, strict=True)]
     by_chance = {comparison.output for comparison in chance}
-    effects = _worst_by_output([*repeats, *worst_differences(pairs)])
+    effects = worst_by_output([*repeats, *worst_differences(pairs)])
     return HygieneObservation(
         repeats=REPEATS,
         nondeterministic=chance,
@@ -109,7 +109,7 @@ def repeat(run: Runner, make: Maker, times: int = REPEATS) -> tuple[Comparison, 
 
 def worst_differences(pairs: Iterable[tuple[Sequence[Leaf], Sequence[Leaf]]]) -> tuple[Comparison, ...]:
     """Outputs that are not exactly equal: for each, the worst of all (expected, actual) pairs."""
-    return _worst_by_output(comparison for expected, actual in pairs for comparison in _differences(expected, actual))
+    return worst_by_output(comparison for expected, actual in pairs for comparison in _differences(expected, actual))
 
 
 def _differences(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> tuple[Comparison, ...]:
@@ -126,7 +126,8 @@ def _severity(comparison: Comparison) -> tuple[bool, int, float, int]:
     return (is_other, *counts)
 
 
-def _worst_by_output(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
+def worst_by_output(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    """The worst comparison of each output."""
     worst: dict[str, Comparison] = {}
     for comparison in comparisons:
         known = worst.get(comparison.output)

@@ -24,6 +24,7 @@ from export_gate.worker.model.reference import (
     rename,
 )
 from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.chance import observe_chance, told_apart
 from export_gate.worker.study.subject import Subject
 
 
@@ -49,12 +50,14 @@ def observe_behaviour(
     inputs, which its references show; any other reason must be reported, because what was not checked may be wrong.
     """
     desk.channel.at("eager", case=cases[0].name)
+    chance = observe_chance(cases, subject)
     ordered = sorted(cases, key=lambda case: math.prod(case.sizes.values()))
     calls = [partial(subject.call, case) for case in (ordered[0], *[case for case in cases if case is not ordered[0]])]
     try:
         facts = hygiene.observe_hygiene(subject.module, hygiene.unseeded_runner(subject.module), calls)
     except Exception as error:  # noqa: BLE001 - the caller reports it
         return subject.hygiene, error
+    facts = told_apart(facts, chance)
     facts = replace(facts, **{name: getattr(subject.hygiene, name) for name in ("forced_eval", *TRAINING)})
     desk.channel.set("hygiene", facts)
     return facts, None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from export_gate.wall.observation import Branch, ControlInput, PromiseBroken
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.branches import guards_in_dims
+from export_gate.worker.export.randomness import random_operators
 from export_gate.worker.model.reference import Reference, Runner, module_runner
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.branching import branching
@@ -35,6 +36,7 @@ class Further:
     inputs: list[ControlInput] = field(default_factory=list)
     broken: list[PromiseBroken] = field(default_factory=list)
     branches: list[Branch] = field(default_factory=list)
+    operators: list[str] = field(default_factory=list)
 
     def asked_by(self, export: Export | None, variant: Variant) -> Asked:
         """The variant's further control inputs; none where the run is narrowed to some control inputs."""
@@ -54,6 +56,9 @@ class Further:
         return Asked(cases=cases, references=references, sweep=sweep)
 
     def _branching(self, export: Export, variant: Variant) -> tuple[ControlCase, ...]:
+        drawing = random_operators(export.exported.program)
+        self.operators += [name for name in drawing if name not in self.operators]
+        self.desk.channel.set("random_operators", self.operators)
         guards = guards_in_dims(export.exported.program, self.study.contract, self.study.parameters)
         found = branching(self.study.contract, guards, variant.separate, variant.cases)
         self.branches += found.branches

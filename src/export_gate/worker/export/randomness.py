@@ -1,0 +1,46 @@
+"""Which operators of an exported program draw random numbers, whatever a sample of runs shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch._ops import OpOverload
+from torch.export import ExportedProgram
+from torch.fx import GraphModule, Node
+
+SWITCHES = ("train", "training")
+RATES = ("p", "dropout", "dropout_p")
+"""Arguments of torch's operators with which they draw nothing: the switch off, or a rate of zero."""
+
+
+def random_operators(program: ExportedProgram) -> tuple[str, ...]:
+    """Operators that torch tags as nondeterministic under a seed, each once; those inside control flow included.
+
+    Attention has the tag whatever its dropout, dropout whatever its mode: there the arguments decide.
+    """
+    drawing = (str(node.target) for node in _calls(program.graph_module) if _draws(node))
+    return tuple(dict.fromkeys(drawing))
+
+
+def _calls(module: GraphModule) -> Iterator[Node]:
+    graphs = [part for part in module.modules() if isinstance(part, GraphModule)]
+    return (node for part in graphs for node in part.graph.nodes if node.op == "call_function")
+
+
+def _draws(node: Node) -> bool:
+    target = node.target
+    if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    given = _arguments(node, target)
+    is_off = any(given.get(name, True) in (False, None) for name in SWITCHES)
+    return not is_off and all(given.get(name, 1) != 0 for name in RATES)
+
+
+def _arguments(node: Node, target: Any) -> dict[str, Any]:
+    """The operator's arguments by name, defaults included."""
+    schema = target._schema.arguments  # noqa: SLF001 - torch has no public name for it
+    given = {argument.name: argument.default_value for argument in schema if argument.has_default_value()}
+    given.update({argument.name: value for argument, value in zip(schema, node.args, strict=False)})
+    return {**given, **node.kwargs}
