@@ -92,6 +92,7 @@ def _started(python: Path, environment: Mapping[str, str], errors: IO[bytes]) ->
             stdout=subprocess.PIPE,
             stderr=errors,
             env=worker_environment(environment),
+            # A session of its own: Ctrl-C reaches only the driver, which then stops the worker in order.
             start_new_session=True,
         )
     except OSError as error:

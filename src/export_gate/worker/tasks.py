@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 def main(arguments: list[str]) -> int:
     """Serve the one request on standard input; events leave on what was standard output."""
+    # First, before anything can print: standard output is the event pipe.
     channel = Channel(descriptor=reserve_stdout())
     line = sys.stdin.buffer.readline()
     if not line:

@@ -216,6 +216,7 @@ def _fork(job: Job, request: Request, token: bytes, events: int, log: Path, *, w
             _print_traceback()
         finally:
             _flush()
+            # Exit handlers of the model and of the copied server must not run.
             os._exit(status)
     os.close(writer)
     os.set_blocking(reader, False)
@@ -223,13 +224,18 @@ def _fork(job: Job, request: Request, token: bytes, events: int, log: Path, *, w
 
 
 def _become_child(log: Path, unwanted: Sequence[int]) -> None:
+    # A group of its own: killing the group also ends processes that the model starts.
     os.setsid()
+    # If the server is killed, no one else would stop this child.
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The server's handlers clean up after all models; a child must just end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
+    # The model must not be able to write to the driver's pipe.
     for descriptor in unwanted:
         os.close(descriptor)
     nothing = os.open(os.devnull, os.O_RDONLY)
+    # O_APPEND, because `bound_log` truncates the file while the child goes on writing.
     sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(nothing, 0)
     os.dup2(sink, 1)

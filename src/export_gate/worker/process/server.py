@@ -91,6 +91,7 @@ def serve_jobs(request: Request, channel: Channel, work: Work) -> int:
                 running.remove(attempt)
                 again = conclude(attempt, channel)
                 if again is not None:
+                    # Before the models that have not begun, so that one model's events stay close together.
                     waiting.appendleft(again)
     finally:
         for attempt in running:

@@ -52,6 +52,7 @@ def observe_variants(study: Study, desk: Desk) -> None:
 
 def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Variant, ...]:
     """The main export, which is always there, and one for each separate size, or sizes, that cases have."""
+    # The main export comes first and exists even if no case has its sizes.
     grouped: dict[tuple[tuple[str, int], ...], list[ControlCase]] = {(): []}
     for case in cases:
         key = tuple((dim.name, size) for dim in contract.dims if (size := case.sizes.get(dim.name)) in dim.separate)
