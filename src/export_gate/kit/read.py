@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from export_gate.kit.files import describe_file, list_files, shown
 from export_gate.wall.codec import decode
 from export_gate.wall.conformance import KIT_SCHEMA, MANIFEST, ONNX_FILE, Kit, KitExport
 from export_gate.wall.errors import UserError
+from export_gate.wall.strict_json import parse_strictly
 
 LARGEST_MANIFEST_BYTES = 16 * 1024 * 1024
 """A few hundred bytes per control input are usual; this limits what an untrusted file can make us load."""
@@ -64,17 +65,13 @@ def _read_json(path: Path) -> Any:
             )
         if path.stat().st_size > LARGEST_MANIFEST_BYTES:
             raise UserError(f"{path}: {path.stat().st_size} bytes, expected at most {LARGEST_MANIFEST_BYTES}")
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        return parse_strictly(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: not JSON: {_line(error)}") from error
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a JSON number")
 
 
 def _line(error: BaseException) -> str:

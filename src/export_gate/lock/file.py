@@ -7,12 +7,12 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
 
 from export_gate.rules.lock.record import LOCK_VERSION, Lock
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.contract import TARGET_NAMES
 from export_gate.wall.errors import UserError
+from export_gate.wall.strict_json import parse_strictly
 
 LARGEST_BYTES = 8 * 1024 * 1024
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -78,7 +78,7 @@ def parse_lock(content: bytes, name: str) -> Lock:
     if len(content) > LARGEST_BYTES:
         raise UserError(f"{name}: expected a lock of at most {LARGEST_BYTES} bytes, got more", HINT)
     try:
-        value = json.loads(content.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_unique)
+        value = parse_strictly(content.decode("utf-8"))
         if not isinstance(value, dict) or value.get("version") != LOCK_VERSION:
             found = value.get("version") if isinstance(value, dict) else value
             raise UserError(f"{name}: expected a lock of version {LOCK_VERSION}, got {found!r:.40}", HINT)
@@ -89,20 +89,6 @@ def parse_lock(content: bytes, name: str) -> Lock:
     except (ValueError, RecursionError) as error:
         raise UserError(f"{name}: not a lock: {_printable(str(error))}", HINT) from error
     return lock
-
-
-def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a JSON number")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object and refuse duplicate keys, because readers differ in which value they take."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"key {twice!r:.80} occurs twice")
-    return found
 
 
 def _verify(lock: Lock) -> None:

@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
+from export_gate.report.escape import one_line
 from export_gate.report.ranges import impossible_numbers
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import Terms, Verdict
@@ -21,6 +22,7 @@ from export_gate.wall.codec import decode, encode
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.observation import RunObservation
+from export_gate.wall.strict_json import parse_strictly
 
 SCHEMA_VERSION = 1
 """Incremented whenever an older reader would misread a new `results.json`."""
@@ -100,14 +102,14 @@ def read_results(path: Path) -> Results:
         raise UserError(
             f"{path}: schema version {value['schema_version']!r:.20}, but this export-gate reads version "
             f"{SCHEMA_VERSION}; use the version of export-gate that wrote the file"
-            f" ({value.get('tool_version', 'unknown')!s:.40})"
+            f" ({one_line(value.get('tool_version', 'unknown')):.40})"
         )
     try:
         results = decode(Results, value)
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not valid results: {error}") from error
+        raise UserError(f"{path}: not valid results: {one_line(error)}") from error
     for contradiction in _contradictions(results):
-        raise UserError(f"{path}: {contradiction}")
+        raise UserError(f"{path}: {one_line(contradiction)}")
     return results
 
 
@@ -116,7 +118,7 @@ def _read_json(path: Path) -> Any:
         size = path.stat().st_size
         if size > LARGEST_FILE_BYTES:
             raise UserError(f"{path}: {size} bytes, but results have at most {LARGEST_FILE_BYTES} bytes")
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        return parse_strictly(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{path}: file not found; `export-gate run` writes it") from error
     except OSError as error:
@@ -124,11 +126,7 @@ def _read_json(path: Path) -> Any:
     except json.JSONDecodeError as error:
         raise UserError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: not JSON: {error}") from error
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a JSON number")
+        raise UserError(f"{path}: not JSON: {one_line(error)}") from error
 
 
 def _contradictions(results: Results) -> Iterator[str]:
