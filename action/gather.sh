@@ -3,8 +3,9 @@
 set -euo pipefail
 
 action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+source "$action/action/quiet.sh"
 folder="$(mktemp -d "$RUNNER_TEMP/export-gate-XXXXXX")"
-echo "folder=$folder" >>"$GITHUB_OUTPUT"
+output folder "$folder"
 
 found=()
 if [ -f "$RESULTS" ]; then
@@ -13,7 +14,7 @@ elif [ -d "$RESULTS" ]; then
   while IFS= read -r -d '' file; do found+=("$file"); done < <(find "$RESULTS" -type f -name results.json -print0)
 fi
 if [ "${#found[@]}" = 0 ]; then
-  echo "::warning title=export-gate::no results were found: the job that verifies ended before it wrote any (its log says why), or has no upload-artifacts: results, or another comment-id"
+  annotate warning "no results were found: the job that verifies ended before it wrote any (its log says why), or has no upload-artifacts: results, or another comment-id"
   exit 0
 fi
 # One shard alone is joined as well: the models of the missing ones then have no verdict. The exit code is the verdict's,

@@ -4,9 +4,10 @@
 set -euo pipefail
 
 action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+source "$action/action/quiet.sh"
 
 stop() { # exit-code message
-  echo "::error title=export-gate::$2"
+  annotate error "$2"
   exit "$1"
 }
 
@@ -45,4 +46,4 @@ scripts="$environment/bin"
 "${pip[@]}" install --quiet --disable-pip-version-check --no-input --no-compile --no-deps --only-binary :all: \
   --require-hashes --requirement "$action/requirements/action.txt" ||
   stop 3 "the gate's own packages could not be installed; the lines above say why"
-echo "python=$scripts/python" >>"$GITHUB_OUTPUT"
+output python "$scripts/python"

@@ -3,6 +3,7 @@
 set -euo pipefail
 
 action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+source "$action/action/quiet.sh"
 cd -- "$WORKING_DIRECTORY"
 
 options=(--stage "${STAGE:-one}" --comment "$COMMENT" --comment-id "$COMMENT_ID" --fail-on "$FAIL_ON")
@@ -12,8 +13,13 @@ if [ -n "${LOG:-}" ]; then options+=(--log "$LOG"); fi
 if [ "${ANNOTATIONS:-true}" != true ]; then options+=(--no-annotations); fi
 if [ "$ALLOW_PULL_REQUEST_TARGET" = true ]; then options+=(--allow-pull-request-target); fi
 
+# Its standard output has the annotations, which are commands; its errors are not to be any.
 code=0
-"$PYTHON" -I -X utf8 "$action/action/gate.py" publish "${options[@]}" -- "$FOLDER/results.json" || code=$?
+errors="$(mktemp "$RUNNER_TEMP/export-gate-errors-XXXXXX")"
+loud
+"$PYTHON" -I -X utf8 "$action/action/gate.py" publish "${options[@]}" -- "$FOLDER/results.json" 2>"$errors" || code=$?
+quiet
+cat -- "$errors"
 # Without results the run itself knows better why: 2 is a mistake in the config, 3 a fault of the gate's.
 if [ ! -f "$FOLDER/results.json" ] && [ "${EXIT_CODE:-0}" != 0 ]; then code="$EXIT_CODE"; fi
 exit "$code"

@@ -5,11 +5,12 @@ set -euo pipefail
 set -f # lists are split at blanks and commas, and are no patterns
 
 action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+source "$action/action/quiet.sh"
 cd -- "$WORKING_DIRECTORY"
 
 # A token in .git is one that the project's code can read. `git config` follows the file that newer checkouts include.
 if git config --get-regexp '^http\..*\.extraheader$' >/dev/null 2>&1; then
-  echo "::warning title=export-gate::actions/checkout left its token in .git, where the code under test can read it; give it persist-credentials: false"
+  annotate warning "actions/checkout left its token in .git, where the code under test can read it; give it persist-credentials: false"
 fi
 
 folder="$(dirname -- "${CONFIG:-export-gate.yml}")"
@@ -19,11 +20,9 @@ folder="$folder/.export-gate"
 name="$COMMENT_ID-results${SHARD:+-${SHARD/\//-of-}}"
 if [ -z "$SHARD" ] && [ "${JOB_TOTAL:-1}" -gt 1 ]; then name="$name-$JOB_INDEX"; fi
 log="$(mktemp "$RUNNER_TEMP/export-gate-log-XXXXXX")"
-{
-  echo "folder=$folder"
-  echo "log=$log"
-  echo "name=${name//[^a-zA-Z0-9._-]/-}"
-} >>"$GITHUB_OUTPUT"
+output folder "$folder"
+output log "$log"
+output name "${name//[^a-zA-Z0-9._-]/-}"
 # A run that ends before it writes any must not be reported with results that lay there before.
 rm -f -- "$folder/results.json"
 
@@ -35,11 +34,7 @@ if [ -n "${LOCK_BASE:-}" ]; then options+=(--lock-base "$LOCK_BASE"); fi
 for target in ${TARGETS//,/ }; do options+=(--target "$target"); done
 models=(${MODELS//,/ })
 
-# Nothing that is printed meanwhile is taken for a workflow command.
-pause="$("$PYTHON" -I -c 'import secrets; print(secrets.token_hex(16))')"
-echo "::stop-commands::$pause"
 code=0
 "$PYTHON" -I -X utf8 "$action/action/gate.py" run "${options[@]}" -- ${models[@]+"${models[@]}"} 2>&1 |
   tee "$log" || code="${PIPESTATUS[0]}"
-echo "::$pause::"
-echo "exit-code=$code" >>"$GITHUB_OUTPUT"
+output exit-code "$code"

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, find_config, python_option
+from export_gate.cli.terminal import say
 
 
 @click.command()
@@ -34,4 +35,4 @@ def controls(model: str, config: Path | None, python: str | None, shown: str | N
     question = ListControls(show=shown, save=str(save.resolve()) if save else None)
     observed = ask_controls(path, model, order, question)
     lines = one_input(observed.answers[0]) if shown else listing(observed.run.models[0])
-    click.echo("\n".join(lines))
+    say("\n".join(lines))

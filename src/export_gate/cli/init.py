@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import python_option, save_text
+from export_gate.cli.terminal import say
 from export_gate.wall.errors import UserError
 
 
@@ -36,4 +37,4 @@ def init(factory: str, output: Path, force: bool, python: str | None) -> None:
     order = Order(config=output, python=python, environment=dict(os.environ))
     text = starter.starter_config(factory, output, order)
     save_text(text, output)
-    click.echo(f"{output}: written and valid; review it, then run `export-gate run`")
+    say(f"{output}: written and valid; review it, then run `export-gate run`")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, find_config, python_option, quiet_option
-from export_gate.cli.terminal import counted, follow, show
+from export_gate.cli.terminal import complain, counted, follow, say, show
 
 
 @click.command()
@@ -63,10 +63,8 @@ def kit(
     if made.kit is None:
         show(made.outcome)
         hint = "" if force else "; --force writes one that says so"
-        click.echo(f"{place}: no kit was written: {made.why_not}{hint}", err=True)
+        complain(f"{place}: no kit was written: {made.why_not}{hint}")
         sys.exit(made.outcome.judgement.exit_code or 1)
     if made.why_not:
-        click.echo(f"warning: {made.why_not}, and the kit says so", err=True)
-    click.echo(
-        f"{place}: written, {model} with {counted(made.kit.cases, 'data set')}; kit.json has sha256 {made.sha256}"
-    )
+        complain(f"warning: {made.why_not}, and the kit says so")
+    say(f"{place}: written, {model} with {counted(made.kit.cases, 'data set')}; kit.json has sha256 {made.sha256}")

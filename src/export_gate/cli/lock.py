@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, find_config
-from export_gate.cli.terminal import counted
+from export_gate.cli.terminal import counted, say
 
 
 @click.command()
@@ -22,4 +22,4 @@ def lock(results: Path | None, config: Path | None) -> None:
 
     path = find_config(config)
     written, count = write_lock_of(results or path.parent / ".export-gate" / "results.json", path)
-    click.echo(f"{written}: written, {counted(count, 'model')}")
+    say(f"{written}: written, {counted(count, 'model')}")

@@ -24,6 +24,7 @@ from export_gate.cli.report import report
 from export_gate.cli.rules import rules
 from export_gate.cli.run import run
 from export_gate.cli.schema import schema
+from export_gate.cli.terminal import complain, complain_of_bug, complain_of_usage, route_warnings
 from export_gate.cli.validate import validate
 from export_gate.wall.errors import GateError, UserError
 
@@ -73,27 +74,26 @@ for command in COMMANDS:
 def main() -> None:
     """Run the command line; exceptions become exit codes here and nowhere else."""
     signal.signal(signal.SIGTERM, _interrupt)
+    route_warnings()
     try:
         cli(standalone_mode=False)
     except click.exceptions.Exit as ended:
         sys.exit(ended.exit_code)
     except click.ClickException as error:
-        error.show()
+        complain_of_usage(error)
         sys.exit(USAGE)
     except UserError as error:
-        click.echo(str(error) + (f"\n{error.hint}" if error.hint else ""), err=True)
+        complain(str(error) + (f"\n{error.hint}" if error.hint else ""))
         sys.exit(USAGE)
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted: no verdict, nothing was written", err=True)
+        complain("interrupted: no verdict, nothing was written")
         sys.exit(INTERRUPTED)
     except GateError as error:
-        click.echo(f"{error}\nno verdict: the gate itself failed", err=True)
+        complain(f"{error}\nno verdict: the gate itself failed")
         sys.exit(BROKEN)
-    except Exception:  # noqa: BLE001 - the last frame: a bug of ours, shown whole
-        import traceback
-
-        traceback.print_exc()
-        click.echo("no verdict: this is a bug in export-gate, please report it with the lines above", err=True)
+    except Exception as error:  # noqa: BLE001 - the last frame: a bug of ours, shown whole
+        complain_of_bug(error)
+        complain("no verdict: this is a bug in export-gate, please report it with the lines above")
         sys.exit(BROKEN)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, find_config
+from export_gate.cli.terminal import say
 
 
 @click.command()
@@ -24,4 +25,4 @@ def plan(models: tuple[str, ...], config: Path | None, targets: tuple[str, ...],
     from export_gate.run.shards import matrix
 
     contracts = select(load_config(find_config(config)), Selection(models=models, targets=targets))
-    click.echo(matrix(contracts, shards))
+    say(matrix(contracts, shards))

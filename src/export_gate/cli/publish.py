@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from export_gate.cli.options import fail_on_option, results_argument
+from export_gate.cli.terminal import order
 
 
 @click.command()
@@ -57,6 +58,6 @@ def publish(results: Path, stage: str, allow_pull_request_target: bool, **option
     from export_gate.github.shown import Publication
 
     options["comment_id"] = options["comment_id"] or "export-gate"
-    order = Publication(results=results, **options)
-    code = run_publish(order, os.environ, click.echo, stage=stage, allow_pull_request_target=allow_pull_request_target)
+    publication = Publication(results=results, **options)
+    code = run_publish(publication, os.environ, order, stage=stage, allow_pull_request_target=allow_pull_request_target)
     sys.exit(code)

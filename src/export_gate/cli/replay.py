@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from export_gate.cli.terminal import say
+
 
 @click.command()
 @click.argument("kit", type=click.Path(path_type=Path))
@@ -34,5 +36,5 @@ def replay(kit: Path, providers: tuple[str, ...], python: str | None) -> None:
 
     replayed = replaying.replay(kit, providers, python, os.environ)
     for line in replaying.report(replayed):
-        click.echo(one_line(line))
+        say(one_line(line))
     sys.exit(replayed.exit_code)

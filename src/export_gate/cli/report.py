@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import results_argument, save_text
-from export_gate.cli.terminal import color
+from export_gate.cli.terminal import color, show_document
 
 
 @click.command()
@@ -38,7 +38,7 @@ def report(results: Path, format_: str, output: Path | None) -> None:
     outcome = judging.rejudge(results, lambda contract: contract)
     text = formatted(outcome.results, outcome.report, format_, color=output is None and color())
     if output is None:
-        click.echo(text, nl=False, color=True if color() else None)
+        show_document(text)
     else:
         save_text(text, output)
     sys.exit(outcome.judgement.exit_code)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from export_gate.cli.terminal import say
+
 
 @click.command()
 def rules() -> None:
@@ -12,4 +14,4 @@ def rules() -> None:
 
     width = max(len(rule.name) for rule in CATALOGUE)
     for rule in CATALOGUE:
-        click.echo(f"{rule.name:{width}}  {rule.severity:9}  {rule.summary}")
+        say(f"{rule.name:{width}}  {rule.severity:9}  {rule.summary}")

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, fail_on_option, find_config, python_option, quiet_option
-from export_gate.cli.terminal import follow, show
+from export_gate.cli.terminal import complain, follow, show
 from export_gate.wall.contract import TARGET_NAMES
 
 
@@ -86,5 +86,5 @@ def run(
         outcome = judging.fail_on_warnings(outcome)
     show(outcome, order.folder)
     for line in (*outcome.notes, *differences(order.environment, path.resolve().parent)):
-        click.echo(f"note: {line}", err=True)
+        complain(f"note: {line}")
     sys.exit(outcome.judgement.exit_code)

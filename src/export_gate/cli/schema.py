@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from export_gate.cli.terminal import say
+
 
 @click.command()
 @click.option("--results", is_flag=True, help="Print the schema of results.json instead.")
@@ -14,4 +16,4 @@ def schema(results: bool) -> None:
     from export_gate.config import json_schema
     from export_gate.report.schema import results_schema
 
-    click.echo(json.dumps(results_schema() if results else json_schema(), indent=2))
+    say(json.dumps(results_schema() if results else json_schema(), indent=2))

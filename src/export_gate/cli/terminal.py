@@ -1,19 +1,28 @@
-"""What people see on the terminal: reports on standard output, progress on standard error."""
+"""What leaves the process for a terminal or a CI log: reports on standard output, progress on standard error.
+
+All of it goes through `say`, `show_document` and `order`. A CI log takes orders from the lines that it is given, and
+names, paths, digests and exception texts may be a stranger's, so no other module prints.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+import traceback
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from export_gate import __version__
+from export_gate.report.escape import log_text
 
 if TYPE_CHECKING:
+    from export_gate.github.workflow_commands import Annotation
     from export_gate.outcome.judging import Outcome
     from export_gate.run.interpreter import Interpreter
     from export_gate.run.launch import Listener
@@ -25,13 +34,65 @@ def color() -> bool:
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
+def say(text: object) -> None:
+    """Print lines on standard output; none of them is a command to a CI runner."""
+    click.echo(log_text(str(text)))
+
+
+def complain(text: object) -> None:
+    """Print lines on standard error; none of them is a command to a CI runner."""
+    click.echo(log_text(str(text)), err=True)
+
+
+def order(line: Annotation | str) -> None:
+    """Print a line of a workflow's log: an annotation is the one command that we give the runner on purpose."""
+    from export_gate.github.workflow_commands import Annotation, annotate
+
+    if isinstance(line, Annotation):
+        click.echo(annotate(line))
+    else:
+        say(line)
+
+
+def show_document(text: str) -> None:
+    """Print a document of `report.formats`, whose format has made it inert already."""
+    click.echo(text, nl=False, color=True if color() else None)
+
+
+def complain_of_usage(error: click.ClickException) -> None:
+    """Print click's own words for a wrong command line, which repeat it."""
+    words = io.StringIO()
+    error.show(file=words)
+    complain(words.getvalue().rstrip("\n"))
+
+
+def complain_of_bug(error: BaseException) -> None:
+    """Print the traceback, whose messages may quote anything."""
+    complain("".join(traceback.format_exception(error)).rstrip("\n"))
+
+
+def route_warnings() -> None:
+    """Let Python's own warnings leave by the same door; they quote paths and values."""
+
+    def show_warning(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,  # noqa: ARG001
+        line: str | None = None,
+    ) -> None:
+        complain(warnings.formatwarning(message, category, filename, lineno, line).rstrip("\n"))
+
+    warnings.showwarning = show_warning
+
+
 def show(outcome: Outcome, folder: Path | None = None) -> None:
     """Print the terminal report; `folder` is where the run's report.md was written, if it was."""
     from export_gate.report.render import render
 
     place = "the Markdown report" if folder is None else str(folder / "report.md")
-    text = render(outcome.report, "terminal", color=color(), report_file=place)
-    click.echo(text, nl=False, color=True if color() else None)
+    show_document(render(outcome.report, "terminal", color=color(), report_file=place))
 
 
 def counted(number: int, noun: str) -> str:
@@ -43,9 +104,6 @@ def counted(number: int, noun: str) -> str:
 def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], Listener]]:
     """Progress on standard error: live on a terminal, plain lines elsewhere, nothing where quiet."""
     from export_gate.cli.progress import LiveProgress, PlainProgress
-
-    def say(text: str) -> None:
-        click.echo(text, err=True)
 
     def header(python: Interpreter, jobs: tuple[Job, ...]) -> str:
         return f"export-gate {__version__}: {counted(len(jobs), 'model')} with {python.path} ({python.reason})"
@@ -61,14 +119,14 @@ def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], 
         with Progress(*columns(), console=Console(stderr=True), transient=True) as progress:
 
             def announce(python: Interpreter, jobs: tuple[Job, ...]) -> Listener:
-                progress.console.print(header(python, jobs), markup=False, highlight=False)
+                progress.console.print(log_text(header(python, jobs)), markup=False, highlight=False)
                 return LiveProgress(progress, models=len(jobs))
 
             yield announce
     else:
 
         def announce_plainly(python: Interpreter, jobs: tuple[Job, ...]) -> Listener:
-            say(header(python, jobs))
-            return PlainProgress(say)
+            complain(header(python, jobs))
+            return PlainProgress(complain)
 
         yield announce_plainly

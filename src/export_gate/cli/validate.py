@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, find_config
-from export_gate.cli.terminal import counted
+from export_gate.cli.terminal import counted, say
 from export_gate.wall.errors import UserError
 
 
@@ -24,7 +24,7 @@ def validate(configs: tuple[Path, ...], config: Path | None) -> None:
     mistakes = []
     for path in configs if configs and config is None else (*configs, find_config(config)):
         try:
-            click.echo(f"{path}: valid, {counted(len(load_config(path).models), 'model')}")
+            say(f"{path}: valid, {counted(len(load_config(path).models), 'model')}")
         except UserError as error:
             mistakes.append(str(error) + (f"\n{error.hint}" if error.hint else ""))
     if mistakes:

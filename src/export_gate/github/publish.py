@@ -18,12 +18,13 @@ from export_gate.github.context import PULL_REQUEST_EVENTS, Context
 from export_gate.github.explain import explain
 from export_gate.github.files import append_notes, append_outputs, append_report
 from export_gate.github.shown import Publication, Shown, load
-from export_gate.github.workflow_commands import Annotation, annotate, log_line
+from export_gate.github.workflow_commands import Annotation
+from export_gate.report.escape import terminal
 from export_gate.report.record import Report
 from export_gate.rules.judge import EXIT_CODES
 
-Say = Callable[[str], None]
-"""Prints one line."""
+Say = Callable[[Annotation | str], None]
+"""Prints an annotation as the runner's command, and a text as lines that are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,7 @@ def publish(order: Publication, context: Context, api: Api | None, say: Say) -> 
     """
     shown = load(order, context)
     for annotation in annotations_of(shown.report, shown.checkout) if order.annotations else ():
-        say(annotate(annotation))
+        say(annotation)
     problems = [*context.problems, *publish_files(order, context, shown, context.run_url)]
     told = comment(order, context, api, shown.report)
     finish(context, told, problems, say)
@@ -155,15 +156,15 @@ def _problem(posted: Posted, frame: Frame, warning: str) -> str:
 def finish(context: Context, told: Told, problems: list[str], say: Say) -> None:
     """Report the result of the reporting in the log and in the summary."""
     if told.info:
-        say(log_line(f"export-gate: {told.info}"))
+        say(terminal(f"export-gate: {told.info}"))
     told_problems = [*problems, *filter(None, [told.problem])]
     told_problems += filter(None, [append_outputs(context.output, {"comment-url": told.url})])
     unwritten = append_notes(context.summary, tuple(told_problems))
     all_problems = [*told_problems, *filter(None, [unwritten])]
     for problem in all_problems[:2]:
-        say(annotate(Annotation(kind="warning", title="export-gate", message=problem)))
+        say(Annotation(kind="warning", title="export-gate", message=problem))
     for problem in all_problems[2:]:
-        say(log_line(f"export-gate: {problem}"))
+        say(terminal(f"export-gate: {problem}"))
 
 
 def _event(context: Context) -> str:

@@ -1,7 +1,6 @@
 """Format what the runner reads: annotations on standard output, outputs in a file.
 
-A line that starts with `::` is a command to the runner. Every line that this process writes to a log comes from here
-or has passed `report.escape.terminal`.
+A line that starts with `::` is a command to the runner. Annotations are the only commands that we give on purpose.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Literal
 
-from export_gate.report.escape import inert_commands, one_line, terminal, visible
+from export_gate.report.escape import inert_commands, one_line, visible
 
 Kind = Literal["error", "warning"]
 LONGEST_MESSAGE = 4_000
@@ -49,11 +48,6 @@ def annotate(annotation: Annotation) -> str:
     words = ",".join(f"{name}={escape_property(visible(value))}" for name, value in properties.items())
     message = _cut(inert_commands(visible(annotation.message)), LONGEST_MESSAGE)
     return f"::{annotation.kind} {words}::{escape_data(message)}"
-
-
-def log_line(text: str) -> str:
-    """`text` as a line of the log that is not a command."""
-    return terminal(text)
 
 
 def output_lines(name: str, value: str) -> str:

@@ -36,7 +36,10 @@ _ACTIVE = re.compile(
 )
 _LOOSE_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
 _BLOCK_START = re.compile(r"^()([#+=-])|^(\d+)([.)])(?=\s|$)")
-_COMMAND = re.compile(r"(?m)^(\s*):(?=:)|##(?=\[)")
+# The runner ends a line at a carriage return too, and drops any white space before `::`; `##[` it finds anywhere.
+_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+_BLANKS = rf"(?:[^\S{_BREAKS}]|[\u180e\u200b-\u200f\u2060\ufeff])*"
+_COMMAND = re.compile(rf"((?:\A|(?<=[{_BREAKS}])){_BLANKS}):(?=:)|##(?=\[)")
 
 
 def visible(text: str) -> str:
@@ -116,6 +119,24 @@ def terminal(text: object) -> str:
     return inert_commands(one_line(text))
 
 
+def log_text(text: str) -> str:
+    """`text` as lines for a terminal or a CI log: no control sequences, no workflow commands, but its line breaks."""
+    return inert_commands(visible(text))
+
+
 def inert_commands(text: str) -> str:
     """`text` in which no line is a workflow command (`::error::`, `##[group]`) to the runner that prints it."""
     return _COMMAND.sub(lambda match: f"{match.group(1)}: " if match.group().endswith(":") else "## ", text)
+
+
+def inert_json(text: str) -> str:
+    """A JSON document of the same value in which no line is a workflow command.
+
+    A line of JSON never starts with `::`, and `##[` stands in strings alone, where a character may be an escape.
+    """
+    return text.replace("##[", "#\\u0023[")
+
+
+def inert_xml(text: str) -> str:
+    """An XML or HTML document that says the same, in which no line is a workflow command."""
+    return _COMMAND.sub(lambda match: f"{match.group(1)}&#58;" if match.group().endswith(":") else "#&#35;", text)

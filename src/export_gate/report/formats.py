@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
+from export_gate.report.escape import inert_json, inert_xml
 from export_gate.report.html import render_html
 from export_gate.report.junit import junit
 from export_gate.report.record import Report
@@ -14,12 +15,12 @@ from export_gate.report.sarif import sarif
 from export_gate.wall.codec import encode
 
 DOCUMENTS: dict[str, Callable[[Results, Report], str]] = {
-    "html": render_html,
-    "json": lambda results, _: json.dumps(encode(results), indent=1) + "\n",
-    "junit": junit,
-    "sarif": sarif,
+    "html": lambda results, report: inert_xml(render_html(results, report)),
+    "json": lambda results, _: inert_json(json.dumps(encode(results), indent=1)) + "\n",
+    "junit": lambda results, report: inert_xml(junit(results, report)),
+    "sarif": lambda results, report: inert_json(sarif(results, report)),
 }
-"""Formats that need the results in addition to the report; none has colours or a limit."""
+"""Formats that need the results in addition to the report; none has colours or a limit, and each is inert in a log."""
 FORMATS: tuple[str, ...] = ("terminal", "markdown", "comment", "summary", *DOCUMENTS)
 
 

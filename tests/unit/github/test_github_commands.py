@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from workflow_log import obeyed, unescape
 
 from export_gate.github.files import append_outputs
 from export_gate.github.workflow_commands import (
@@ -13,7 +14,6 @@ from export_gate.github.workflow_commands import (
     annotate,
     escape_data,
     escape_property,
-    log_line,
     output_lines,
 )
 from export_gate.report.escape import one_line
@@ -24,23 +24,6 @@ NASTY = [
     "<!-- export-gate: comment=export-gate run=1.1 verdict=verified digest=0123456789abcdef -->", "@octocat", " ",
 ]  # fmt: skip
 texts = st.lists(st.one_of(st.sampled_from(NASTY), st.text(max_size=6)), max_size=8).map("".join)
-
-
-def obeyed(line: str) -> tuple[str, dict[str, str], str] | None:
-    """What the runner takes `line` for: command, properties and message; its own rules, `ActionCommand.TryParseV2`."""
-    text = line.lstrip()
-    if not text.startswith("::") or (end := text.find("::", 2)) < 0:
-        return None
-    command, _, rest = text[2:end].partition(" ")
-    properties = dict(pair.split("=", 1) for pair in rest.split(",") if "=" in pair)
-    return command, {name: _unescape(value) for name, value in properties.items()}, _unescape(text[end + 2 :])
-
-
-def _unescape(text: str) -> str:
-    pairs = (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%"))
-    for escaped, plain in pairs:
-        text = text.replace(escaped, plain)
-    return text
 
 
 def outputs_read(text: str) -> dict[str, str]:
@@ -58,14 +41,14 @@ def test_escaped_data_is_one_line_and_comes_back(text: str):
     """A message reaches GitHub as it was written."""
     assert "\n" not in escape_data(text)
     assert "\r" not in escape_data(text)
-    assert _unescape(escape_data(text)) == text
+    assert unescape(escape_data(text)) == text
 
 
 @given(texts)
 def test_an_escaped_property_cannot_end_itself(text: str):
     """A title holds colons and commas without starting the next property or the message."""
     assert not set(":,\r\n") & set(escape_property(text))
-    assert _unescape(escape_property(text)) == text
+    assert unescape(escape_property(text)) == text
 
 
 @given(texts, texts, texts)
@@ -82,15 +65,6 @@ def test_an_annotation_is_one_command_with_what_we_mean(title: str, message: str
     whole = one_line(title)
     assert properties["title"] == (whole if len(whole) <= 200 else f"{whole[:197]}...")
     assert not any(obeyed(part) or "##[" in part for part in shown.splitlines())
-
-
-@given(texts)
-def test_a_log_line_orders_nothing(text: str):
-    """What is told in the log is never obeyed."""
-    line = log_line(text)
-    assert len(line.splitlines()) <= 1
-    assert obeyed(line) is None
-    assert "##[" not in line
 
 
 @given(texts, texts)

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import html
+import json
 import re
+import xml.etree.ElementTree as ET
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from workflow_log import HOSTILE, HOSTILE_LINES, commands
 
-from export_gate.report.escape import code, fence, inert_commands, markdown, one_line, prose, terminal, visible
+from export_gate.report.escape import (
+    code,
+    fence,
+    inert_commands,
+    inert_json,
+    inert_xml,
+    log_text,
+    markdown,
+    one_line,
+    prose,
+    terminal,
+    visible,
+)
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 NASTY = [
@@ -167,3 +182,37 @@ def test_a_fence_grows_with_its_text():
 def test_workflow_commands_do_not_run(text: str, inert: str):
     """The runner reads `::` at a line's start and `##[` anywhere; C++ names stay as they are."""
     assert inert_commands(text) == inert
+
+
+pieces = [*HOSTILE_LINES, "\n", "\r", "\r\n", "\u2028", "\x0b", "\x1b[1m", " ", ":", "#", "[", "x"]
+logs = st.lists(st.sampled_from(pieces), max_size=8)
+
+
+def test_the_witness_obeys_what_is_hostile():
+    """The texts of the tests are commands, so that the tests can fail."""
+    assert set(commands(HOSTILE)) == {"add-path", "set-output", "add-mask"}
+    assert len(commands(HOSTILE)) >= 2 * len(HOSTILE_LINES)
+
+
+@given(logs.map("".join))
+@example(HOSTILE)
+def test_a_log_takes_no_command_from_text(text: str):
+    """Lines of a log stay lines, and none is a command to the runner."""
+    assert commands(log_text(text)) == []
+    assert commands(inert_commands(text)) == []
+    assert log_text(text).count("\n") == visible(text).count("\n")
+
+
+@given(logs.map("".join))
+@example(HOSTILE)
+def test_documents_in_a_log_are_no_commands_and_say_the_same(text: str):
+    """JSON and XML that go to a log have the values that they had."""
+    document = json.dumps({text: [text]}, indent=1)
+    assert json.loads(inert_json(document)) == json.loads(document)
+    assert commands(inert_json(document)) == []
+    element = ET.Element("a", b=one_line(text))
+    element.text = visible(text)
+    written = ET.tostring(element, encoding="unicode")
+    read = ET.fromstring(inert_xml(written))
+    assert (read.text, read.attrib) == (element.text or None, element.attrib)
+    assert commands(inert_xml(written)) == []
