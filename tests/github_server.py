@@ -41,6 +41,8 @@ class Fault:
     body: bytes | None = None
     """Instead of a JSON object with the message."""
     delay_s: float = 0.0
+    drip_s: float = 0.0
+    """Between two bytes of the body."""
     after: bool = False
     """Do the work first, then answer so: a write that came through although the answer says otherwise."""
 
@@ -69,6 +71,8 @@ class GitHubServer:
         """Who the token's comments are by."""
         self.login_is_known = False
         """Whether `GET /user` answers: a personal token's does, the job's does not."""
+        self.viewer_is_known = True
+        """Whether GraphQL says whose the token is."""
         self.can_write = True
         self.before: Callable[[str, str], None] | None = None
         """Told method and path before a request is answered; another writer, for races."""
@@ -169,9 +173,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         message = {"message": fault.message or f"status {fault.status}"}
-        self._answer(fault.status, message if fault.body is None else fault.body, fault.headers)
+        self._answer(fault.status, message if fault.body is None else fault.body, fault.headers, fault.drip_s)
 
-    def _answer(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
+    def _answer(self, status: int, value: Any, headers: dict[str, str] | None = None, drip_s: float = 0.0) -> None:
         raw = value if isinstance(value, bytes) else b"" if value is None else json.dumps(value).encode()
         self.send_response(status)
         for name, text in {"Content-Type": "application/json; charset=utf-8", **(headers or {})}.items():
@@ -179,7 +183,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
         try:
-            self.wfile.write(raw)
+            for piece in (raw[at : at + 1] for at in range(len(raw))) if drip_s else (raw,):
+                self.wfile.write(piece)
+                time.sleep(drip_s)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
 
@@ -190,6 +196,8 @@ class _Handler(BaseHTTPRequestHandler):
             return 401, {"message": "Bad credentials"}, {}
         base = f"/repos/{github.repository}"
         with github.lock:
+            if parts.path == "/graphql" and github.viewer_is_known:
+                return 200, {"data": {"viewer": {"login": github.writer["login"]}}}, {}
             if parts.path == "/user":
                 return (200, github.writer, {}) if github.login_is_known else (403, DENIED, {})
             if not parts.path.startswith(f"{base}/"):

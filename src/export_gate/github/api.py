@@ -1,4 +1,4 @@
-"""A client of GitHub's REST API: only one host gets the token, answers are bounded, limits and outages are waited for.
+"""A client of GitHub's API: only one host gets the token, answers are bounded, limits and outages are waited for.
 
 Reads are retried automatically. A write is tried once: the caller reads again to see whether it succeeded.
 """
@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -19,6 +18,7 @@ from urllib3.exceptions import HTTPError
 
 from export_gate import __version__
 from export_gate.github.limits import retry_after
+from export_gate.github.patience import Patience, within
 from export_gate.report.escape import one_line
 
 API_VERSION = "2022-11-28"
@@ -26,8 +26,6 @@ CONNECT_S, READ_S, WHOLE_S = 10.0, 30.0, 60.0
 """Time limits for connecting, for the gap between two pieces of an answer, and for one whole answer."""
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 """A page of 100 comments of 65,536 characters each is smaller."""
-PATIENCE_S = 180.0
-"""How long one process waits for GitHub in total, not counting timeouts."""
 TRIES = 4
 MOST_PAGES = 100
 MOST_REDIRECTS = 3
@@ -62,11 +60,10 @@ class Answer:
 class Api:
     """A session with one API host."""
 
-    def __init__(self, base: str, token: str, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, base: str, token: str, patience: Patience | None = None) -> None:
         self._base = base.rstrip("/")
         self._token = token
-        self._sleep = sleep
-        self._patience_s = PATIENCE_S
+        self._patience = patience or Patience()
         self._pool = _pool(self._base)
 
     @property
@@ -81,6 +78,16 @@ class Api:
             ApiError: it cannot be read.
         """
         return self._read(f"{self._base}{path}").value
+
+    def ask(self, question: str) -> Any:
+        """The data that answers a GraphQL query, which changes nothing; None where there is none.
+
+        Raises:
+            ApiError: it is not answered.
+        """
+        url = f"{self._base.removesuffix('/v3')}/graphql"  # of an Enterprise server, api/graphql is beside api/v3
+        value = self._read(url, {"query": question}).value
+        return value.get("data") if isinstance(value, dict) else None
 
     def pages(self, path: str) -> Iterator[Any]:
         """The items of a list, over all its pages.
@@ -111,18 +118,17 @@ class Api:
     def pause(self, error: ApiError, attempt: int) -> bool:
         """Wait as `error` asks, and return whether another attempt makes sense."""
         wait_s = error.retry_after_s
-        if wait_s is None or error.is_final or attempt + 1 >= TRIES or wait_s > self._patience_s:
+        if wait_s is None or error.is_final or attempt + 1 >= TRIES or wait_s > self._patience.left_s():
             error.is_final = True
             return False
-        self._patience_s -= wait_s
-        self._sleep(wait_s)
+        self._patience.sleep(wait_s)
         return True
 
-    def _read(self, url: str) -> Answer:
-        attempt = 0
+    def _read(self, url: str, question: Mapping[str, Any] | None = None) -> Answer:
+        attempt, method = 0, "GET" if question is None else "POST"
         while True:
             try:
-                return self._send("GET", url, None, attempt)
+                return self._send(method, url, question, attempt)
             except ApiError as error:
                 if not self.pause(error, attempt):
                     raise
@@ -142,23 +148,30 @@ class Api:
         )
 
     def _exchange(self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int) -> Answer:
+        left_s = self._patience.left_s()
         try:
-            response = self._pool.request(
-                method,
-                url,
-                body=None if body is None else json.dumps(body).encode(),
-                headers=self._headers(has_body=body is not None),
-                timeout=urllib3.Timeout(connect=CONNECT_S, read=READ_S),
-                retries=False,
-                redirect=False,
-                preload_content=False,
-            )
-            try:
-                raw = _bounded(response)
-            finally:
-                response.release_conn()
+            if left_s > 0:
+                return within(min(WHOLE_S, left_s), lambda: self._answer(method, url, body))
         except (HTTPError, OSError) as error:
-            raise ApiError(0, self._safe(str(error)), retry_after_s=2.0**attempt) from error
+            if self._patience.left_s() > 0:
+                raise ApiError(0, self._safe(str(error)), retry_after_s=2.0**attempt) from error
+        raise ApiError(0, f"all requests together were given {self._patience.seconds:.0f} s, which are over")
+
+    def _answer(self, method: str, url: str, body: Mapping[str, Any] | None) -> Answer:
+        response = self._pool.request(
+            method,
+            url,
+            body=None if body is None else json.dumps(body).encode(),
+            headers=self._headers(has_body=body is not None),
+            timeout=urllib3.Timeout(connect=CONNECT_S, read=READ_S),
+            retries=False,
+            redirect=False,
+            preload_content=False,
+        )
+        try:
+            raw = _bounded(response)
+        finally:
+            response.release_conn()
         headers = {name.lower(): value for name, value in response.headers.items()}
         return Answer(status=response.status, headers=headers, value=_json(raw))
 
@@ -205,16 +218,14 @@ def _bounded(response: urllib3.BaseHTTPResponse) -> bytes:
     """Read the whole body.
 
     Raises:
-        HTTPError: it is too long or too slow.
+        HTTPError: it is too long.
     """
-    started, pieces, length = time.monotonic(), [], 0
+    pieces, length = [], 0
     for piece in response.stream(65_536):
         pieces.append(piece)
         length += len(piece)
         if length > LARGEST_ANSWER_BYTES:
             raise HTTPError(f"the answer has more than {LARGEST_ANSWER_BYTES} bytes")
-        if time.monotonic() - started > WHOLE_S:
-            raise HTTPError(f"the answer took more than {WHOLE_S:.0f} s")
     return b"".join(pieces)
 
 

@@ -2,7 +2,7 @@
 
 GitHub does not have compare-and-swap, so a read follows every write, and its result decides the next step:
 
-* Our comments start with our marker and are by a bot or by the token's own user. The one with the lowest id is kept.
+* Our comments start with our marker and are by the account that this token writes as. The one with the lowest id is kept.
 * A run never overwrites a newer run's comment; of two jobs of the same run and attempt, the worse verdict is kept.
 * A write without a clear answer is not repeated before the comments have been read again.
 """
@@ -23,6 +23,9 @@ Decision = Literal["write", "newer", "worse", "unchanged", "not-needed"]
 ROUNDS = 6
 """How often all comments are read before giving up on a comment that others keep changing."""
 NOT_FOUND = 404
+REFUSED = range(400, 500)
+JOBS_OWN = "github-actions[bot]"
+"""Who a job's own token writes as."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +146,7 @@ class _Session:
         self._place = place
         self._comment_id = comment_id
         self._login: str | None = None
-        """The token's own user; empty if GitHub does not return it, None before it was requested."""
+        """The account that the token writes as; None before it was requested."""
 
     def ours(self) -> list[Comment]:
         """Our comments, the one to keep first."""
@@ -189,19 +192,33 @@ class _Session:
         return Comment(id=number, url=_text(value, "html_url"), marker=marker) if self._is_ours(value) else None
 
     def _is_ours(self, value: dict[str, Any]) -> bool:
-        user = value.get("user")
-        if _text(user, "type") == "Bot" or _login(user) == "github-actions[bot]":
-            return True
-        return bool(_login(user)) and _login(user) == self._own_login()
+        login = _login(value.get("user"))
+        return bool(login) and login == self._own_login()
 
     def _own_login(self) -> str:
-        """Requested only if a non-bot wrote our marker: it may be a user's token or a forgery."""
+        """The account that the token writes as. Requested only if somebody wrote our marker: we, another bot, or a forger."""
         if self._login is None:
-            try:
-                self._login = _login(self._api.get("/user"))
-            except ApiError:
-                self._login = ""  # a job's own token may not request this; its comments are by a bot
+            self._login = self._viewer() or self._user() or JOBS_OWN
         return self._login
+
+    def _viewer(self) -> str:
+        """By GraphQL, which answers an app's token too, with the `[bot]` that its comments have."""
+        try:
+            data = self._api.ask("query { viewer { login } }")
+        except ApiError as error:
+            if error.status not in REFUSED:
+                raise
+            return ""
+        return _login(data.get("viewer")) if isinstance(data, dict) else ""
+
+    def _user(self) -> str:
+        """By REST, which answers a user's token alone."""
+        try:
+            return _login(self._api.get("/user"))
+        except ApiError as error:
+            if error.status not in REFUSED:
+                raise
+            return ""
 
 
 def _login(user: Any) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from export_gate.github.api import PATIENCE_S, ApiError
+from export_gate.github.api import ApiError
 from export_gate.github.context import Context
+from export_gate.github.patience import PATIENCE_S
 
 PERMISSION = "give the job `permissions: pull-requests: write`"
 

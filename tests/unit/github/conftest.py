@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 from github_server import TOKEN, GitHubServer
 
 from export_gate.github.api import Api
+from export_gate.github.patience import Patience
 
 
 @pytest.fixture
@@ -24,6 +26,12 @@ def waits() -> list[float]:
 
 
 @pytest.fixture
-def api(github: GitHubServer, waits: list[float]) -> Api:
+def patience(waits: list[float]) -> Patience:
+    """As much as a real process has; what it waits is noted instead of slept, and counts as time."""
+    return Patience(now=lambda: time.monotonic() + sum(waits), sleep=waits.append)
+
+
+@pytest.fixture
+def api(github: GitHubServer, patience: Patience) -> Api:
     """A session with it."""
-    return Api(github.url, TOKEN, sleep=waits.append)
+    return Api(github.url, TOKEN, patience)

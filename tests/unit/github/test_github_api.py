@@ -11,6 +11,7 @@ from github_server import DENIED, TOKEN, Fault, GitHubServer
 from export_gate import __version__
 from export_gate.github import api as module
 from export_gate.github.api import Api, ApiError
+from export_gate.github.patience import Patience, within
 
 THREAD = "/repos/acme/shop/issues/7/comments"
 
@@ -123,6 +124,63 @@ def test_patience_ends(github: GitHubServer, api: Api, waits: list[float]):
     assert waits == [100.0]
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Fault(status=200, delay_s=0.3, body=b"[]"),
+        Fault(status=502, headers={"Retry-After": "0"}, delay_s=0.1),
+        Fault(status=403, message="You have exceeded a secondary rate limit", headers={"Retry-After": "0"}),
+        Fault(status=200, body=b"[" + b" " * 40, drip_s=0.1),
+        Fault(status=0, delay_s=0.3),
+    ],
+)
+def test_all_requests_together_have_one_deadline(github: GitHubServer, fault: Fault):
+    """Slow answers, outages, limits and an answer byte by byte: all end in time, and what was left out is said."""
+    fault.times = 99
+    github.faults.append(fault)
+    api = Api(github.url, TOKEN, Patience(seconds=0.8))
+    started, last = time.monotonic(), ""
+    while not last.startswith("all requests") and time.monotonic() - started < 5:
+        try:
+            api.get(THREAD)
+        except ApiError as error:
+            last = error.message
+    assert time.monotonic() - started < 2
+    assert last == "all requests together were given 1 s, which are over"
+    asked = len(github.log)
+    with pytest.raises(ApiError):
+        api.write("POST", THREAD, {"body": "x"})
+    assert len(github.log) == asked
+
+
+def test_the_deadline_leaves_time_in_a_job():
+    """The examples give a job that reports five minutes; the rest is for its environment and its summary."""
+    assert Patience().seconds < 180
+
+
+def test_an_answer_has_a_time_of_its_own(
+    github: GitHubServer, api: Api, waits: list[float], monkeypatch: pytest.MonkeyPatch
+):
+    """One answer that comes byte by byte is left, and asked for again."""
+    monkeypatch.setattr(module, "WHOLE_S", 0.3)
+    github.faults.append(Fault(status=200, body=b"[]" + b" " * 40, drip_s=0.1))
+    assert api.get(THREAD) == []
+    assert waits == [1.0]
+
+
+def test_an_error_of_the_thread_is_the_callers():
+    """What fails there is raised here."""
+    with pytest.raises(ZeroDivisionError):
+        within(5, lambda: 1 // 0)
+
+
+def test_whose_the_token_is(github: GitHubServer, api: Api):
+    """GraphQL is beside the REST API, at github.com and on an Enterprise server."""
+    assert api.ask("query { viewer { login } }") == {"viewer": {"login": "github-actions[bot]"}}
+    github.faults.append(Fault(status=200, path="^/api/graphql$", body=b'{"data": {"a": 1}}'))
+    assert Api(f"{github.url}/api/v3", TOKEN).ask("query { a }") == {"a": 1}
+
+
 def test_a_refusal_is_not_tried_again(github: GitHubServer, api: Api, waits: list[float]):
     """A missing permission stays missing."""
     github.faults.append(Fault(status=403, message=DENIED["message"]))
@@ -220,11 +278,11 @@ def test_the_token_is_in_no_message(github: GitHubServer, api: Api):
     assert TOKEN not in repr(vars(error))
 
 
-def test_nobody_there(waits: list[float]):
+def test_nobody_there(waits: list[float], patience: Patience):
     """A refused connection is an outage with the network's words."""
     with GitHubServer() as gone:
         url = gone.url
-    error = _error(Api(url, TOKEN, sleep=waits.append))
+    error = _error(Api(url, TOKEN, patience))
     assert error.status == 0
     assert "Connection refused" in error.message
     assert waits == [1.0, 2.0, 4.0]

@@ -12,10 +12,12 @@ from github_server import BOT, DENIED, TOKEN, Fault, GitHubServer
 from export_gate.github.api import Api, ApiError
 from export_gate.github.comment import MODES, Mode, Place, Posted, Text, decide, put_comment
 from export_gate.github.marker import Marker, Run
+from export_gate.github.patience import Patience
 
 PLACE = Place(repository="acme/shop", number=7)
 THREAD = "/repos/acme/shop/issues/7/comments"
 STRANGER = {"login": "mallory", "type": "User"}
+APP = {"login": "acme-app[bot]", "type": "Bot"}
 RED = Marker(comment="export-gate", run=Run(id=10, attempt=1), verdict="violations", digest="1" * 16)
 GREEN = replace(RED, verdict="verified", digest="0" * 16)
 
@@ -37,7 +39,8 @@ def put(api: Api, marker: Marker, mode: Mode = "always") -> str:
 
 def writes(github: GitHubServer) -> list[str]:
     """Requests that change something, without the repository."""
-    return [line.replace("/repos/acme/shop/issues", "") for line in github.requests() if not line.startswith("GET")]
+    asked = [line for line in github.requests() if not line.startswith("GET") and line != "POST /graphql"]
+    return [line.replace("/repos/acme/shop/issues", "") for line in asked]
 
 
 def test_the_first_run_writes(github: GitHubServer, api: Api):
@@ -99,10 +102,36 @@ def test_a_users_token_finds_its_own_comment(github: GitHubServer, api: Api):
 
 
 def test_a_jobs_token_is_not_asked_who_it_is_without_need(github: GitHubServer, api: Api):
-    """It cannot say; its comments are a bot's."""
+    """Only where somebody wrote our marker, and once for all that is read there."""
     put(api, RED)
+    assert "POST /graphql" not in github.requests()
     put(api, run(11))
+    assert github.requests().count("POST /graphql") == 1
     assert "GET /user" not in github.requests()
+
+
+@pytest.mark.parametrize("writer", [BOT, APP, {"login": "release-robot", "type": "User"}])
+@pytest.mark.parametrize("knows", ["viewer", "user", "nobody"])
+def test_another_bot_does_not_silence_ours(github: GitHubServer, api: Api, writer: dict[str, str], knows: str):
+    """A marker with an absurd run number counts only if this token writes as its author, whatever token it is."""
+    github.writer = writer
+    github.viewer_is_known, github.login_is_known = knows == "viewer", knows == "user"
+    others = [user for user in (BOT, APP, STRANGER) if user != writer and (knows != "nobody" or user != BOT)]
+    for other in others:
+        github.add(text(run(10**18, GREEN)).body, user=other)
+    assert put(api, RED) == "created"
+    assert put(api, run(11)) in ("updated", "created")
+    assert github.bodies() == [text(run(10**18, GREEN)).body] * len(others) + [text(run(11)).body]
+
+
+def test_an_outage_is_no_answer_to_who_we_are(github: GitHubServer, api: Api):
+    """Nobody is taken for us, or not, because GitHub was not there to say."""
+    github.add(text(run(5)).body)
+    github.faults.append(Fault(status=502, path="^/graphql$", times=9))
+    with pytest.raises(ApiError) as caught:
+        put(api, RED)
+    assert caught.value.status == 502
+    assert len(github.bodies()) == 1
 
 
 @pytest.mark.parametrize("verdict", ["verified", "violations"])
@@ -137,9 +166,9 @@ def test_duplicates_are_removed(github: GitHubServer, api: Api):
     first = github.add(text(run(5)).body)
     github.add("hello", user=STRANGER)
     github.add(text(run(6)).body)
-    github.add(text(run(7)).body, user={"login": "acme-app[bot]", "type": "Bot"})
+    github.add(text(run(7)).body, user=APP)
     assert put(api, RED) == "updated"
-    assert github.bodies() == [text(RED).body, "hello"]
+    assert github.bodies() == [text(RED).body, "hello", text(run(7)).body]
     assert min(github.comments) == first["id"]
 
 
@@ -197,7 +226,7 @@ def test_a_post_that_came_through_is_not_repeated(github: GitHubServer, api: Api
     github.faults.append(replace(fault, method="POST", times=1, after=True))
     assert put(api, RED) == "updated"
     assert github.bodies() == [text(RED).body]
-    assert [line for line in github.requests() if line.startswith("POST")] == [f"POST {THREAD}"]
+    assert [line for line in github.requests() if line.startswith("POST /repos")] == [f"POST {THREAD}"]
 
 
 def test_a_post_that_was_lost_is_sent_again_after_reading(github: GitHubServer, api: Api, waits: list[float]):
@@ -284,7 +313,7 @@ def test_two_writers_at_once_leave_one_comment(github: GitHubServer, first: Mark
 
     def write(marker: Marker) -> None:
         try:
-            put(Api(github.url, TOKEN, sleep=lambda _: None), marker)
+            put(Api(github.url, TOKEN, Patience(sleep=lambda _: None)), marker)
         except BaseException as error:  # noqa: BLE001 - told by the main thread
             problems.append(error)
 

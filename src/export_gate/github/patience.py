@@ -1,0 +1,61 @@
+"""One deadline for all that a process asks of GitHub, so that the job's own ends after it and not before."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+PATIENCE_S = 170.0
+"""For all requests, slow answers and waits of a process together; a job that reports has five minutes."""
+
+
+class Patience:
+    """Seconds that run out, from the first time that somebody asks for them."""
+
+    def __init__(
+        self,
+        seconds: float = PATIENCE_S,
+        now: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.seconds = seconds
+        self.sleep = sleep
+        self._now = now
+        self._end: float | None = None
+
+    def left_s(self) -> float:
+        """What is left of them; not above 0 when they are over."""
+        if self._end is None:
+            self._end = self._now() + self.seconds
+        return self._end - self._now()
+
+
+def within(seconds: float, ask: Callable[[], Answer]) -> Answer:
+    """The answer, if it is there in that time.
+
+    Timeouts of a socket bound the gap between two bytes, and a server may send one byte after the other, so the asking
+    is left to a thread, which a process that ends does not wait for.
+
+    Raises:
+        TimeoutError: it is not.
+    """
+    answers: list[Answer] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            answers.append(ask())
+        except BaseException as error:  # noqa: BLE001 - raised below, in the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    for error in errors:
+        raise error
+    if not answers:
+        raise TimeoutError(f"the answer took more than {seconds:.0f} s")
+    return answers[0]
