@@ -10,6 +10,7 @@ options=(--stage "${STAGE:-one}" --comment "$COMMENT" --comment-id "$COMMENT_ID"
 if [ -n "$TEMPLATE" ]; then options+=(--template "$TEMPLATE"); fi
 if [ -n "$ARTIFACT_URL" ]; then options+=(--artifact-url "$ARTIFACT_URL"); fi
 if [ -n "${LOG:-}" ]; then options+=(--log "$LOG"); fi
+if [ -n "${EXIT_CODE:-}" ]; then options+=(--exit-code "$EXIT_CODE"); fi
 if [ "${ANNOTATIONS:-true}" != true ]; then options+=(--no-annotations); fi
 if [ "$ALLOW_PULL_REQUEST_TARGET" = true ]; then options+=(--allow-pull-request-target); fi
 
@@ -21,5 +22,5 @@ loud
 quiet
 cat -- "$errors"
 # Without results the run itself knows better why: 2 is a mistake in the config, 3 a fault of the gate's.
-if [ ! -f "$FOLDER/results.json" ] && [ "${EXIT_CODE:-0}" != 0 ]; then code="$EXIT_CODE"; fi
+if [ "${EXIT_CODE:-0}" != 0 ] && { [ ! -f "$FOLDER/results.json" ] || [ "$code" = 0 ]; }; then code="$EXIT_CODE"; fi
 exit "$code"

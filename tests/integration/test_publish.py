@@ -143,6 +143,21 @@ def test_a_red_run_is_told_everywhere(step: Step):
     }
 
 
+@pytest.mark.parametrize(("ended", "status", "verdict"), [(0, 0, "verified"), (1, 3, "broken"), (130, 3, "broken")])
+def test_green_results_of_a_run_that_failed_are_not_believed(step: Step, ended: int, status: int, verdict: str):
+    """A file that says better than the run's exit code is no verdict, in the comment as in the exit code."""
+    assert step.publish(samples.green(), "--exit-code", str(ended)).status == status
+    assert step.outputs["verdict"] == verdict
+    (body,) = step.github.bodies()
+    assert ("everything is verified, but the run ended with exit code" in body) == bool(ended)
+
+
+def test_red_results_stay_what_they_are(step: Step):
+    """The run's own exit code for violations takes nothing away from them."""
+    assert step.publish(samples.red(), "--exit-code", "1").status == 1
+    assert step.outputs["verdict"] == "violations"
+
+
 def test_green_after_red_is_one_green_comment(step: Step):
     """The same comment, resolved; an older run that ends late changes nothing."""
     step.publish(samples.red(), run=77)

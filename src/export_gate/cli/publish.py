@@ -39,6 +39,9 @@ from export_gate.cli.terminal import order
 @click.option(
     "--log", type=click.Path(path_type=Path), help="Read this output of the run to explain why there are no results."
 )
+@click.option(
+    "--exit-code", type=int, help="Compare with this exit code of the run, and do not believe results that are better."
+)
 @click.option("--allow-pull-request-target", is_flag=True, help="Allow the event pull_request_target.")
 @click.option(
     "--stage",

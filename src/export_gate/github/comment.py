@@ -2,7 +2,7 @@
 
 GitHub does not have compare-and-swap, so a read follows every write, and its result decides the next step:
 
-* Our comments start with our marker and are by the account that this token writes as. The one with the lowest id is kept.
+* Our comments start with our marker and are by the account that this token writes as. The lowest id is kept.
 * A run never overwrites a newer run's comment; of two jobs of the same run and attempt, the worse verdict is kept.
 * A write without a clear answer is not repeated before the comments have been read again.
 """
@@ -196,13 +196,13 @@ class _Session:
         return bool(login) and login == self._own_login()
 
     def _own_login(self) -> str:
-        """The account that the token writes as. Requested only if somebody wrote our marker: we, another bot, or a forger."""
+        """The account that the token writes as. Requested only if a comment has our marker, which others can forge."""
         if self._login is None:
             self._login = self._viewer() or self._user() or JOBS_OWN
         return self._login
 
     def _viewer(self) -> str:
-        """By GraphQL, which answers an app's token too, with the `[bot]` that its comments have."""
+        """The login by GraphQL, which also answers an app's token, with the `[bot]` that its comments have."""
         try:
             data = self._api.ask("query { viewer { login } }")
         except ApiError as error:
@@ -212,7 +212,7 @@ class _Session:
         return _login(data.get("viewer")) if isinstance(data, dict) else ""
 
     def _user(self) -> str:
-        """By REST, which answers a user's token alone."""
+        """The login by REST, which answers only a user's token."""
         try:
             return _login(self._api.get("/user"))
         except ApiError as error:

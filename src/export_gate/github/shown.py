@@ -18,12 +18,17 @@ from export_gate.report.findings import DEFAULT_CONFIG, reproduce
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.render import render
 from export_gate.report.results import Results
+from export_gate.rules.judge import EXIT_CODES
 from export_gate.run.checkout import Checkout
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import RunObservation
 
 CAUSE_ELSEWHERE = (
     "The log of the step that ran the gate shows the reason: a mistake in the config, or a run that was stopped."
+)
+BETTER_THAN_THE_RUN = (
+    "the results say that everything is verified, but the run ended with exit code {}: "
+    "it failed after writing them, or somebody changed them"
 )
 LAST_LINES = 20
 """Lines of a log to show: enough for every mistake in a new config."""
@@ -41,6 +46,8 @@ class Publication:
     artifact_url: str = ""
     annotations: bool = True
     """False if the verifying job has already written them."""
+    exit_code: int | None = None
+    """The run's own exit code; None if it is not known here."""
     log: Path | None = None
     """The run's log: it shows why there are no results, if there are none."""
 
@@ -58,12 +65,15 @@ class Shown:
 def load(order: Publication, context: Context) -> Shown:
     """The report, judged again; findings in the file are ignored."""
     try:
-        return shown_of(order, rejudge(order.results, lambda contract: contract), context)
+        shown = shown_of(order, rejudge(order.results, lambda contract: contract), context)
     except UserError as error:
         return nothing_to_show(_last_words(order) or str(error), context)
     except Exception as error:  # noqa: BLE001 - the project's code has had the file: its numbers may trip any rule
         reason = f"{order.results}: the observations contradict each other ({type(error).__name__}: {error})"
         return nothing_to_show(reason, context)
+    if order.exit_code and EXIT_CODES[shown.report.verdict] == 0:
+        return nothing_to_show(f"{order.results}: {BETTER_THAN_THE_RUN.format(order.exit_code)}", context)
+    return shown
 
 
 def _last_words(order: Publication) -> str:
