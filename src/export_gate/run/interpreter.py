@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from export_gate.config.paths import repository_root
 from export_gate.wall.errors import UserError
 
 BIN = "Scripts" if sys.platform == "win32" else "bin"
@@ -30,8 +31,9 @@ def find_interpreter(
 ) -> Interpreter:
     """The project's interpreter.
 
-    `--python`, then EXPORT_GATE_PYTHON, then `python:` in the config, then `.venv` beside the config, then
-    `$VIRTUAL_ENV`, then this interpreter if torch is installed in it, then `python` on PATH.
+    `--python`, then EXPORT_GATE_PYTHON, then `python:` in the config, then `.venv` beside the config or in the nearest
+    folder above it in the repository, then `$VIRTUAL_ENV`, then this interpreter if torch is installed in it, then
+    `python` on PATH.
 
     Raises:
         UserError: a named interpreter does not exist, or none was found.
@@ -46,6 +48,7 @@ def find_interpreter(
             return Interpreter(path=_named(text, base, source, environment), reason=source)
     found = (
         (_in_environment(folder / ".venv"), ".venv beside the config"),
+        *((_in_environment(up / ".venv"), f".venv in {up.name}, above the config") for up in _above(folder)),
         (_own_environment(environment), "VIRTUAL_ENV"),
         (Path(sys.executable) if find_spec("torch") else None, "export-gate's own environment has torch"),
         (_on_path(environment), "python on PATH"),
@@ -91,6 +94,12 @@ def _named(text: str, base: Path, source: str, environment: Mapping[str, str]) -
     if not os.access(path, os.X_OK):
         raise UserError(f"{source}: {path} is not executable")
     return path
+
+
+def _above(folder: Path) -> tuple[Path, ...]:
+    """The folders between this one and the repository's root, which is the last of them: a monorepo has one `.venv`."""
+    root = repository_root(folder)
+    return tuple(up for up in folder.parents if up.is_relative_to(root))
 
 
 def _in_environment(folder: Path) -> Path | None:

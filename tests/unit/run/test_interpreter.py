@@ -57,6 +57,24 @@ def test_search_order(tmp_path: Path, own: dict[str, bool]):
     assert found(None, None) == (on_path, "python on PATH")
 
 
+def test_a_monorepo_has_one_environment(tmp_path: Path, own: dict[str, bool]):
+    """From a project's folder the nearest `.venv` above counts, up to the root of the checkout and not beyond."""
+    root, project = tmp_path / "shop", tmp_path / "shop" / "packages" / "vision"
+    project.mkdir(parents=True)
+    (root / ".git").mkdir()
+    on_path = python_in(tmp_path / "path")
+    python_in(tmp_path / ".venv" / "bin")
+    environment = {"PATH": str(tmp_path / "path")}
+    assert find_interpreter(None, None, project, environment).path == on_path
+    at_root = python_in(root / ".venv" / "bin")
+    found = find_interpreter(None, None, project, environment)
+    assert (found.path, found.reason) == (at_root, ".venv in shop, above the config")
+    between = python_in(root / "packages" / ".venv" / "bin")
+    assert find_interpreter(None, None, project, environment).path == between
+    beside = python_in(project / ".venv" / "bin")
+    assert find_interpreter(None, None, project, environment).path == beside
+
+
 def test_own_environment_without_torch_is_passed_over(tmp_path: Path, own: dict[str, bool]):
     """An activated environment that only holds export-gate, and its `python` on PATH, are not the project's."""
     on_path = python_in(tmp_path / "path")
