@@ -232,6 +232,28 @@ def test_comment_on_a_fork_is_written_by_the_second_stage(runner: Runner, github
     assert "actions/runs/101" in body
 
 
+def test_the_base_of_a_shallow_checkout_is_fetched(runner: Runner, github: GitHubServer):
+    """A copied workflow works in a repository with a lock: the checkout has one commit, and the base's lock counts."""
+    lock = runner.folder / "export-gate.lock"
+    lock.write_text('{"models": {}, "version": 1}\n')
+    base = commit(runner.folder)
+    write(runner, model=f"{GOOD}\n")
+    upstream, shallow = runner.work / "upstream.git", runner.work / "shallow"
+    git(runner.work, "clone", "--quiet", "--bare", str(runner.folder), str(upstream))
+    git(runner.work, "clone", "--quiet", "--depth=1", f"file://{upstream}", str(shallow))
+    git(shallow, "remote", "set-url", "origin", f"https://github.com/{REPOSITORY}")
+    git(shallow, "config", f"url.file://{upstream}.insteadOf", f"https://github.com/{REPOSITORY}")
+    assert git(shallow, "rev-list", "--count", "HEAD") == "1"
+    runner.folder = shallow
+    event = pull_request()
+    event["pull_request"]["base"]["sha"] = base
+    done = runner.run("pull_request", event, "gate.yml")
+    assert done.code == 0, done.text
+    results = json.loads(Path(done.outputs("gate")["results-path"]).read_text())
+    assert results["lock"]["origin"] == f"export-gate.lock at {base[:10]}"
+    assert results["lock"]["is_base"] is True
+
+
 def test_release_attests_the_verified_files(runner: Runner, github: GitHubServer):
     """examples/workflows/release.yml as it stands: what is attested is what was verified, by the manifest's sha256."""
     write(runner, config=CONFIG.replace("exported-program", "pt2"))
