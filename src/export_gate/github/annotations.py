@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from export_gate.github.workflow_commands import Annotation, Kind
 from export_gate.report.record import FindingView, ProblemView, Report
+from export_gate.rules.keys import config_key
 from export_gate.run.checkout import Checkout
 from export_gate.wall.observation import SourceLine
 
@@ -53,7 +54,7 @@ def _findings(report: Report, checkout: Checkout, kind: Kind) -> Iterator[Annota
     for view in report.findings:
         if view.severity == severity:
             finding = view.finding
-            file, line = _place(finding.model, finding.source, checkout)
+            file, line = _place(finding.model, finding.source, checkout, config_key(finding))
             others = [target for target in dict.fromkeys(view.targets) if target != finding.target]
             also = f" (also in {', '.join(others)})" if others else ""
             yield Annotation(
@@ -69,9 +70,11 @@ def _words(message: str, hint: str, view: FindingView | ProblemView) -> str:
     return "\n".join([message, f"next: {hint}", f"run: {view.command}"])
 
 
-def _place(model: str | None, source: SourceLine | None, checkout: Checkout) -> tuple[str | None, int | None]:
-    """The user's own source line if there is one, else the model's line in the config."""
+def _place(
+    model: str | None, source: SourceLine | None, checkout: Checkout, key: str = ""
+) -> tuple[str | None, int | None]:
+    """The user's own source line if there is one, else the line of the model's key in the config."""
     if source is not None and (path := checkout.relative(source.path)) is not None and source.line > 0:
         return path, source.line
     config = checkout.relative(checkout.config) if checkout.config else None
-    return config, checkout.lines.get(model, 1) if model is not None and config else (1 if config else None)
+    return config, checkout.line(model, key) if config else None

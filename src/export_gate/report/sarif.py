@@ -20,6 +20,7 @@ from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
 from export_gate.rules.base import Finding, Named, Severity
 from export_gate.rules.judge import EXIT_CODES
+from export_gate.rules.keys import config_key
 from export_gate.wall.observation import SourceLine
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -127,7 +128,8 @@ def _number(value: float | None) -> float | str | None:
 
 
 def _location(results: Results, model: str | None, finding: Finding | None, source: SourceLine | None = None) -> Any:
-    physical = _physical(results, model, source or (finding.source if finding else None))
+    key = config_key(finding) if finding else ""
+    physical = _physical(results, model, source or (finding.source if finding else None), key)
     logical = [] if model is None else [_logical(model, finding)]
     return {"physicalLocation": physical, "logicalLocations": logical}
 
@@ -139,13 +141,13 @@ def _logical(model: str, finding: Finding | None) -> dict[str, str]:
     return {"name": named[-1], "fullyQualifiedName": "/".join(named), "kind": kind}
 
 
-def _physical(results: Results, model: str | None, source: SourceLine | None) -> dict[str, Any]:
-    """The user's own line if it is in the repository, else the model's line in the config."""
+def _physical(results: Results, model: str | None, source: SourceLine | None, key: str) -> dict[str, Any]:
+    """The user's own line if it is in the repository, else the line of the model's key in the config."""
     checkout = results.checkout
     if source is not None and source.line > 0 and (path := checkout.relative(source.path)) is not None:
         region = {"startLine": source.line, "snippet": {"text": visible(source.text)}}
         return {"artifactLocation": {"uri": _uri(path), "uriBaseId": "%SRCROOT%"}, "region": region}
-    line = max(checkout.lines.get(model or "", 1), 1)
+    line = checkout.line(model, key)
     config = checkout.relative(checkout.config or results.config_path) or PurePath(results.config_path).name
     return {"artifactLocation": {"uri": _uri(config), "uriBaseId": "%SRCROOT%"}, "region": {"startLine": line}}
 

@@ -33,6 +33,8 @@ class Finding:
     allowed: float | None = None
     occurrences: int = 1
     """Number of control inputs (or probes) with the same fault; the message names the worst one."""
+    key: str = ""
+    """The key of `export-gate.yml` that it is about, below the model's: `dims.batch`; empty where `rules.keys` says."""
     source: SourceLine | None = None
     details: tuple[str, ...] = ()
     """Further lines, folded away in the report (traceback, torch's suggestions)."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Measured
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.observation import DimFound, ModelObservation
@@ -51,6 +52,7 @@ def _finding(contract: ModelContract, what: str, is_auto: bool, found: Sequence[
         ),
         hint=hint,
         occurrences=len(found),
+        key=axis_key(contract, first.dim) or axis_key(contract, first.axis),
         details=tuple(
             f"{axis.axis}: declared {axis.declared[0]}..{axis.declared[1]}, found {axis.found[0]}" for axis in found
         ),

@@ -36,6 +36,7 @@ def check(measured: Measured) -> Iterator[Finding]:
             measured=error,
             allowed=allowed,
             occurrences=len(faults),
+            key="controls.golden",
             details=spread(worst.comparison, "golden", "eager") + other_cases([fault.case for fault in faults]),
         )
 
@@ -57,6 +58,7 @@ def _unpaired(contract: ModelContract, cases: Sequence[CaseResult]) -> Finding:
             "purpose."
         ),
         occurrences=len(cases),
+        key="controls.golden",
         details=other_cases([case.case for case in cases]),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule, Severity
+from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, listing, place, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
@@ -72,6 +73,7 @@ def _finding(
         ),
         hint=_hint(contract, target, severity, probes),
         occurrences=len(probes),
+        key=axis_key(contract, probes[0].axis),
         details=tuple(
             f"{probe.kind} {probe.axis}={probe.tried} (declared {probe.declared}): {ANSWERS[probe.answer]}"
             + (f": {probe.message}" if probe.message else "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import listing
 
@@ -27,6 +28,7 @@ def check(measured: Measured) -> Iterator[Finding]:
                 "ONNX cannot write to its inputs, so the caller's tensor would keep its old values there."
             ),
             occurrences=len(mutated),
+            key=axis_key(contract, mutated[0]),
         )
 
 

@@ -9,6 +9,7 @@ from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.cases import branch_words, other_cases
 from export_gate.rules.dim_specialized import is_specialized, sums
 from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of
+from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Failed, Measured
 from export_gate.rules.wording import count, first_line, place
 from export_gate.wall.contract import Dim, GuardPolicy, ModelContract, TargetName
@@ -126,6 +127,7 @@ def _refused_probe(contract: ModelContract, target: TargetName, severity: Severi
         ),
         hint=_hint(contract),
         occurrences=len(probes),
+        key=axis_key(contract, first.axis),
         details=tuple(map(_probe_line, probes)),
     )
 
@@ -167,6 +169,7 @@ def _narrowed(contract: ModelContract, what: str, is_auto: bool, narrowed: Seque
         ),
         hint=hint,
         occurrences=len(narrowed),
+        key=f"dims.{dim.name}",
         details=tuple(
             f"{f.axis}: declared {f.declared[0]}..{f.declared[1]}, found {f.found[0]}..{f.found[1]}" for f in narrowed
         ),

@@ -28,6 +28,7 @@ def check(measured: Measured) -> Iterator[Finding]:
                 "its limits, halves, offsets and large values are verified too."
             ),
             occurrences=len(undeclared),
+            key=f"inputs.{undeclared[0]}",
         )
 
 

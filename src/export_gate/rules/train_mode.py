@@ -37,6 +37,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         message=f"{what}; the gate switched to eval mode, as `train-mode: force-eval` asks" if is_forced else what,
         hint=FORCED_HINT if is_forced else _hint(contract.name, hygiene.train_modules),
         occurrences=number,
+        key="train-mode" if is_forced else "factory",
         details=hygiene.train_modules,
     )
 

@@ -16,6 +16,7 @@ def check(contract: ModelContract, used: Collection[Waiver]) -> Iterator[Finding
                 rule=RULE.name,
                 severity="warning",
                 model=contract.name,
+                key=f"waivers[{number}]",
                 target=next((planned.name for planned in contract.targets if planned.name == waiver.target), None),
                 message=(
                     f"{contract.name}: the waiver of {waiver.rule}{_scope(waiver)} until {waiver.until} matches nothing"

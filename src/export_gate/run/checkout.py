@@ -9,6 +9,9 @@ from pathlib import Path
 
 from export_gate.config import Config
 
+ELSEWHERE = "..."
+"""In place of the folders of a path outside of the repository, where a report goes to other people."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
@@ -20,6 +23,17 @@ class Checkout:
     """The config, relative to the root."""
     lines: dict[str, int] = field(default_factory=dict)
     """Model -> the line of the config that declares it."""
+    keys: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Model -> its keys (`dims.batch`, `targets.onnx`) -> their lines."""
+
+    def line(self, model: str | None, key: str = "") -> int:
+        """The line of a model's key, or of the nearest above it that the config has; 1 where there is none."""
+        if model is None:
+            return 1
+        there = self.keys.get(model, {})
+        while key and key not in there:
+            key = key[: max(key.rfind("."), key.rfind("["), 0)]
+        return max(there.get(key) or self.lines.get(model, 1), 1)
 
     def relative(self, path: str) -> str | None:
         """`path` of that machine from the repository's root; None where it lies outside."""
@@ -27,7 +41,7 @@ class Checkout:
         if self.root and plain.startswith(f"{self.root}/"):
             plain = plain.removeprefix(f"{self.root}/")
         is_absolute = plain.startswith("/") or plain[1:2] == ":"
-        return None if is_absolute or not plain or ".." in plain.split("/") else plain
+        return None if is_absolute or not plain or {"..", ELSEWHERE} & set(plain.split("/")) else plain
 
 
 def find_checkout(config: Config, models: Iterable[str]) -> Checkout:
@@ -41,7 +55,13 @@ def find_checkout(config: Config, models: Iterable[str]) -> Checkout:
         root=root.as_posix(),
         config=path.relative_to(root).as_posix(),
         lines={name: place.line for name, place in places.items() if place is not None},
+        keys={name: _keys(config, name) for name in places},
     )
+
+
+def _keys(config: Config, model: str) -> dict[str, int]:
+    start = f"models.{model}."
+    return {key.removeprefix(start): at.line for key, at in config.positions.items() if key.startswith(start)}
 
 
 def head_revision(folder: Path) -> str | None:

@@ -11,6 +11,7 @@ from export_gate.github.annotations import annotations_of
 from export_gate.github.workflow_commands import Annotation
 from export_gate.report.build import build_report
 from export_gate.report.results import Results
+from export_gate.rules.keys import config_key
 from export_gate.run.checkout import Checkout
 from export_gate.wall.observation import SourceLine
 
@@ -39,6 +40,15 @@ def test_a_violation_is_an_error_at_the_models_line():
         file="vision/export-gate.yml",
         line=9,
     )
+
+
+def test_a_finding_is_at_its_key():
+    """The target, dim or output that a finding is about, where the config says it in a line of its own."""
+    keys = {"glyph-head": {"targets.onnx": 14, "dims.batch": 11, "outputs.logits": 17}}
+    notes = of(samples.red(), replace(CHECKOUT, keys=keys))
+    assert [note.line for note in notes if note.title == "glyph-head: value-mismatch"] == [14]
+    by_key = {view.finding.rule: config_key(view.finding) for view in build_report(samples.red()).findings}
+    assert by_key["value-mismatch"] == "targets.onnx"
 
 
 def test_an_export_failure_is_at_the_users_own_line():

@@ -38,9 +38,9 @@ def test_the_config_is_found_in_its_repository(tmp_path: Path):
     (folder / "export-gate.yml").write_text(CONFIG)
     _git(tmp_path, "init")
     found = find_checkout(load_config(folder / "export-gate.yml"), ["one", "two"])
-    assert found == Checkout(
-        root=tmp_path.resolve().as_posix(), config="packages/vision/export-gate.yml", lines={"one": 3, "two": 7}
-    )
+    assert found.root == tmp_path.resolve().as_posix()
+    assert found.config == "packages/vision/export-gate.yml"
+    assert found.lines == {"one": 3, "two": 7}
     assert head_revision(folder) is None
     _git(tmp_path, "add", ".")
     _git(tmp_path, "commit", "-m", "start")
@@ -49,6 +49,59 @@ def test_the_config_is_found_in_its_repository(tmp_path: Path):
     assert described_revision(folder) == head
     (folder / "export-gate.yml").write_text(CONFIG + "\n")
     assert described_revision(folder) == f"{head}-dirty"
+
+
+KEYS = """\
+version: 1
+defaults:
+  targets:
+    onnx: {}
+    pt2: {}
+models:
+  one:
+    factory: m:make
+    dims:
+      batch: {min: 2, max: 4}
+    inputs:
+      x: {dtype: float32, shape: [batch, 2]}
+      y: {dtype: float32, shape: [2]}
+    outputs:
+      logits: {dtype: float32, shape: [batch, 2]}
+    waivers:
+      - {rule: guard-missing, until: 2099-01-01, reason: known}
+  two:
+    factory: m:make
+    inputs: {x: {dtype: float32, shape: [2]}}
+    targets: {pt2: {}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "key", "line"),
+    [
+        ("one", "dims.batch", 10),
+        ("one", "dims", 9),
+        ("one", "inputs.y", 13),
+        ("one", "inputs.y.range", 13),
+        ("one", "outputs.logits", 15),
+        ("one", "outputs.other", 14),
+        ("one", "targets.onnx", 4),
+        ("one", "waivers[0]", 17),
+        ("one", "waivers[7]", 16),
+        ("one", "train-mode", 7),
+        ("one", "", 7),
+        ("two", "targets.pt2", 21),
+        ("two", "dims.batch", 18),
+        ("three", "dims.batch", 1),
+        (None, "", 1),
+    ],
+)
+def test_a_key_has_its_line(tmp_path: Path, model: str | None, key: str, line: int):
+    """What the config does not write has the line of the nearest key above it; a default has the default's."""
+    (tmp_path / "export-gate.yml").write_text(KEYS)
+    _git(tmp_path, "init")
+    found = find_checkout(load_config(tmp_path / "export-gate.yml"), ["one", "two"])
+    assert found.line(model, key) == line
 
 
 def test_outside_of_git_nothing_is_known(tmp_path: Path):

@@ -1,0 +1,21 @@
+"""Which key of `export-gate.yml` a finding is about, so that it is shown beside that line."""
+
+from __future__ import annotations
+
+from export_gate.rules.base import Finding
+from export_gate.wall.contract import ModelContract
+
+
+def axis_key(contract: ModelContract, axis: str) -> str:
+    """The key of what a probe varied: a dim by its name, or an input by `input[axis]` or its name."""
+    if any(dim.name == axis for dim in contract.dims):
+        return f"dims.{axis}"
+    name = axis.rpartition("[")[0] or axis
+    return f"inputs.{name}" if name in contract.inputs else ""
+
+
+def config_key(finding: Finding) -> str:
+    """The key below the model's: the one that the rule names, else the target's or the output's."""
+    if finding.key or finding.target is None:
+        return finding.key or (f"outputs.{finding.output}" if finding.output is not None else "")
+    return f"targets.{finding.target}"
