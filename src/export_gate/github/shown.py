@@ -5,6 +5,7 @@ The project's code, or an untrusted run, could have written the file: only its o
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,7 @@ from export_gate.github.context import Context
 from export_gate.outcome.judging import Outcome, fail_on_warnings, rejudge
 from export_gate.report.build import build_report
 from export_gate.report.findings import DEFAULT_CONFIG, reproduce
+from export_gate.report.places import places, relocated
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.render import render
 from export_gate.report.results import Results
@@ -91,13 +93,19 @@ def shown_of(order: Publication, outcome: Outcome, context: Context) -> Shown:
     """The outcome as it is published."""
     decided = fail_on_warnings(outcome) if order.fail_on == "warning" else outcome
     report = replace(decided.report, head=context.head or decided.report.head)
-    return Shown(report=report, checkout=outcome.results.checkout, text=render(report, "markdown"))
+    environment, checkout = outcome.results.run.environment, outcome.results.checkout
+    return _to_show(report, checkout, environment.executable if environment else "")
 
 
 def nothing_to_show(reason: str, context: Context) -> Shown:
     """What is published if the results cannot be used."""
-    report = no_results(reason, context)
-    return Shown(report=report, checkout=Checkout(), text=render(report, "markdown"))
+    return _to_show(no_results(reason, context), Checkout(), "")
+
+
+def _to_show(report: Report, checkout: Checkout, executable: str) -> Shown:
+    """What is published, without paths of this machine or of the one that ran."""
+    here = relocated(report, places(checkout, (executable, sys.prefix, Path.cwd().as_posix())).shown)
+    return Shown(report=here, checkout=checkout, text=render(here, "markdown"))
 
 
 def no_results(reason: str, context: Context) -> Report:

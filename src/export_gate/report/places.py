@@ -1,0 +1,77 @@
+"""Paths of the machine that ran, in any text of a report -> paths that say something to readers elsewhere.
+
+A comment in a pull request has no use for `/home/runner/work/shop/shop/model.py`, and tells strangers how a private
+runner is laid out. A file of the repository gets its path there, one of an installed package its path in it, any other
+its name.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+from export_gate.run.checkout import ELSEWHERE, Checkout
+
+Record = TypeVar("Record")
+USUAL = (
+    "home", "root", "tmp", "var", "usr", "opt", "etc", "private", "Users", "Library", "mnt", "srv", "nix", "runner",
+    "actions-runner", "github", "workspace", "workspaces", "builds", "__w", "__t", "__e", "proc", "dev",
+)  # fmt: skip
+"""First folders of paths on Linux and macOS and in containers; other texts with slashes, as names of nodes, stay."""
+_PACKAGE = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+)/(?=.)")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """What is known of the machine."""
+
+    checkout: Checkout
+    path: re.Pattern[str]
+
+    def shown(self, text: str) -> str:
+        """The text with its absolute paths shortened."""
+        return self.path.sub(lambda found: self._shorter(found.group().removeprefix("file://")), text)
+
+    def _shorter(self, path: str) -> str:
+        plain = path.replace("\\", "/")
+        inside = self.checkout.relative(plain)
+        if inside is not None or plain.rstrip("/") == self.checkout.root:
+            return inside or "."
+        return _PACKAGE.sub("", plain) if _PACKAGE.match(plain) else f"{ELSEWHERE}/{PurePath(plain).name}"
+
+
+def places(checkout: Checkout, known: Iterable[str]) -> Places:
+    """Ways to shorten paths.
+
+    Args:
+        checkout: the repository as it was on the machine.
+        known: absolute paths of it, whose first folders are taken for such of paths.
+    """
+    paths = (checkout.root, tempfile.gettempdir(), *known)
+    first = {path.split("/")[1] for path in paths if path.count("/") > 1 and path.startswith("/")}
+    roots = "|".join(sorted(map(re.escape, first.union(USUAL)), key=len, reverse=True))
+    start = rf"(?:file://)?(?:/(?:{roots})/|(?<!\w)[A-Za-z]:[\\/](?![\\/]))"
+    return Places(checkout, re.compile(rf"(?<![\w./\\~-]){start}[^\s'\"`<>|:;,()\[\]{{}}*?]*"))
+
+
+def relocated(record: Record, shown: Callable[[str], str]) -> Record:
+    """The same record with every text as `shown` has it."""
+    changed: Record = _relocated(record, shown)
+    return changed
+
+
+def _relocated(value: Any, shown: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return shown(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        names = [each.name for each in fields(value) if each.init]
+        return replace(value, **{name: _relocated(getattr(value, name), shown) for name in names})
+    if isinstance(value, tuple):
+        return tuple(_relocated(item, shown) for item in value)
+    if isinstance(value, dict):
+        return {_relocated(key, shown): _relocated(item, shown) for key, item in value.items()}
+    return value

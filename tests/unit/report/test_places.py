@@ -1,0 +1,56 @@
+"""A report for other people has no path of the machine that ran."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import report_samples as samples
+
+from export_gate.report.build import build_report
+from export_gate.report.places import places, relocated
+from export_gate.report.render import render
+from export_gate.run.checkout import Checkout
+
+CHECKOUT = Checkout(root="/ci/work/shop", config="vision/export-gate.yml")
+PLACES = places(CHECKOUT, ["/pool/venvs/7/bin/python", ""])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/ci/work/shop/src/model.py:12: x", "src/model.py:12: x"),
+        ('File "/ci/work/shop/src/model.py", line 3', 'File "src/model.py", line 3'),
+        ("with /pool/venvs/7/bin/python (python on PATH)", "with .../python (python on PATH)"),
+        ("/pool/venvs/7/lib/python3.12/site-packages/torch/nn/x.py:9", "torch/nn/x.py:9"),
+        ("/usr/lib/python3.12/json/decoder.py", "json/decoder.py"),
+        ("/home/runner/work/_temp/export-gate-x1/results.json: not JSON", ".../results.json: not JSON"),
+        ("cannot open file:///tmp/a/b.onnx", "cannot open .../b.onnx"),
+        ("C:\\agents\\7\\shop\\model.py and D:/a/shop/x.py", ".../model.py and .../x.py"),
+        ("`/tmp/x/y`, (/var/a/b)", "`.../y`, (.../b)"),
+        ("https://example.org/home/x and a/tmp/b, ../tmp/c", "https://example.org/home/x and a/tmp/b, ../tmp/c"),
+        ("Name:'/encoder/layer.0/Add_1' 3e-4/2.5 1/2", "Name:'/encoder/layer.0/Add_1' 3e-4/2.5 1/2"),
+        ("/ci/work/shop", "."),
+        ("models.a.dims.batch: 2..16", "models.a.dims.batch: 2..16"),
+    ],
+)
+def test_paths_are_shortened(text: str, shown: str):
+    """Files of the repository keep their path in it; addresses and names of nodes stay as they are."""
+    assert PLACES.shown(text) == shown
+
+
+def test_a_whole_report_has_none():
+    """Every text of it, wherever it is."""
+    secret = "/pool/venvs/7/secret/file.bin"
+    results = samples.red()
+    findings = tuple(
+        replace(finding, message=f"{finding.message} {secret}", hint=secret, details=(secret,))
+        for finding in results.findings
+    )
+    report = build_report(replace(results, findings=findings, config_path=secret))
+    assert "secret" in render(report, "markdown")
+    here = relocated(report, PLACES.shown)
+    for format_ in ("markdown", "comment", "summary", "terminal"):
+        text = render(here, format_)  # type: ignore[arg-type] # each is a format
+        assert "secret" not in text
+        assert "file.bin" in text
