@@ -237,7 +237,7 @@ def test_the_base_of_a_shallow_checkout_is_fetched(runner: Runner, github: GitHu
     lock = runner.folder / "export-gate.lock"
     lock.write_text('{"models": {}, "version": 1}\n')
     base = commit(runner.folder)
-    write(runner, model=f"{GOOD}\n")
+    write(runner, model=f"{GOOD}\n", jobs={"gate": job(CHECKOUT, gate(**{"upload-artifacts": "results"}))})
     upstream, shallow = runner.work / "upstream.git", runner.work / "shallow"
     git(runner.work, "clone", "--quiet", "--bare", str(runner.folder), str(upstream))
     git(runner.work, "clone", "--quiet", "--depth=1", f"file://{upstream}", str(shallow))
@@ -249,7 +249,7 @@ def test_the_base_of_a_shallow_checkout_is_fetched(runner: Runner, github: GitHu
     event["pull_request"]["base"]["sha"] = base
     done = runner.run("pull_request", event, "gate.yml")
     assert done.code == 0, done.text
-    results = json.loads(Path(done.outputs("gate")["results-path"]).read_text())
+    results = json.loads((runner.work / "artifacts" / "export-gate-results" / "results.json").read_text())
     assert results["lock"]["origin"] == f"export-gate.lock at {base[:10]}"
     assert results["lock"]["is_base"] is True
 
