@@ -126,6 +126,10 @@ def listed(name: str) -> Callable[[Path], None]:
             lambda kit: (kit / MANIFEST).write_text("[" * 200_000),
             "KIT/kit.json: not JSON: maximum recursion depth exceeded...",
         ),
+        (
+            lambda kit: (kit / MANIFEST).write_text('{"model": "a", "model": "b"}'),
+            "KIT/kit.json: not JSON: key 'model' occurs twice",
+        ),
         (lambda kit: (kit / MANIFEST).write_text('{"a": NaN}'), "KIT/kit.json: not JSON: NaN is not a JSON number"),
         (lambda kit: os.truncate(kit / MANIFEST, 1 << 30), "KIT/kit.json: 1073741824 bytes, expected at most 16777216"),
     ],

@@ -99,6 +99,8 @@ def test_nan_literal(path: Path):
     path.parent.mkdir()
     path.write_text('{"duration_s": NaN}')
     assert _refusal(path) == "results.json: not JSON: NaN is not a JSON number"
+    path.write_text('{"schema_version": 1, "run": {"verdict": 1, "verdict": 2}}')
+    assert _refusal(path) == "results.json: not JSON: key 'verdict' occurs twice"
 
 
 def test_too_deep(path: Path):
