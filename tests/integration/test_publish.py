@@ -401,7 +401,7 @@ def test_no_results_are_no_verdict(step: Step):
     assert body.splitlines()[1] == "## 💥 export-gate: no verdict, no results"
     assert "There are no results: " in body
     assert step.log[0] == (
-        f"::error title=the run%3A could not be checked::There are no results: .../results.json: file not "
+        "::error title=the run%3A could not be checked::There are no results: .../results.json: file not "
         "found; `export-gate run` writes it%0Anext: The log of the step that ran the gate shows the reason: a mistake "
         "in the config, or a run that was stopped.%0Arun: export-gate run"
     )

@@ -16,7 +16,7 @@ from export_gate.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "help.txt"
-SLOW_TO_IMPORT = ("jinja2", "rich", "urllib3", "torch", "numpy", "onnx", "export_gate.report")
+SLOW_TO_IMPORT = ("jinja2", "rich", "urllib3", "torch", "numpy", "onnx", "export_gate.report.render")
 
 
 def texts() -> Iterator[str]:

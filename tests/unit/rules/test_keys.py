@@ -10,6 +10,7 @@ from rule_samples import SAMPLES
 from export_gate.rules import RULES
 from export_gate.rules.base import Finding
 from export_gate.rules.keys import axis_key, config_key
+from export_gate.rules.measure import measure
 
 FINDING = Finding(rule="r", severity="note", model="m", message="", hint="")
 
@@ -31,8 +32,8 @@ def test_a_finding_without_a_key_is_about_its_target_or_output(finding: Finding,
 NAMED = {
     "dim-specialized": {"dims.batch"},
     "guard-missing": {"dims.batch"},
-    "input-mutated": {"inputs.image"},
-    "range-undeclared": {"inputs.image"},
+    "input-mutated": {"inputs.x"},
+    "range-undeclared": {"inputs.x"},
     "train-mode": {"factory"},
     "golden-mismatch": {"controls.golden"},
     "value-mismatch": {"targets.onnx"},
@@ -45,7 +46,7 @@ def test_rules_name_the_key_that_they_are_about(name: str):
     """A dim, an input, the factory, the golden file."""
     rule = next(rule for rule in RULES if rule.name == name)
     sample = SAMPLES[name]
-    assert {config_key(finding) for finding in rule.check(sample.contract, sample.observation)} == NAMED[name]
+    assert {config_key(finding) for finding in rule.check(measure(sample.contract, sample.observation))} == NAMED[name]
 
 
 def test_what_a_probe_varied_is_a_dim_or_an_input():
