@@ -169,7 +169,7 @@ def _narrowed(contract: ModelContract, what: str, is_auto: bool, narrowed: Seque
         ),
         hint=hint,
         occurrences=len(narrowed),
-        key=f"dims.{dim.name}",
+        key=axis_key(contract, worst.dim) or axis_key(contract, worst.axis),
         details=tuple(
             f"{f.axis}: declared {f.declared[0]}..{f.declared[1]}, found {f.found[0]}..{f.found[1]}" for f in narrowed
         ),

@@ -61,12 +61,12 @@ DENIED = ApiError(403, "Denied")
         (
             ApiError(403, "secondary rate limit", retry_after_s=60.0),
             OWN,
-            "GitHub's rate limit did not end in time (403 secondary rate limit); the gate waited 180 s",
+            "GitHub's rate limit did not end in time (403 secondary rate limit); the gate waited 170 s",
         ),
         (
             ApiError(429, "", retry_after_s=3600.0),
             OWN,
-            "GitHub's rate limit did not end in time (429); the gate waited 180 s",
+            "GitHub's rate limit did not end in time (429); the gate waited 170 s",
         ),
         (
             ApiError(404, "Not Found"),
