@@ -5,6 +5,8 @@ ARGS ?=
 CASES ?=
 
 BIN := .venv/bin
+# Tests are grouped and ordered by tests/harness/groups.py.
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadgroup --no-loadscope-reorder
 INSTALLED := .venv/installed
 # The report ends in the platform and the interpreter's path, which differ for every reader.
 WITHOUT_MACHINE := 's|; [^;]*; [^;]*</sub>$$|</sub>|'
@@ -14,7 +16,7 @@ export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format golden readme images bench cases clean
+.PHONY: help setup demo check test lint format golden readme images bench cases clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,8 +33,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(INSTALLED) ## verify the example models on three targets and print the report
 	$(BIN)/export-gate run --config examples/export-gate.yml $(ARGS)
 
+check: lint ## lint, and run every test that is not slow: before each commit
+	$(PYTEST) -m "not slow" $(ARGS)
+
 test: $(INSTALLED) ## run the whole suite in parallel (ARGS="-k nan" for a part of it)
-	$(BIN)/pytest --numprocesses auto --dist loadfile $(ARGS)
+	$(PYTEST) $(ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy and the import contracts
 	$(BIN)/ruff check .
@@ -45,7 +50,7 @@ format: $(INSTALLED) ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 golden: $(INSTALLED) ## rewrite the golden files; review the diff like code
-	UPDATE_GOLDEN=1 $(BIN)/pytest --numprocesses auto --dist loadfile $(ARGS)
+	UPDATE_GOLDEN=1 $(PYTEST) $(ARGS)
 
 readme: $(INSTALLED) ## put the demo's report into README.md
 	$(BIN)/export-gate run --config examples/export-gate.yml --quiet
