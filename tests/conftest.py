@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any
 
 import pytest
-from harness import groups, preloaded, skips
+from harness import preloaded, skips
 
 preloaded.install()
 
@@ -18,8 +19,19 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(skips.StrictSkips(), "strict-skips")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Group and order the tests where several processes share them."""
     if hasattr(config, "workerinput"):
+        from harness import groups
+
         groups.arrange(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Hand out the tests by these groups."""
+    if config.getoption("dist") != "loadgroup":
+        return None
+    from harness import groups
+
+    return groups.ByFixture(config, log)

@@ -1,5 +1,8 @@
 """Which tests run one after another in the same process, and which come first, for `pytest --dist loadgroup`.
 
+xdist 3.8 finds no groups under pytest 9.2, which no longer reads the node id that xdist writes. So each process writes
+down the groups of its tests, which are the same in all, and the scheduler reads them before it hands out work.
+
 Tests that share a fixture of their module form a group, so that the fixture is made once. Other quick tests of
 `tests/unit` are grouped by file, since each takes milliseconds; all others stand alone. The longest groups come first,
 so that no process is left with a long one while the others have nothing to do.
@@ -7,10 +10,14 @@ so that no process is left with a long one while the others have nothing to do.
 
 from __future__ import annotations
 
+import json
+import os
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 TESTS = Path(__file__).parents[1]
 TYPICAL_S, QUICK_S = 2.0, 0.01
@@ -18,13 +25,36 @@ TYPICAL_S, QUICK_S = 2.0, 0.01
 
 
 def arrange(items: list[pytest.Item]) -> None:
-    """Mark the group of each test and put the longest groups first, in place."""
+    """Write down the group of each test and put the longest groups first, in place."""
     groups = _groups(items)
-    for name, members in groups.items():
-        for item in members if "::" not in name else ():
-            item.add_marker(pytest.mark.xdist_group(name))
+    names = {item.nodeid: name for name, members in groups.items() for item in members}
+    written = _record(os.getppid()).with_suffix(f".{os.getpid()}")
+    written.write_text(json.dumps(names), encoding="utf-8")
+    written.replace(_record(os.getppid()))  # at once: the scheduler never reads half of it
     longest_first = sorted(groups.values(), key=lambda members: -_seconds(members))
     items[:] = [item for members in longest_first for item in members]
+
+
+class ByFixture(LoadScopeScheduling):
+    """Hands out whole groups, in order."""
+
+    groups: dict[str, str]
+
+    def schedule(self) -> None:
+        """Read the groups once all tests are collected, and hand out work."""
+        if self.collection is None:
+            record = _record(os.getpid())
+            self.groups = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
+            record.unlink(missing_ok=True)
+        super().schedule()
+
+    def _split_scope(self, nodeid: str) -> str:
+        return self.groups.get(nodeid, nodeid)
+
+
+def _record(controller: int) -> Path:
+    """Where the groups are written for the process that hands out the work."""
+    return Path(tempfile.gettempdir()) / f"export-gate-groups-{controller}.json"
 
 
 def _groups(items: Sequence[pytest.Item]) -> dict[str, list[pytest.Item]]:

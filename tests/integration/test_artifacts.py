@@ -131,7 +131,7 @@ NAMES = {
 """Model (or its separate export) -> inputs and outputs as the contract spells them."""
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=35)
 @pytest.mark.parametrize("model", NAMES)
 def test_onnx_files_speak_the_contracts_names(runs: tuple[Run, Run], model: str):
     """Inputs, outputs and dims of an ONNX file are named as in the contract, never `s77`."""

@@ -11,7 +11,7 @@ from judge_corpus import CORPUS, Case, Judged, judge_cases, read_cases, table
 from export_gate.rules.base import Finding
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=80)
 def test_bug_reports_are_judged_as_recorded():
     """Each case has its recorded verdict, by a rule that fits what went wrong, on the targets that it went wrong on.
 
@@ -96,6 +96,7 @@ def test_the_second_corpus_is_readable():
         assert case.causes or case.recorded != "must-fail"
 
 
+@pytest.mark.slow
 def test_a_config_that_is_not_usable_is_reported_and_the_others_are_judged(tmp_path: Path):
     """The table names the case as refused, with the config's problems below it."""
     (tmp_path / "broken").mkdir()

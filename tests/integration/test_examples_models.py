@@ -168,7 +168,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results.json"
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_demo_verifies_three_models_on_three_targets(demo: Path):
     """`make demo`: one run, every model verified on every target without a warning, exit 0."""
     results = json.loads(demo.read_text())

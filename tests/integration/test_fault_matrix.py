@@ -164,7 +164,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return gate(folder, "--jobs", "4")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=35)
 @pytest.mark.parametrize("stage", STAGES)
 def test_each_fault_at_each_stage_is_told(run: Run, stage: str):
     """The finding says what ended the process and where; the other models of the run have their own verdicts."""

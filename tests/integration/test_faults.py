@@ -103,7 +103,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=25)
 def test_run_with_faults_is_red_and_complete(run: Run):
     """A dying model costs its own verdict only: exit 1, and every model has its place in the results and the report."""
     assert run.status == 1, run.output

@@ -20,10 +20,12 @@ GROUPED = """
 import pytest
 from harness import groups
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     if hasattr(config, "workerinput"):
         groups.arrange(items)
+
+def pytest_xdist_make_scheduler(config, log):
+    return groups.ByFixture(config, log)
 """
 SHARED = """
 import os, pytest

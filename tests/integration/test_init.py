@@ -195,7 +195,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 def test_every_starter_whose_trial_worked_runs(project: Path):
     """init, validate and run for each kind of model: exit 0 without an edit."""
     together = "version: 1\nmodels:\n"
@@ -217,6 +217,7 @@ def test_every_starter_whose_trial_worked_runs(project: Path):
     assert f"{len(INPUTS)} of {len(INPUTS)} models verified" in done.stdout
 
 
+@pytest.mark.slow
 def test_failed_trial_still_gives_a_valid_config(project: Path):
     """Where no guess runs, the config is valid and says what to correct."""
     assert gate(project, "init", "zoo.nets:make_graph").returncode == 0
@@ -228,6 +229,7 @@ def test_failed_trial_still_gives_a_valid_config(project: Path):
     assert gate(project, "validate").returncode == 0
 
 
+@pytest.mark.slow
 def test_existing_config_is_kept(project: Path):
     """Only --force overwrites."""
     (project / "export-gate.yml").write_text("mine")
@@ -238,6 +240,7 @@ def test_existing_config_is_kept(project: Path):
     assert "factory: zoo.nets:make_linear\n" in (project / "export-gate.yml").read_text()
 
 
+@pytest.mark.slow
 def test_config_elsewhere_names_what_it_needs(project: Path):
     """In another folder the config says where the package is, or the way to the file."""
     (project / ".git").mkdir()
@@ -249,6 +252,7 @@ def test_config_elsewhere_names_what_it_needs(project: Path):
     assert gate(project, "validate", "-c", "ci/b.yml").returncode == 0
 
 
+@pytest.mark.slow
 def test_factory_with_arguments_is_refused_with_the_next_step(project: Path):
     """Its arguments cannot be guessed: the message shows the signature and both ways on."""
     done = gate(project, "init", "zoo.nets:make_sized")

@@ -161,7 +161,7 @@ def tensors(folder: Path, kind: str) -> dict[str, Any]:
     return {proto.name: numpy_helper.to_array(proto) for proto in protos}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=25)
 @pytest.mark.parametrize("model", NAMES)
 def test_data_sets_have_the_layout_of_onnx_backend_tests(kits: dict[str, Path], model: str):
     """Any reader of that layout finds a graph, its inputs by position and name, and outputs that it reproduces."""

@@ -440,6 +440,7 @@ def test_warnings_can_fail_the_check(step: Step):
     assert "## ❌ export-gate: 0 of 1 model verified, 1 violation" in step.github.bodies()[0]
 
 
+@pytest.mark.slow
 def test_500_violations_stay_in_all_budgets(step: Step):
     """Comment, summary, annotations and outputs; each says what it leaves out."""
     assert step.publish(samples.crowd(500)).status == 1

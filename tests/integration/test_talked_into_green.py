@@ -150,7 +150,7 @@ def outcome(run: Run, name: str) -> tuple[str, set[str]]:
     return problem["message"] if problem else "", {found["rule"] for found in run.violations(name)}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=25)
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_no_attempt_is_green(run: Run, name: str):
     """An attempt ends red, or with the name of what it replaced; honest models beside it are verified."""

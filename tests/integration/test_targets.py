@@ -314,7 +314,7 @@ def shapes(values: Any) -> dict[str, list[str | int]]:
     return {v.name: [dim.dim_param or dim.dim_value for dim in v.type.tensor_type.shape.dim] for v in values}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=30)
 @pytest.mark.parametrize("model", ["counter", "counter-last"])
 def test_running_one_target_changes_no_other(outcome: Outcome, model: str):
     """A program with a counter runs as a fresh eager does in every target, in whatever order these are observed."""

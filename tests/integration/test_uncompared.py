@@ -93,7 +93,7 @@ def rules(results: dict[str, Any], model: str) -> set[str]:
     return {f["rule"] for f in results["findings"] if f["model"] == model and f["severity"] == "violation"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_differs_is_found(results: dict[str, Any], name: str):
     """In containers of any kind, in text, behind an array that cannot be written, and where all is NaN."""

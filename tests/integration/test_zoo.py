@@ -52,7 +52,7 @@ def promised(model: ModelObservation, separate: dict[str, int]) -> set[str]:
     return {name for name, pairs in chosen if pairs == set(separate.items())}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_healthy_models_are_verified(outcome: Outcome):
     """Every healthy model is verified; at most ONNX, which enforces no ranges, earns a warning of its guards."""
     loud = [f for f in outcome.judgement.findings if f.severity != "note"]

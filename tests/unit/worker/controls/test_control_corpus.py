@@ -20,6 +20,7 @@ def at(values: Any, path: Path):
     return values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.parent.name)
 def test_every_model_of_the_corpus_has_a_control_set(path: Path):
     """Each set has 15 to 80 uniquely named inputs that keep their contract, the same each time."""
