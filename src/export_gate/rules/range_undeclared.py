@@ -1,4 +1,4 @@
-"""Inputs without a declared range, at which wide values were not tried."""
+"""Inputs without a declared range, at which only mild values were tried."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from export_gate.rules.wording import listing
 
 
 def check(measured: Measured) -> Iterator[Finding]:
-    """One note that lists the inputs."""
+    """A violation for integers, of which only 0 and 1 were tried, and a note for the others."""
     contract, observation = measured.contract, measured.observation
+    if observation.controls and observation.controls.undeclared_integers:
+        yield _integers(contract.name, observation.controls.undeclared_integers)
     undeclared = observation.controls.undeclared_range if observation.controls else ()
     if undeclared:
         is_one = len(undeclared) == 1
@@ -30,6 +32,25 @@ def check(measured: Measured) -> Iterator[Finding]:
             occurrences=len(undeclared),
             key=f"inputs.{undeclared[0]}",
         )
+
+
+def _integers(model: str, undeclared: tuple[str, ...]) -> Finding:
+    is_one = len(undeclared) == 1
+    return Finding(
+        rule=RULE.name,
+        severity="violation",
+        model=model,
+        message=(
+            f"{model}: integer {'input' if is_one else 'inputs'} {listing(undeclared)} "
+            f"{'has' if is_one else 'have'} no declared range and {'indexes' if is_one else 'index'} no table of "
+            "weights, so only 0 and 1 were tried"
+        ),
+        hint=(
+            f"Add `range: [low, high]` (or `values`) to `models.{model}.inputs.{undeclared[0]}`: whatever the model "
+            "does with other integers was not compared."
+        ),
+        occurrences=len(undeclared),
+    )
 
 
 RULE = Rule(

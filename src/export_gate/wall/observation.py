@@ -278,7 +278,9 @@ class ControlSetObservation:
     case_flops: float | None = None
     """Forward floating-point operations of the reference case."""
     undeclared_range: tuple[str, ...] = ()
-    """Tensor inputs without `range` or `values`: wide inputs were not tried."""
+    """Floating-point tensor inputs without `range` or `values`: wide inputs were not tried."""
+    undeclared_integers: tuple[str, ...] = ()
+    """Integer tensor inputs without `range` or `values` that index no table of weights: only 0 and 1 were tried."""
     notes: tuple[str, ...] = ()
 
 

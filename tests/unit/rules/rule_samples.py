@@ -433,6 +433,15 @@ SAMPLES: dict[str, Sample] = {
             )
         )
     ),
+    "range-undeclared-integers": Sample(
+        observed(
+            controls=ControlSetObservation(
+                sha256="0" * 64,
+                inputs=tuple(ControlInput(name=name, family="normal") for name in CASES),
+                undeclared_integers=("ids",),
+            )
+        )
+    ),
     "range-undeclared-nearly": Sample(observed()),
     # Further wordings of the same rules.
     "contract-broken-factory": Sample(

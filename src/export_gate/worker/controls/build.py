@@ -20,7 +20,7 @@ from export_gate.worker.controls.golden import golden_cases
 from export_gate.worker.controls.intervals import is_undeclared
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.sizes import Sizes, plan_sizes, reference_sizes
-from export_gate.worker.controls.specs import tensor_leaves
+from export_gate.worker.controls.specs import is_integer, tensor_leaves
 from export_gate.worker.leaves.values import Values, flatten
 
 __all__ = ["build_control_set", "digest", "reference_sizes", "reference_values", "values_at"]
@@ -48,11 +48,13 @@ def build_control_set(contract: ModelContract, base: Path) -> ControlSet:
     cases = _unique([*boundary_cases(contract, plan), *own, *further_cases(contract, plan)])
     limit = contract.controls.limit
     left_out = max(len(cases) - limit, 0)
+    undeclared = [(path, spec) for path, spec in tensor_leaves(contract) if is_undeclared(spec)]
     return ControlSet(
         cases=cases[:limit],
         left_out=left_out,
         left_out_reason=f"beyond controls.limit of {limit} cases" if left_out else "",
-        undeclared_range=tuple(path for path, spec in tensor_leaves(contract) if is_undeclared(spec)),
+        undeclared_range=tuple(path for path, spec in undeclared if not is_integer(spec)),
+        undeclared_integers=tuple(path for path, spec in undeclared if is_integer(spec)),
         notes=(*function.notes, *(note for file in files for note in file.notes)),
     )
 

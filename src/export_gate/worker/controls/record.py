@@ -37,7 +37,9 @@ class ControlSet:
     """Cases beyond `controls.limit`."""
     left_out_reason: str = ""
     undeclared_range: tuple[str, ...] = ()
-    """Tensor inputs without `range` or `values`."""
+    """Floating-point tensor inputs without `range` or `values`."""
+    undeclared_integers: tuple[str, ...] = ()
+    """The integer ones, which got 0 and 1 only."""
     notes: tuple[str, ...] = ()
 
 

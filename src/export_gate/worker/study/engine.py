@@ -24,6 +24,7 @@ from export_gate.worker.study.eager import observe_behaviour, observe_eager
 from export_gate.worker.study.probing import eager_begun
 from export_gate.worker.study.records import Study
 from export_gate.worker.study.subject import Subject
+from export_gate.worker.study.tables import with_table_ranges
 from export_gate.worker.study.trial import choose_trial
 from export_gate.worker.study.variants import observe_variants
 from export_gate.worker.study.verify import require_artifacts
@@ -75,7 +76,9 @@ def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
         return
     weights = hygiene.weight_digest(subject.module)  # before anything runs: forward may write into buffers
     with desk.stage("controls"):
-        trial = choose_trial(job, subject, desk)
+        subject, notes = with_table_ranges(subject, desk)
+        job = replace(job, contract=subject.contract)
+        trial = choose_trial(job, subject, desk, notes)
         desk.channel.set("controls", trial.observation)
     with desk.stage("eager"):
         facts, unknown = observe_behaviour(trial.cases, subject, desk)

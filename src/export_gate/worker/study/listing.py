@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from export_gate.worker.leaves.values import to_numpy
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.stages import at_desk
 from export_gate.worker.study.engine import load_subject
+from export_gate.worker.study.tables import with_table_ranges
 from export_gate.worker.study.trial import Trial, choose_trial, matching
 
 ELEMENTS_SHOWN = 64
@@ -28,7 +30,8 @@ def list_controls(job: Job, question: ListControls, channel: Channel) -> None:
         if subject is None:
             return
         with desk.stage("controls"):
-            trial = choose_trial(job, subject, desk)
+            subject, notes = with_table_ranges(subject, desk)
+            trial = choose_trial(replace(job, contract=subject.contract), subject, desk, notes)
             channel.set("controls", trial.observation)
             if question.show is not None:
                 _show(trial, question.show, question.save, channel)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.wall.contract import Job, ModelContract
@@ -35,7 +35,7 @@ class Trial:
     """Whether all of the affine basis points are among them."""
 
 
-def choose_trial(job: Job, subject: Subject, desk: Desk) -> Trial:
+def choose_trial(job: Job, subject: Subject, desk: Desk, notes: tuple[str, ...] = ()) -> Trial:
     """The control set of the job, cut to its case patterns and to the FLOP budget.
 
     Counting FLOPs is forward's first run, and is announced as such: it can hang, crash or exit.
@@ -53,7 +53,7 @@ def choose_trial(job: Job, subject: Subject, desk: Desk) -> Trial:
     desk.channel.at("controls")
     return Trial(
         cases=kept,
-        observation=_describe(controls, kept, len(cases), flops),
+        observation=_describe(replace(controls, notes=(*notes, *controls.notes)), kept, len(cases), flops),
         has_basis=bool(basis) and {case.name for case in basis} <= {case.name for case in kept},
     )
 
@@ -150,5 +150,6 @@ def _describe(
         left_out_reason="; ".join(reasons),
         case_flops=flops,
         undeclared_range=controls.undeclared_range,
+        undeclared_integers=controls.undeclared_integers,
         notes=controls.notes,
     )

@@ -1,0 +1,82 @@
+"""Integer inputs without a declared range: it is the length of the table that they index, if they index one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.controls.intervals import is_undeclared
+from export_gate.worker.controls.specs import is_integer, tensor_leaves
+from export_gate.worker.model.factory import bind
+from export_gate.worker.model.reference import module_runner
+from export_gate.worker.model.tables import TableLengths
+from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.subject import Subject
+
+
+def with_table_ranges(subject: Subject, desk: Desk) -> tuple[Subject, tuple[str, ...]]:
+    """The subject with the ranges that tables give, and a note on each; as it is where nothing is missing.
+
+    With 0 and 1 alone, which is what an undeclared integer gets, any other row of a table could be wrong.
+    """
+    missing = [path for path, spec in tensor_leaves(subject.contract) if is_integer(spec) and is_undeclared(spec)]
+    if not missing:
+        return subject, ()
+    desk.channel.at("eager")
+    lengths = {path: length for path, length in _lengths(subject).items() if path in missing and length > 0}
+    contract = with_ranges(subject.contract, {path: (0, length - 1) for path, length in lengths.items()})
+    notes = tuple(
+        f"input {path} has no declared range: 0..{length - 1} is taken from the table that it indexes"
+        for path, length in lengths.items()
+    )
+    return replace(subject, contract=contract), notes
+
+
+def with_ranges(contract: ModelContract, ranges: Mapping[str, tuple[float, float]]) -> ModelContract:
+    """The contract with these ranges at the tensor leaves of those paths."""
+    inputs = {name: _with_ranges(name, spec, ranges) for name, spec in contract.inputs.items()}
+    return replace(contract, inputs=inputs)
+
+
+def _with_ranges(path: str, spec: Spec, ranges: Mapping[str, tuple[float, float]]) -> Spec:
+    match spec:
+        case TensorSpec():
+            return replace(spec, range=ranges[path]) if path in ranges else spec
+        case SequenceSpec():
+            items = tuple(_with_ranges(f"{path}.{index}", item, ranges) for index, item in enumerate(spec.items))
+            return replace(spec, items=items)
+        case DictSpec():
+            return replace(
+                spec, items={key: _with_ranges(f"{path}.{key}", item, ranges) for key, item in spec.items.items()}
+            )
+        case _:
+            return spec
+
+
+def _lengths(subject: Subject) -> dict[str, int]:
+    """By one watched forward on a twin; nothing where eager refuses it, which its references will show."""
+    contract = subject.contract
+    try:
+        module = subject.twin()
+        values = reference_values(contract, reference_sizes(contract))
+        watch = TableLengths(module, dict(_tensors(values)))
+        run = module_runner(module, {})
+        with watch:
+            run(bind(values, subject.parameters))
+    except (Exception, SystemExit):  # noqa: BLE001 - as said above
+        return {}
+    return watch.found
+
+
+def _tensors(values: Any, path: str = "") -> list[tuple[str, torch.Tensor]]:
+    if isinstance(values, torch.Tensor):
+        return [(path, values)]
+    if not isinstance(values, (dict, list, tuple)):
+        return []
+    items = values.items() if isinstance(values, dict) else enumerate(values)
+    return [pair for key, item in items for pair in _tensors(item, f"{path}.{key}" if path else str(key))]
