@@ -139,7 +139,15 @@ _OPTIONS: dict[type[Target], tuple[Field, ...]] = {
         _ARTIFACT,
         _BUDGET,
     ),
-    AotiTarget: (_ARTIFACT, _BUDGET),
+    AotiTarget: (
+        Field(
+            "layouts",
+            Choice(("note", "require")),
+            "Whether strided and channels-last inputs must be right: note (default) or require.",
+        ),
+        _ARTIFACT,
+        _BUDGET,
+    ),
 }
 _TEXTS = {
     "exported-program": "The ExportedProgram itself.",

@@ -8,9 +8,16 @@ from dataclasses import dataclass
 from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.wording import place
-from export_gate.wall.contract import TargetName
+from export_gate.wall.contract import AotiTarget, TargetName
 from export_gate.wall.equivalence import FaultKind
 from export_gate.wall.observation import ModelObservation
+
+LAYOUTS = ("noncontiguous", "channels-last")
+"""Families of control inputs that hold the same values in a different memory layout."""
+DENSE = (
+    "Pass dense tensors (`x.contiguous()`): packages may read a strided input as if it were dense. To make this a "
+    "violation, set `{key}.targets.{target}.layouts` to `require`."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +31,8 @@ class Differing:
     """The worst first."""
     branch: str = ""
     """What `branch_words` says of the worst one."""
+    is_layout: bool = False
+    """Only inputs in another memory layout differ, which this target may misread."""
 
     @property
     def worst(self) -> Measurement:
@@ -31,16 +40,16 @@ class Differing:
         return self.faults[0]
 
     def finding(self, rule: str, difference: str, hint: str) -> Finding:
-        """The violation; `difference` says what differs at the worst fault."""
+        """The violation, or a note; `difference` says what differs at the worst fault."""
         return Finding(
             rule=rule,
-            severity="violation",
+            severity="note" if self.is_layout else "violation",
             model=self.model,
             target=self.target,
             output=self.output,
             case=self.worst.case,
             message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}{self.branch}",
-            hint=hint,
+            hint=DENSE.format(target=self.target, key=f"models.{self.model}") if self.is_layout else hint,
             occurrences=len(self.faults),
             details=other_cases([fault.case for fault in self.faults]),
         )
@@ -58,7 +67,16 @@ def differing_outputs(measured: Measured, kind: FaultKind) -> Iterator[Differing
                     output=output,
                     faults=same_kind,
                     branch=branch_words(measured.observation, same_kind[0].case),
+                    is_layout=isinstance(planned, AotiTarget)
+                    and planned.layouts == "note"
+                    and all(is_layout_case(measured.observation, fault.case) for fault in faults),
                 )
+
+
+def is_layout_case(observation: ModelObservation, case: str) -> bool:
+    """Whether a control input holds the values of another one in another memory layout."""
+    inputs = observation.controls.inputs if observation.controls else ()
+    return any(member.name == case and member.family in LAYOUTS for member in inputs)
 
 
 def branch_words(observation: ModelObservation, case: str | None) -> str:

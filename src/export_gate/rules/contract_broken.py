@@ -6,15 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import other_cases
+from export_gate.rules.cases import is_layout_case, other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Failure, ModelObservation, PromiseBroken
 
-LAYOUTS = ("noncontiguous", "channels-last")
-"""Families of control inputs that hold the same values in a different memory layout."""
 RAISED = re.compile(r"\w+: ")
 """An exception's class begins the message; other broken promises are sentences."""
 ENDED = {
@@ -60,7 +58,7 @@ def _refuses_layout(promise: PromiseBroken, observation: ModelObservation) -> bo
     """Whether eager raised only because of the memory layout, about which the contract says nothing."""
     inputs = observation.controls.inputs if observation.controls else ()
     refused = {broken.case for broken in observation.broken}
-    is_layout = any(member.name == promise.case and member.family in LAYOUTS for member in inputs)
+    is_layout = is_layout_case(observation, promise.case)
     return is_layout and bool(RAISED.match(promise.message)) and any(member.name not in refused for member in inputs)
 
 

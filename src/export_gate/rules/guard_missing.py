@@ -13,6 +13,8 @@ from export_gate.wall.observation import Probe
 
 OUTSIDE = ("below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
 """Kinds of probe that an artifact should refuse."""
+LARGEST_UNENFORCED = 2
+"""The largest lower bound, in steps, that a program does not enforce."""
 ANSWERS = {
     "accepted-differs": "gave other results than eager",
     "accepted-eager-refuses": "accepted what eager refuses",
@@ -27,10 +29,11 @@ def check(measured: Measured) -> Iterator[Finding]:
         if planned.guards == "ignore":
             continue
         probes = _accepted(measured, planned.name)
-        harmful = [probe for probe in probes if probe.answer != "accepted-equal"]
-        harmless = [probe for probe in probes if probe.answer == "accepted-equal"]
+        harmful = [probe for probe in probes if probe.answer != "accepted-equal" and not probe.empty]
+        harmless = [probe for probe in probes if probe not in harmful]
         if harmful:
-            severity: Severity = "violation" if planned.guards == "require" else "warning"
+            can_refuse = planned.guards == "require" and not all(_is_unenforced(contract, p) for p in harmful)
+            severity: Severity = "violation" if can_refuse else "warning"
             yield _finding(contract, planned.name, severity, harmful, len(harmless))
         elif harmless:
             yield _finding(contract, planned.name, "note", harmless, 0)
@@ -38,14 +41,22 @@ def check(measured: Measured) -> Iterator[Finding]:
             yield _finding(contract, planned.name, "note", harmless, 0)
 
 
+def _is_unenforced(contract: ModelContract, probe: Probe) -> bool:
+    """Whether the bound is one that torch.export cannot express: it takes 0 and 1 for constants (torch 2.13)."""
+    steps = [-(-dim.min // dim.multiple_of) for dim in contract.dims if dim.name == probe.axis]
+    return probe.kind == "below-min" and bool(steps) and steps[0] <= LARGEST_UNENFORCED
+
+
 def _accepted(measured: Measured, target: TargetName) -> list[Probe]:
     """Probes outside the contract that the artifact took as shipped; a debugging mode's refusals protect nobody.
 
-    Where eager itself answers by chance or by its history, other results than eager's say nothing of guards.
+    Where eager itself answers by chance or by its history, or the artifact differs at declared sizes as well, other
+    results than eager's say nothing of guards.
     """
     hygiene = measured.observation.hygiene
     has_own_cause = hygiene.state_effects or hygiene.nondeterministic
-    told = ("accepted-equal", "accepted-eager-refuses") if has_own_cause else tuple(ANSWERS)
+    differs_inside = any(leaf.faults for leaf in measured.of(target))
+    told = ("accepted-equal", "accepted-eager-refuses") if has_own_cause or differs_inside else tuple(ANSWERS)
     return [
         probe
         for seen in measured.seen(target)
@@ -88,7 +99,7 @@ def _hint(contract: ModelContract, target: TargetName, severity: Severity, probe
         return f"Nothing to do; widen `{key}.dims` if such input is meant to be supported, so that it is verified."
     if severity == "warning":
         return (
-            f"Check sizes and dtypes before calling the artifact: {target} enforces no ranges. Widen `{key}.dims` "
+            f"Check sizes and dtypes before calling the artifact: {_enforced(target)}. Widen `{key}.dims` "
             f"over sizes that are meant to work, or set {targets_key(contract, target, 'guards')} to `ignore`."
         )
     kinds = {probe.kind for probe in probes}
@@ -102,6 +113,12 @@ def _hint(contract: ModelContract, target: TargetName, severity: Severity, probe
         f"Check {listing(_subjects(kinds))} before calling the artifact, or change the model so that it gives eager's "
         f"results there.{low} To accept this, set {targets_key(contract, target, 'guards')} to `warn`."
     )
+
+
+def _enforced(target: TargetName) -> str:
+    if target in ("exported-program", "pt2"):
+        return "an exported program does not enforce a lower bound of 1 or 2"
+    return f"{target} enforces no ranges"
 
 
 def _subjects(kinds: Iterable[str]) -> list[str]:

@@ -72,6 +72,7 @@ def _refused_probes(measured: Measured, target: TargetName) -> list[Probe]:
         for probe in found.probes
         if probe.kind in ("at-min", "at-max")
         and probe.answer == "refused"
+        and not probe.eager_refuses
         and (not has_other_cause or SHAPE_REFUSAL.search(probe.message))
     ]
     return sorted(probes, key=lambda probe: probe.checks != "default")

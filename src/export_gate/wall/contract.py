@@ -271,6 +271,8 @@ class AotiTarget:
     name: Literal["aoti"] = "aoti"
     tolerance: Tolerance = Tolerance()
     guards: GuardPolicy = "warn"
+    layouts: Literal["note", "require"] = "note"
+    """What it means that only inputs in another memory layout differ: packages may misread strides."""
     artifact: str | None = None
     budget: Budget = Budget()
 

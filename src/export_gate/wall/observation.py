@@ -181,6 +181,10 @@ class Probe:
     """The refusal's first line, or the difference."""
     checks: Literal["default", "runtime-checks"] = "default"
     """`runtime-checks`: AOTInductor with AOTI_RUNTIME_CHECK_INPUTS=1."""
+    empty: bool = False
+    """The artifact accepted it, and none of its outputs has an element."""
+    eager_refuses: bool = False
+    """Eager raises there, whatever the artifact does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,6 +198,17 @@ def laid_out(*refused: str) -> ModelObservation:
 
 GUARD = "Guard failed: x.size()[0] <= 15"
 NAN = NonfiniteCount(nan=1)
+
+
+def _strided(planned: AotiTarget) -> Sample:
+    """A package that is right on dense inputs and misreads a strided one."""
+    strided = ControlInput(name="noncontiguous-1@batch=2", family="noncontiguous", sizes={"batch": 2})
+    seen = observed(target(case(strided.name, leaf(**FAR)), name="aoti"))
+    assert seen.controls is not None
+    controls = replace(seen.controls, inputs=(*seen.controls.inputs, strided))
+    return Sample(replace(seen, controls=controls), contract(targets=(planned,)))
+
+
 FAR = {"max_abs_diff": 3.1e-3, "actual_at": 2.4031, "mismatched_elements": 6}
 
 SAMPLES: dict[str, Sample] = {
@@ -420,6 +431,26 @@ SAMPLES: dict[str, Sample] = {
         )
     ),
     "guard-missing-equal": on(Pt2Target(), target(name="pt2", probes=(probe("below-min", "accepted-equal", "1"),))),
+    "guard-missing-lower-bound": on(
+        ExportedProgramTarget(),
+        target(name="exported-program", probes=(probe("below-min", "accepted-differs", "1", message="max |P-M| 0.5"),)),
+    ),
+    "guard-missing-empty": on(
+        Pt2Target(), target(name="pt2", probes=(probe("below-min", "accepted-differs", "0", empty=True),))
+    ),
+    "guard-missing-beside-a-difference": on(
+        ExportedProgramTarget(),
+        target(
+            case("normal-1@batch=2", leaf(**FAR)),
+            name="exported-program",
+            probes=(probe("above-max", "accepted-differs", message="max |P-M| 0.5"),),
+        ),
+    ),
+    "range-narrowed-probe-eager-refuses": on(
+        Pt2Target(), target(name="pt2", probes=(probe("at-max", "refused", "16", eager_refuses=True),))
+    ),
+    "value-mismatch-layout": _strided(AotiTarget()),
+    "value-mismatch-layout-required": _strided(AotiTarget(layouts="require")),
     "guard-missing-ignored": on(OnnxTarget(guards="ignore"), target(probes=(probe("above-max", "accepted-differs"),))),
     "guard-missing-nearly": on(
         ExportedProgramTarget(), target(name="exported-program", probes=(probe("above-max", "refused"),))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -131,7 +131,9 @@ def probes_begun(
     """
 
     def call(eager: Answer) -> Probe:
-        return _probe(eager, checks, *_verdict(eager, _ask(eager.probe, artifact), is_equal))
+        answer = _ask(eager.probe, artifact)
+        probe = _probe(eager, checks, *_verdict(eager, answer, is_equal))
+        return replace(probe, empty=answer.refusal is None and _are_empty(answer.leaves))
 
     def died(eager: Answer, ending: str) -> Probe:
         return _probe(eager, checks, "refused", f"the process died: {ending}")
@@ -159,6 +161,11 @@ def _ask(probe: PlannedProbe, run: Runner) -> Answer:
         return Answer(probe=probe, refusal=first_line(error))
 
 
+def _are_empty(leaves: Sequence[Leaf]) -> bool:
+    sizes = [leaf.value.size for leaf in leaves if leaf.value is not None]
+    return bool(sizes) and not any(sizes)
+
+
 def _probe(eager: Answer, checks: Literal["default", "runtime-checks"], answer: Verdict, message: str) -> Probe:
     probe = eager.probe
     return Probe(
@@ -169,6 +176,7 @@ def _probe(eager: Answer, checks: Literal["default", "runtime-checks"], answer: 
         answer=answer,
         message=message,
         checks=checks,
+        eager_refuses=eager.refusal is not None,
     )
 
 

@@ -398,6 +398,14 @@ def test_a_refusal_is_a_refusal_whatever_eager_says() -> None:
     assert _answer(_returns(1), _raises(SystemExit(3))).message == "3"
 
 
+def test_refusals_of_eager_and_empty_answers_are_recorded() -> None:
+    """Whether eager refuses too, and whether an answer has any element, is a fact of each probe."""
+    both = _answer(_raises(ValueError("no")), _raises(RuntimeError("no")))
+    assert (both.answer, both.eager_refuses, both.empty) == ("refused", True, False)
+    empty = _answer(_returns(torch.ones(0, 3)), _returns(torch.ones(0, 2)))
+    assert (empty.answer, empty.eager_refuses, empty.empty) == ("accepted-differs", False, True)
+
+
 def test_an_interrupt_in_the_artifact_ends_its_copy_only() -> None:
     """A KeyboardInterrupt that an artifact raises ends the forked copy that called it, and that is its answer."""
     found = _answer(_returns(1), _raises(KeyboardInterrupt()))
