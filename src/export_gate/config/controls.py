@@ -7,7 +7,7 @@ from typing import Any
 from export_gate.config.containers import Field, ListOf, Section, Table
 from export_gate.config.dims import SIZES
 from export_gate.config.kinds import Choice, Number, Switch, Text
-from export_gate.config.paths import ONE_LINE, RelativePath
+from export_gate.config.paths import ATTRIBUTE, ONE_LINE, RelativePath
 from export_gate.config.tensors import NAME, OUTPUT_NAME
 from export_gate.config.units import GROWTH, SIZE, WORK
 from export_gate.wall.contract import (
@@ -22,12 +22,6 @@ from export_gate.wall.contract import (
     Pt2Target,
     Target,
     Tolerance,
-)
-
-_DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
-ATTRIBUTE = Text(
-    expected="module:attribute or path/to/file.py:attribute",
-    pattern=rf"(?:{_DOTTED}|[^\x00-\x1f\x7f-\x9f\u2028\u2029:]*[^\x00-\x1f\x7f-\x9f\u2028\u2029:/]\.py):{_DOTTED}",
 )
 
 _BOUND = Number(minimum=0)
@@ -94,6 +88,8 @@ CONTROLS = Section(
         Field("data", ListOf(item=DATA, expected="a list of data files"), "Real inputs from files."),
         Field("golden", ListOf(item=GOLDEN, expected="a list of golden files"), "Inputs with expected outputs."),
         Field("function", ATTRIBUTE, "Function that returns named inputs: {name: args tuple or kwargs dict}."),
+        Field("make", ATTRIBUTE, "Function (sizes, rng) that draws inputs which depend on each other: {input: array}."),
+        Field("generated", Switch(), "Whether the gate's own draws are tried as well."),
         Field("budget", WORK, "Limit on cases times forward operations per target.", to="budget_flops"),
         Field("limit", Number(minimum=1, maximum=1000, whole=True), "Limit on the number of cases."),
     ),

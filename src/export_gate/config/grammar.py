@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from export_gate.config.containers import Field, ListOf, Section, Table, Values
-from export_gate.config.controls import ATTRIBUTE, CONTROLS, TARGETS, TOLERANCE
+from export_gate.config.controls import CONTROLS, TARGETS, TOLERANCE
 from export_gate.config.dims import DIMS
 from export_gate.config.kinds import Anything, Choice, Exactly, Scope, Text
 from export_gate.config.nodes import Node
-from export_gate.config.paths import ONE_LINE, RelativePath
+from export_gate.config.paths import ATTRIBUTE, ONE_LINE, RelativePath
 from export_gate.config.references import verify_references
 from export_gate.config.tensors import INPUTS, NAME, OUTPUTS
 from export_gate.config.units import TIME

@@ -15,6 +15,12 @@ from export_gate.config.nodes import Node
 ONE_LINE = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029]+"
 """Text without control characters, which would break a terminal line or a path."""
 
+_DOTTED = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*"
+ATTRIBUTE = Text(
+    expected="module:attribute or path/to/file.py:attribute",
+    pattern=rf"(?:{_DOTTED}|[^\x00-\x1f\x7f-\x9f\u2028\u2029:]*[^\x00-\x1f\x7f-\x9f\u2028\u2029:/]\.py):{_DOTTED}",
+)
+
 _RELATIVE = "a path relative to the config's folder"
 
 

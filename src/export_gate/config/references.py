@@ -43,6 +43,8 @@ def verify_references(values: Values, node: Node, scope: Scope) -> None:
         _verify_use(declared, [shape for shape, is_input in shapes if is_input], scope)
         _verify_control_sizes(node, declared, ranges, scope)
     _verify_files(node, tensors, scope)
+    _verify_sources(values, node, tensors, scope)
+    _verify_artifact_names(tensors, scope)
 
 
 def _tensors(spec: Node, path: str) -> Iterator[tuple[str, Node]]:
@@ -180,6 +182,26 @@ def _verify_files(model: Node, inputs: Collection[str], scope: Scope) -> None:
             for entry in _entries(source, f"{what}s") if declared else ():
                 if entry.key not in declared:
                     _unknown(entry, what, entry.key, declared, scope, is_key=True)
+
+
+def _verify_sources(values: Values, model: Node, tensors: Mapping[str, Node], scope: Scope) -> None:
+    """Without the gate's own draws there are others."""
+    controls = model.child("controls")
+    generated = controls.child("generated") if controls else None
+    own = [key for key in ("make", "data", "golden", "function") if controls and controls.child(key)]
+    is_off = "controls" in values and not values["controls"].generated
+    if generated and is_off and not own and not any(tensor.child("make") for tensor in tensors.values()):
+        then = "add make, data, golden or function"
+        scope.problems.expected(generated, "control inputs of your own beside it", got="none", then=then)
+
+
+def _verify_artifact_names(tensors: Mapping[str, Node], scope: Scope) -> None:
+    """No two inputs have one name in the artifact."""
+    taken = {path: path for path, tensor in tensors.items() if not tensor.child("name")}
+    for path, tensor in tensors.items():
+        name = tensor.child("name")
+        if name and isinstance(name.value, str) and taken.setdefault(name.value, path) != path:
+            scope.problems.expected(name, f"a name that no other input has ({taken[name.value]} has it)")
 
 
 def _entries(node: Node | None, key: str) -> tuple[Node, ...]:

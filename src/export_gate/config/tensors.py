@@ -13,8 +13,8 @@ from typing import Any
 
 from export_gate.config.containers import Field, ListOf, Section, Table, Values
 from export_gate.config.kinds import INVALID, Anything, Choice, Number, Schema, Scope, Text, is_number
-from export_gate.config.nodes import Node
-from export_gate.config.paths import ONE_LINE
+from export_gate.config.nodes import Node, describe
+from export_gate.config.paths import ATTRIBUTE, ONE_LINE
 from export_gate.wall.contract import (
     BOOL_DRAWS,
     DTYPES,
@@ -98,6 +98,7 @@ def _verify_tensor(values: Values, node: Node, scope: Scope) -> None:
     for key in ("range", "values"):
         if key in values:
             _verify_numbers(node, key, dtype, scope)
+    _verify_allowed(values, node, scope)
     _verify_bounds(values, node, scope)
     _verify_order(values, node, scope)
     child = node.child("nonfinite")
@@ -115,12 +116,43 @@ def _verify_numbers(node: Node, key: str, dtype: str, scope: Scope) -> None:
         return
     low, high = BOUNDS[dtype]
     what = "a whole number" if is_whole(dtype) else "a number"
-    for item in child.children:
+    for item in _entries_of(child):
         number = item.value
         if isinstance(number, str):
             continue  # an expression: its values are known once the dims are
         if not is_number(number) or not low <= number <= high or (is_whole(dtype) and not isinstance(number, int)):
             scope.problems.expected(item, f"{what} that {dtype} can hold, {low} to {high}")
+
+
+def _entries_of(node: Node) -> list[Node]:
+    """The numbers of a list, or of the lists in it."""
+    return [entry for item in node.children for entry in item.children or (item,)]
+
+
+def _verify_allowed(values: Values, node: Node, scope: Scope) -> None:
+    """Numbers once each; lists where the last axis has as many positions."""
+    child = node.child("values")
+    if "values" not in values or not child:
+        return
+    lists = [isinstance(item.value, tuple) for item in child.children]
+    if any(lists) and not all(lists):
+        scope.problems.expected(child, "numbers, or a list of numbers for each position", got="both")
+    elif any(lists):
+        last = values["shape"][-1] if values.get("shape") else Size(offset=len(lists))
+        if last.factors or last.offset != len(lists):
+            scope.problems.expected(
+                child,
+                f"a list for each position of the last axis, {last}",
+                got=f"{len(lists)} list{'s' * (len(lists) > 1)}",
+            )
+        if "order" in values or values["dtype"] == "bool":
+            scope.problems.expected(child, "one list of numbers with an order, and none for bool", got="lists")
+    for entries in [item.children for item in child.children if item.children] or [child.children]:
+        seen: set[Any] = set()
+        for item in entries:
+            if item.value in seen:
+                scope.problems.expected(item, "each entry once", got=f"{describe(item)} again")
+            seen.add(item.value)
 
 
 def _verify_bounds(values: Values, node: Node, scope: Scope) -> None:
@@ -131,8 +163,8 @@ def _verify_bounds(values: Values, node: Node, scope: Scope) -> None:
     if low > high:
         scope.problems.expected(bounds, "the lower bound first", got=f"[{low}, {high}]")
     elif "values" in values and allowed:
-        for item, number in zip(allowed.children, values["values"], strict=True):
-            if not low <= number <= high:
+        for item in _entries_of(allowed):
+            if is_number(item.value) and not low <= item.value <= high:
                 scope.problems.expected(item, f"a value within range, {low} to {high}")
 
 
@@ -174,20 +206,86 @@ def _verify_draws(values: Values, node: Node, scope: Scope) -> None:
 
 def _holds_zero_and_one(values: Values) -> bool:
     if "values" in values:
-        return set(values["values"]) == {0, 1}
+        return not isinstance(values["values"][0], tuple) and set(values["values"]) == {0, 1}
     return list(values.get("range", ())) == [0, 1]
 
 
 def _make_tensor(**values: Any) -> TensorSpec:
     number: type[float] = int if is_whole(values["dtype"]) else float
+    if any(isinstance(allowed, tuple) for allowed in values.get("values", ())):
+        lists = [allowed for allowed in values.pop("values") if isinstance(allowed, tuple)]
+        values["positions"] = tuple(tuple(map(number, allowed)) for allowed in lists)
     for key in ("range", "values"):
         if key in values:
             values[key] = tuple(item if isinstance(item, Size) else number(item) for item in values[key])
     return TensorSpec(**values)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedEntry:
+    """One allowed value, or those of one position."""
+
+    expected: str = "a number, or a list of numbers"
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        return (_AT_POSITION if isinstance(node.value, tuple) else Number()).check(node, scope)
+
+    def schema(self, defs: Schema) -> Schema:
+        return {"anyOf": [Number().schema(defs), _AT_POSITION.schema(defs)]}
+
+
+_AT_POSITION = ListOf(item=Number(), minimum=1, expected="a list of at least one number")
+
+
+def _verify_constant(values: Values, node: Node, scope: Scope) -> None:
+    """Lists are a tensor, with a dtype that holds their numbers and rows of one length."""
+    value, dtype = node.child("constant"), values.get("dtype")
+    if value is None or "constant" not in values:
+        return
+    if dtype is None:
+        if isinstance(value.value, tuple):
+            scope.problems.expected(
+                value, "a dtype beside a list, which is a tensor", got="none", then="add dtype: float32"
+            )
+        return
+    if _lengths(value) is None:
+        scope.problems.expected(value, "rows of one length, as a tensor has them", got="rows of several")
+    for item in _numbers_of(value):
+        _verify_element(item, dtype, scope)
+
+
+def _verify_element(item: Node, dtype: str, scope: Scope) -> None:
+    number = item.value
+    if dtype == "bool":
+        if not isinstance(number, bool):
+            scope.problems.expected(item, "true or false in a bool tensor")
+        return
+    low, high = BOUNDS[dtype]
+    if not is_number(number) or not low <= number <= high or (is_whole(dtype) and not isinstance(number, int)):
+        what = "a whole number" if is_whole(dtype) else "a number"
+        scope.problems.expected(item, f"{what} that {dtype} can hold, {low} to {high}")
+
+
+def _lengths(node: Node) -> tuple[int, ...] | None:
+    """The shape of nested lists; None where rows differ."""
+    if not isinstance(node.value, tuple):
+        return ()
+    inner = {_lengths(item) for item in node.value}
+    only = next(iter(inner)) if len(inner) == 1 else None if inner else ()
+    return None if only is None else (len(node.value), *only)
+
+
+def _numbers_of(node: Node) -> list[Node]:
+    if not isinstance(node.value, tuple):
+        return [node]
+    return [number for item in node.value for number in _numbers_of(item)]
+
+
+def _make_constant(*, value: Any, dtype: str | None = None) -> ConstantSpec:
+    return ConstantSpec(value=tuple(value) if isinstance(value, list) else value, dtype=dtype)
+
+
 SHAPE = ListOf(item=SizeEntry(), expected="a list of sizes")
-_NUMBERS = Number()
 _DRAWS = tuple(dict.fromkeys((*FLOAT_DRAWS, *INTEGER_DRAWS, *BOOL_DRAWS)))
 
 TENSOR = Section(
@@ -207,9 +305,11 @@ TENSOR = Section(
         ),
         Field(
             "values",
-            ListOf(item=_NUMBERS, minimum=1, unique=True, expected="a list of at least one number"),
-            "The only values allowed.",
+            ListOf(item=AllowedEntry(), minimum=1, expected="a list of at least one number"),
+            "The only values allowed; a list of lists has one for each position of the last axis.",
         ),
+        Field("make", ATTRIBUTE, "Function (shape, rng) that draws the values: module:attribute or file.py:attribute."),
+        Field("name", Text(expected="a name of one line", pattern=ONE_LINE), "The artifact's name for the input."),
         Field("order", Choice(("increasing", STRICT, "decreasing")), "Order of the values along the last axis."),
         Field(
             "nonfinite",
@@ -223,6 +323,27 @@ TENSOR = Section(
         ),
     ),
 )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstantValue:
+    """A scalar, or nested lists of numbers."""
+
+    expected: str = "a number, a text, true, false, null or a list of numbers"
+
+    def check(self, node: Node, scope: Scope) -> Any:
+        if isinstance(node.value, dict):
+            scope.problems.expected(node, self.expected)
+            return INVALID
+        value = Anything(expected=self.expected).check(node, scope)
+        return INVALID if isinstance(value, list) and INVALID in _flat(value) else value
+
+    def schema(self, defs: Schema) -> Schema:
+        return {"type": ["boolean", "number", "string", "null", "array"]}
+
+
+def _flat(value: Any) -> list[Any]:
+    return [entry for item in value for entry in _flat(item)] if isinstance(value, list) else [value]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,21 +364,26 @@ class InputSpec:
 
 
 _ITEMS = ListOf(item=InputSpec(), minimum=1, expected="a list of at least one input")
+_BUILD = Field("build", ATTRIBUTE, "What makes forward's argument from the tensors: module:attribute.")
 _KEY = Text(expected="a text of one line", pattern=ONE_LINE)
-_SCALAR = Anything(nested=False, expected="a number, a text, true, false or null")
+_CONSTANT = ConstantValue()
 
 FORMS = {
     "constant": Section(
-        make=ConstantSpec,
-        fields=(Field("constant", _SCALAR, "A non-tensor argument, baked in at export.", required=True, to="value"),),
+        make=_make_constant,
+        verify=_verify_constant,
+        fields=(
+            Field("constant", _CONSTANT, "A fixed argument, baked in at export.", required=True, to="value"),
+            Field("dtype", Choice(DTYPES), "Makes a tensor of the number or the nested lists."),
+        ),
     ),
     "list": Section(
         make=partial(SequenceSpec, kind="list"),
-        fields=(Field("list", _ITEMS, "A list of inputs.", required=True, to="items"),),
+        fields=(Field("list", _ITEMS, "A list of inputs.", required=True, to="items"), _BUILD),
     ),
     "tuple": Section(
         make=partial(SequenceSpec, kind="tuple"),
-        fields=(Field("tuple", _ITEMS, "A tuple of inputs.", required=True, to="items"),),
+        fields=(Field("tuple", _ITEMS, "A tuple of inputs.", required=True, to="items"), _BUILD),
     ),
     "dict": Section(
         make=DictSpec,
@@ -269,6 +395,7 @@ FORMS = {
                 required=True,
                 to="items",
             ),
+            _BUILD,
         ),
     ),
 }

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from export_gate.config import load_config
-from export_gate.config.controls import ATTRIBUTE
-from export_gate.config.paths import default_pythonpath, repository_root
+from export_gate.config.paths import ATTRIBUTE, default_pythonpath, repository_root
 from export_gate.config.tensors import NAME, OUTPUT_NAME
 from export_gate.report.escape import one_line
 from export_gate.report.render import environment

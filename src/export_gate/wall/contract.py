@@ -90,6 +90,12 @@ class TensorSpec:
     """Inclusive bounds of the finite values; None is undeclared."""
     values: tuple[float, ...] = ()
     """The only values allowed; empty means any in range."""
+    positions: tuple[tuple[float, ...], ...] = ()
+    """The only values allowed at each position of the last axis; empty where all positions are alike."""
+    make: str | None = None
+    """`module:function`, called with the shape and a numpy Generator, that draws the values."""
+    name: str | None = None
+    """The artifact's name for it; None is the contract's own."""
     order: Literal["increasing", "strictly-increasing", "decreasing"] | None = None
     """Of the values along the last axis."""
     nonfinite: tuple[Literal["nan", "inf"], ...] = ()
@@ -117,6 +123,8 @@ class TensorSpec:
     @property
     def is_mask(self) -> bool:
         """Whether its elements are true or false, as bools or as 0 and 1."""
+        if self.positions or self.make:
+            return False
         if self.dtype == "bool":
             return not self.values or len(set(self.values)) > 1
         is_integer = self.dtype.startswith(("int", "uint"))
@@ -131,7 +139,10 @@ class ConstantSpec:
     """A non-tensor argument, baked into the exported program."""
 
     kind: Literal["constant"] = "constant"
-    value: Scalar
+    value: Union[bool, int, float, str, tuple[object, ...], None]
+    """Nested lists are a tensor's."""
+    dtype: str | None = None
+    """Makes a tensor of the value; None passes it on as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +151,8 @@ class SequenceSpec:
 
     kind: Literal["list", "tuple"]
     items: tuple[Spec, ...]
+    build: str | None = None
+    """`module:attribute` of what makes forward's argument from the sequence; None passes it on as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +161,8 @@ class DictSpec:
 
     kind: Literal["dict"] = "dict"
     items: dict[str, Spec]
+    build: str | None = None
+    """As for a sequence."""
 
 
 Spec = Union[TensorSpec, ConstantSpec, SequenceSpec, DictSpec]
@@ -208,6 +223,10 @@ class Controls:
     data: tuple[DataSource, ...] = ()
     golden: tuple[GoldenSource, ...] = ()
     function: str | None = None
+    make: str | None = None
+    """`module:function`, called with the sizes and a numpy Generator, that draws inputs which depend on each other."""
+    generated: bool = True
+    """Whether the gate's own draws are tried, beside what `make`, data, golden files and the function give."""
     budget_flops: float = 200e9
     """Bound on cases x forward FLOPs per target."""
     limit: int = 120

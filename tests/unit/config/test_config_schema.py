@@ -75,7 +75,7 @@ def test_an_editor_shows_all_but_a_few_mistakes() -> None:
 def every_section() -> dict[str, tuple[Field, ...]]:
     """Heading in docs/config.md -> keys that its table must have."""
     targets = {f"Target {field.key}": field.kind.fields for field in TARGETS.fields if isinstance(field.kind, Section)}
-    forms = tuple(field for form in FORMS.values() for field in form.fields)
+    forms = tuple({field.key: field for form in FORMS.values() for field in form.fields}.values())
     output = OUTPUTS.value
     waiver = WAIVERS.item
     assert isinstance(output, Section)

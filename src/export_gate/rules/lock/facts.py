@@ -48,7 +48,7 @@ def _tensors(path: str, spec: Spec) -> Iterator[LockedTensor]:
     match spec:
         case TensorSpec():
             shape = tuple(map(str, spec.shape))
-            yield LockedTensor(name=path, dtype=spec.dtype, shape=shape, range=_range(spec))
+            yield LockedTensor(name=spec.name or path, dtype=spec.dtype, shape=shape, range=_range(spec))
         case SequenceSpec():
             for number, item in enumerate(spec.items):
                 yield from _tensors(f"{path}.{number}", item)

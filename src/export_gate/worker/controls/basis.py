@@ -9,6 +9,7 @@ import torch
 
 from export_gate.wall.contract import ModelContract, Size, TensorSpec
 from export_gate.worker.controls.intervals import Interval, float_interval, is_restricted, torch_dtype
+from export_gate.worker.controls.made import has_makers
 from export_gate.worker.controls.record import ControlCase, case_name
 from export_gate.worker.controls.sizes import Sizes, allowed_sizes
 from export_gate.worker.controls.specs import build_values, elements_at, shape_at, tensor_leaves
@@ -41,7 +42,7 @@ def affine_cases(contract: ModelContract, sizes: Sizes) -> tuple[ControlCase, ..
     Empty where an input is no real floating-point tensor, has one value only or an order, or there are too many points.
     """
     leaves = tensor_leaves(contract)
-    if not leaves or any(spec.dtype not in FLOATS or spec.order for _, spec in leaves):
+    if not leaves or has_makers(contract) or any(_is_bound(spec) for _, spec in leaves):
         return ()
     rows = packs_rows(contract)
     if rows is not None:
@@ -64,6 +65,11 @@ def affine_cases(contract: ModelContract, sizes: Sizes) -> tuple[ControlCase, ..
         )
         for call in range(calls)
     )
+
+
+def _is_bound(spec: TensorSpec) -> bool:
+    """Whether its values are no real numbers, or not free of each other."""
+    return spec.dtype not in FLOATS or spec.order is not None or bool(spec.positions)
 
 
 def packs_rows(contract: ModelContract) -> str | None:

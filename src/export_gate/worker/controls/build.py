@@ -15,7 +15,7 @@ import numpy.typing as npt
 from export_gate.wall.contract import ModelContract
 from export_gate.worker.controls.data import FileCases, data_cases
 from export_gate.worker.controls.function import function_cases
-from export_gate.worker.controls.generate import boundary_cases, further_cases, main_family, values_at
+from export_gate.worker.controls.generate import generated_cases, main_family, values_at
 from export_gate.worker.controls.golden import golden_cases
 from export_gate.worker.controls.intervals import is_undeclared
 from export_gate.worker.controls.record import ControlCase, ControlSet
@@ -41,11 +41,11 @@ def build_control_set(contract: ModelContract, base: Path) -> ControlSet:
     """
     plan = plan_sizes(contract)
     files = _files(contract, base)
-    function = function_cases(contract, base)
     own = [case for file in files if file.cases and file.cases[0].group == "golden" for case in file.cases]
-    own += function.cases
+    own += function_cases(contract, base)
     own += [case for file in files if file.cases and file.cases[0].group == "data" for case in file.cases]
-    cases = _unique([*boundary_cases(contract, plan), *own, *further_cases(contract, plan)])
+    first, further = generated_cases(contract, plan)
+    cases = _unique([*first, *own, *further])
     limit = contract.controls.limit
     left_out = max(len(cases) - limit, 0)
     undeclared = [(path, spec) for path, spec in tensor_leaves(contract) if is_undeclared(spec)]
@@ -55,7 +55,7 @@ def build_control_set(contract: ModelContract, base: Path) -> ControlSet:
         left_out_reason=f"beyond controls.limit of {limit} cases" if left_out else "",
         undeclared_range=tuple(path for path, spec in undeclared if not is_integer(spec)),
         undeclared_integers=tuple(path for path, spec in undeclared if is_integer(spec)),
-        notes=(*function.notes, *(note for file in files for note in file.notes)),
+        notes=tuple(note for file in files for note in file.notes),
     )
 
 

@@ -15,6 +15,7 @@ from export_gate.worker.controls.check import check_dtype
 from export_gate.worker.controls.draws import base_family, draw
 from export_gate.worker.controls.files import SINGLE
 from export_gate.worker.controls.images import ImageFolder
+from export_gate.worker.controls.made import MadeTensor, joint_values, made_values
 from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
 from export_gate.worker.controls.specs import build_values, shape_at, shape_text, tensor_leaves
 from export_gate.worker.controls.stream import Stream
@@ -103,10 +104,15 @@ def stack_values(
 ) -> Values:
     """Fresh values of one case; inputs that the file does not have are drawn from their base family."""
     stacked = {column.path: column for column in columns}
+    joint = joint_values(contract, sizes, case) if drawn_paths(contract, columns) else {}
 
     def leaf(path: str, spec: TensorSpec) -> torch.Tensor:
         if path in stacked:
             return stacked[path].stack(batch)
+        if path in joint:
+            return joint[path]
+        if isinstance(spec, MadeTensor):
+            return made_values(contract, path, spec, sizes, case)
         stream = Stream(contract.controls.seed, case, path)
         placed = spec.at(sizes)
         return draw(placed, shape_at(spec, sizes), base_family(placed), 1, stream)

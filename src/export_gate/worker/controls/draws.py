@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -60,6 +61,9 @@ def _drawn(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, st
         row = shape[-1] if shape else 1
         mask = torch.from_numpy(draw_bools(family, math.prod(shape[:-1]), row, stream))
         return mask.to(torch_dtype(spec.dtype)).reshape(shape)
+    if spec.positions:
+        columns = [replace(spec, values=allowed, positions=(), shape=spec.shape[:-1]) for allowed in spec.positions]
+        return torch.stack([_drawn(column, shape[:-1], family, index, stream) for column in columns], dim=-1)
     if is_restricted(spec):
         return _draw_allowed(spec, shape, family, index, stream)
     count = math.prod(shape)
@@ -76,6 +80,8 @@ def _fitting(spec: TensorSpec) -> tuple[str, ...]:
     count = 2 if dims else math.prod(size.offset for size in spec.shape)
     if spec.is_mask:
         return fitting_bool_families(len(spec.shape), count)
+    if spec.make is not None:
+        return ("normal",) if is_floating(spec) else ("random",)
     if is_restricted(spec):
         return _fitting_allowed(spec)
     if is_integer(spec):
@@ -98,7 +104,7 @@ def _with_nonfinite(
 def _fitting_allowed(spec: TensorSpec) -> tuple[str, ...]:
     """Families over a list of allowed values: any of them, the least, the greatest, zero, one other, all in turn."""
     base = "normal" if is_floating(spec) else "random"
-    allowed = sorted(set(spec.values))
+    allowed = sorted({*spec.values, *(value for values in spec.positions for value in values)})
     if len(allowed) == 1:
         return (base,)
     if is_integer(spec):

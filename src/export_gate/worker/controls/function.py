@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import torch
 
 from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
 from export_gate.wall.errors import UserError
-from export_gate.worker.controls.check import check_dtype, solve_sizes
-from export_gate.worker.controls.intervals import admits
+from export_gate.worker.controls.check import check_dtype, check_values, solve_sizes
 from export_gate.worker.controls.layout import clone
 from export_gate.worker.controls.record import ControlCase, case_name, sanitized
 from export_gate.worker.controls.specs import build_values
@@ -27,32 +25,23 @@ Tensors = list[tuple[str, TensorSpec, torch.Tensor]]
 """Input path, what was declared, what was given."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCases:
-    """The function's cases, and what is odd about them."""
-
-    cases: tuple[ControlCase, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def function_cases(contract: ModelContract, base: Path) -> FunctionCases:
+def function_cases(contract: ModelContract, base: Path) -> tuple[ControlCase, ...]:
     """Cases of `controls.function`; none if it is not set.
 
-    Values outside the declared range are kept, and noted: such inputs are written on purpose.
-
     Raises:
-        UserError: the function cannot be called, or a case is not what forward takes.
+        UserError: the function cannot be called, or a case is not what the contract declares.
     """
     reference = contract.controls.function
     if reference is None:
-        return FunctionCases()
+        return ()
     place = f"models.{contract.name}.controls.function: {reference}"
     cases: list[ControlCase] = []
-    wide: list[str] = []
     for name, given in _call(contract, reference, base, place).items():
         where = f"{place}: case '{name}'"
         values, shapes = _bind(contract, where, given)
         sizes = solve_sizes(contract, where, [(path, spec, tuple(tensor.shape)) for path, spec, tensor in shapes])
+        for path, spec, tensor in shapes:
+            check_values(where, path, spec.at(sizes), tensor)
         case = ControlCase(
             name=case_name(f"function.{sanitized(str(name))}", sizes),
             family=FAMILY,
@@ -61,10 +50,7 @@ def function_cases(contract: ModelContract, base: Path) -> FunctionCases:
             make=partial(clone, clone(values)),
         )
         cases.append(case)
-        if any(admits(spec.at(sizes), tensor) for _, spec, tensor in shapes):
-            wide.append(case.name)
-    notes = (f"{reference}: values outside the declared range, run as given: {', '.join(wide)}",) if wide else ()
-    return FunctionCases(cases=tuple(cases), notes=notes)
+    return tuple(cases)
 
 
 def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Mapping[Any, Any]:
@@ -140,6 +126,8 @@ def _match(where: str, path: str, spec: Spec, value: Any, tensors: Tensors) -> N
             _require(fits, where, path, f"a dict with the keys {', '.join(spec.items)}, in that order", value)
             for key, item in spec.items.items():
                 _match(where, f"{path}.{key}", item, value[key], tensors)
+        case ConstantSpec() if spec.dtype is not None:
+            pass  # a tensor of the contract's own, whatever is given for it
         case ConstantSpec():
             fits = type(value) is type(spec.value) and value == spec.value
             _require(fits, where, path, f"the constant {spec.value!r}, or nothing", value)

@@ -12,6 +12,7 @@ import torch
 from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.draws import MASK_ENDS, REPEATED, base_family, draw, families
 from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
+from export_gate.worker.controls.made import MadeTensor, has_makers, joint_values, made_values
 from export_gate.worker.controls.record import ControlCase, case_name
 from export_gate.worker.controls.sizes import SizePlan, Sizes, allowed_sizes, reference_sizes
 from export_gate.worker.controls.specs import (
@@ -43,8 +44,13 @@ def values_at(contract: ModelContract, sizes: Sizes, family: str, index: int) ->
     """
     name = case_name(f"{family}-{index}", sizes)
     twins = _twins(contract) if family == SAME else {}
+    joint = joint_values(contract, sizes, name)
 
     def leaf(path: str, spec: TensorSpec) -> torch.Tensor:
+        if path in joint:
+            return joint[path]
+        if isinstance(spec, MadeTensor):
+            return made_values(contract, path, spec, sizes, name)
         stream = Stream(contract.controls.seed, name, twins.get(path, path))
         placed = spec.at(sizes)
         wanted = family
@@ -60,6 +66,18 @@ def main_family(contract: ModelContract) -> str:
     leaves = _specs(contract)
     floating = [spec for spec in leaves if is_floating(spec)]
     return base_family((floating or leaves)[0]) if leaves else "constant"
+
+
+def generated_cases(contract: ModelContract, plan: SizePlan) -> tuple[Iterator[ControlCase], Iterator[ControlCase]]:
+    """Those to try first, and all others; with `generated: false` only what the project draws itself at our sizes."""
+    if contract.controls.generated:
+        return boundary_cases(contract, plan), further_cases(contract, plan)
+    if not has_makers(contract):
+        return iter(()), iter(())
+    main = main_family(contract)
+    inner = (drawn_case(contract, main, 1, sizes) for sizes in plan.inner)
+    repeats = (drawn_case(contract, *repeat) for repeat in _repeats(contract, (main,), plan.middle))
+    return boundary_cases(contract, plan), itertools.chain(inner, repeats)
 
 
 def boundary_cases(contract: ModelContract, plan: SizePlan) -> Iterator[ControlCase]:

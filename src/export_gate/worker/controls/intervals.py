@@ -59,12 +59,12 @@ def component_dtype(spec: TensorSpec) -> torch.dtype:
 
 def is_undeclared(spec: TensorSpec) -> bool:
     """Neither `range` nor `values`, so that only mild values may be tried."""
-    return spec.range is None and not spec.values and spec.dtype != "bool"
+    return spec.range is None and not spec.values and not spec.positions and spec.make is None and spec.dtype != "bool"
 
 
 def is_restricted(spec: TensorSpec) -> bool:
     """`values` leaves less than the element type has."""
-    return bool(spec.values) and not (spec.dtype == "bool" and len(set(spec.values)) > 1)
+    return bool(spec.values or spec.positions) and not (spec.dtype == "bool" and len(set(spec.values)) > 1)
 
 
 def float_interval(spec: TensorSpec) -> Interval:
@@ -104,7 +104,11 @@ def admits(spec: TensorSpec, tensor: torch.Tensor) -> str:
         values = values[values.isfinite()]
     if values.numel() == 0 or spec.dtype == "bool":
         return ""
-    return _outside_values(spec, values) if spec.values else _outside_range(spec, values)
+    if spec.positions:
+        columns = zip(spec.positions, tensor.unbind(-1), strict=True)
+        found = [_outside_values(allowed, column) for allowed, column in columns]
+        return next((f"{said} at position {place}" for place, said in enumerate(found) if said), "")
+    return _outside_values(spec.values, values) if spec.values else _outside_range(spec, values)
 
 
 def to_tensor(spec: TensorSpec, values: npt.NDArray[np.float64], shape: tuple[int, ...]) -> torch.Tensor:
@@ -131,10 +135,9 @@ def _inside(bound: float, dtype: torch.dtype, direction: int) -> float:
     return float((rounded.view(_BITS[dtype]) + (1 if away_from_zero else -1)).view(dtype))
 
 
-def _outside_values(spec: TensorSpec, values: torch.Tensor) -> str:
-    allowed = torch.tensor(spec.values, dtype=torch.float64).to(values.dtype)
-    odd = values[~torch.isin(values, allowed)]
-    return f"expected one of {', '.join(f'{v:g}' for v in spec.values)}, got {odd[0].item():g}" if odd.numel() else ""
+def _outside_values(allowed: tuple[float, ...], values: torch.Tensor) -> str:
+    odd = values[~torch.isin(values, torch.tensor(allowed, dtype=torch.float64).to(values.dtype))]
+    return f"expected one of {', '.join(f'{v:g}' for v in allowed)}, got {odd[0].item():g}" if odd.numel() else ""
 
 
 def _outside_range(spec: TensorSpec, values: torch.Tensor) -> str:

@@ -71,4 +71,4 @@ def _build(path: str, spec: Spec, leaf: Callable[[str, TensorSpec], Any]) -> Any
         case DictSpec():
             return {key: _build(f"{path}.{key}", item, leaf) for key, item in spec.items.items()}
         case ConstantSpec():
-            return spec.value
+            return spec.value if spec.dtype is None else None  # forward itself has the tensor

@@ -24,6 +24,10 @@ class Stream:
         key = "\0".join((str(seed), *place)).encode()
         self._bits = np.random.PCG64(int.from_bytes(hashlib.sha256(key).digest(), "little"))
 
+    def generator(self) -> np.random.Generator:
+        """NumPy's own generator over the same bits, for functions of the project."""
+        return np.random.Generator(self._bits)
+
     def raw(self, count: int) -> npt.NDArray[np.uint64]:
         """Uniform 64-bit words."""
         words: npt.NDArray[np.uint64] = np.asarray(self._bits.random_raw(count), dtype=np.uint64)

@@ -94,7 +94,7 @@ def restore_sums(program: ExportedProgram, axes: Iterable[Axis], contract: Model
         if len(axis.size.factors) < 2 or not isinstance(axis.length, torch.SymInt):  # noqa: PLR2004 - a sum
             continue
         expression = axis.length.node.expr
-        if expression in program.range_constraints and not expression.is_symbol:
+        if expression in program.range_constraints:
             program.range_constraints[expression] = ValueRanges(*declared_range(axis.size, contract))
 
 

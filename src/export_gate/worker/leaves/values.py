@@ -51,6 +51,16 @@ def flatten(value: Any, name: str = "") -> tuple[Leaf, ...]:
     return tuple(leaf for key, item in items for leaf in flatten(item, f"{prefix}.{key}".lstrip(".")))
 
 
+def plain(value: Any) -> Any:
+    """The same output in lists, tuples and dicts alone, with the same leaves under the same names."""
+    items = _items(value)
+    if items is None:
+        return value
+    if type(value) in (list, tuple):
+        return type(value)(plain(item) for _, item in items)
+    return {key: plain(item) for key, item in items}
+
+
 def as_leaf(name: str, value: Any) -> Leaf:
     """The leaf of one tensor, Python number or other object."""
     import torch

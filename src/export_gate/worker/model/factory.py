@@ -42,6 +42,8 @@ class Factory:
     kwargs: dict[str, Any]
     base: Path
     force_eval: bool = False
+    adapt: Callable[[torch.nn.Module], None] | None = None
+    """Lets each instance take the contract's inputs, if its forward does not take them as they are."""
 
     def __call__(self) -> torch.nn.Module:
         """Create a fresh instance under fixed seeds.
@@ -68,6 +70,8 @@ class Factory:
                 f"factory {self.reference!r} returned {_article(made)}, expected a torch.nn.Module",
                 "return the module itself, its weights loaded and in eval mode",
             )
+        if self.adapt is not None:
+            self.adapt(made)
         return made.eval() if self.force_eval else made
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
 
 from export_gate.wall.contract import Job, ModelContract
 from export_gate.wall.observation import HygieneObservation, Problem
+from export_gate.worker.controls.made import with_makers
 from export_gate.worker.model import hygiene
+from export_gate.worker.model.adapt import adapt, builds_objects, input_changes
 from export_gate.worker.model.factory import check_inputs, forward_parameters, is_scripted, load_factory
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.integrity import watched
@@ -49,6 +52,11 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
     """A fresh instance and how it is called; None where it is TorchScript, which has no forward to export."""
     with desk.stage("model"):
         factory = load_factory(contract, base)
+        changes = input_changes(contract, base)
+        if changes:
+            factory = replace(
+                factory, adapt=partial(adapt, changes=changes, is_output_kept=not builds_objects(contract))
+            )
         module = factory()
         facts = _facts(module, contract)
         desk.channel.set("hygiene", facts)
@@ -71,6 +79,7 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
 
 def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
     require_artifacts(job.contract, Path(job.base))
+    job = replace(job, contract=with_makers(job.contract, Path(job.base)))
     subject = load_subject(job.contract, Path(job.base), desk)
     if subject is None:
         return

@@ -154,9 +154,8 @@ def probes_begun(
 
 
 def _ask(probe: PlannedProbe, run: Runner) -> Answer:
-    call = probe.call()
     try:
-        return Answer(probe=probe, leaves=run(call))
+        return Answer(probe=probe, leaves=run(probe.call()))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever is raised refuses the call
         return Answer(probe=probe, refusal=first_line(error))
 

@@ -12,10 +12,11 @@ from typing import Any
 
 from export_gate.wall.codec import encode
 from export_gate.wall.conformance import MANIFEST, ONNX_FILE, PT2_FILE, DataSet, KitData, KitExport
-from export_gate.wall.contract import Job, Target
+from export_gate.wall.contract import Job, ModelContract, Target
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.leaves.values import Leaf, flatten
 from export_gate.worker.onnx_file.session import renamed_outputs
 from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, tensor_bytes
@@ -74,7 +75,7 @@ def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
     python: dict[str, None] = {}
     for each, case in zip(sets, cases, strict=True):
         leaves = study.eager.references[case.name].leaves
-        _write_set(folder / each.folder, case, leaves, graph, study.contract.name)
+        _write_set(folder / each.folder, case, leaves, graph, study.contract)
         python.update(dict.fromkeys(leaf.name for leaf in leaves if leaf.python))
     export = KitExport(folder=variant.folder, separate=variant.separate, inputs=graph.inputs, data_sets=sets)
     return KitData(export=export, graph_names=graph.graph_names, python=tuple(python))
@@ -112,9 +113,10 @@ def _read_graph(path: Path) -> Graph:
     )
 
 
-def _write_set(folder: Path, case: ControlCase, outputs: Sequence[Leaf], graph: Graph, model: str) -> None:
+def _write_set(folder: Path, case: ControlCase, outputs: Sequence[Leaf], graph: Graph, contract: ModelContract) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    given = {leaf.name: leaf for leaf in flatten(case.make()) if leaf.value is not None and not leaf.python}
+    model, names = contract.name, {path: spec.name or path for path, spec in tensor_leaves(contract)}
+    given = {names[leaf.name]: leaf for leaf in flatten(case.make()) if leaf.name in names}
     for number, name in enumerate(graph.inputs):
         if name not in given:
             raise UserError(f"models.{model}: the ONNX file has an input {name!r} that the contract lacks")

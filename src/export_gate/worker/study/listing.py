@@ -12,6 +12,7 @@ import torch
 from export_gate.wall.contract import Job
 from export_gate.wall.protocol import Event
 from export_gate.wall.request import ListControls
+from export_gate.worker.controls.made import with_makers
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.values import to_numpy
 from export_gate.worker.process.channel import Channel
@@ -26,6 +27,7 @@ ELEMENTS_SHOWN = 64
 def list_controls(job: Job, question: ListControls, channel: Channel) -> None:
     """Send the control set; with `show`, one input's values too, written to `save` where given."""
     with at_desk(job, channel) as desk:
+        job = replace(job, contract=with_makers(job.contract, Path(job.base)))
         subject = load_subject(job.contract, Path(job.base), desk)
         if subject is None:
             return

@@ -10,6 +10,7 @@ from functools import partial
 from export_gate.wall.observation import CaseResult, Comparison, Probe
 from export_gate.worker.controls.build import reference_sizes, values_at
 from export_gate.worker.controls.generate import main_family
+from export_gate.worker.controls.made import has_makers
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import module_runner, rename
@@ -70,6 +71,8 @@ def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Call
         lambda sizes: values_at(contract, sizes, family, 1),
         partial(bind, parameters=subject.parameters),
     )
+    if not contract.controls.generated and not has_makers(contract):
+        planned = ()  # nobody can draw an input of another size
     planned = tuple(answered_by(probe, cases) for probe in planned)
     limit_s = min(LIMIT_S, contract.timeout_s / SHARE)
     with eager_asked(planned, module_runner(subject.module, {}), limit_s) as asked:

@@ -131,7 +131,7 @@ def _verification(study: Study, target: Target, variant: Variant, export: Export
         contract=study.contract,
         program=export.exported if export else None,
         folder=folder / variant.folder,
-        input_names=tuple(leaf for leaf, _ in tensor_leaves(study.contract)),
+        input_names=tuple(spec.name or leaf for leaf, spec in tensor_leaves(study.contract)),
         outputs=study.eager.outputs,
         names=study.eager.names,
         metadata=contract_metadata(study.contract, study.trial.observation.sha256),

@@ -16,7 +16,7 @@ def contract_metadata(contract: ModelContract, controls_sha256: str) -> dict[str
     """The contract as string properties, for artifacts that cannot enforce it themselves."""
     dims = {dim.name: {"min": dim.min, "max": dim.max, "multiple-of": dim.multiple_of} for dim in contract.dims}
     inputs = {
-        name: {
+        spec.name or name: {
             "dtype": spec.dtype,
             "shape": [str(size) for size in spec.shape],
             "range": [str(b) if isinstance(b, Size) else b for b in spec.range] if spec.range else None,

@@ -92,13 +92,14 @@ def test_memory_formats_survive(write: Write):
     assert torch.equal(cases[1].make()["x"], kept)
 
 
-def test_values_outside_the_range_run_and_are_noted(write: Write):
-    """A function may go beyond the declared range on purpose; the report says that it did."""
-    base = write("return {'wide': (torch.full((2, 3), 1234.0),), 'nan': (torch.full((2, 3), float('nan')),)}")
-    _, notes = function_set(model(BATCH, x=X), base)
-    assert notes == (
-        "cases.py:cases: values outside the declared range, run as given: function.wide@batch=2, function.nan@batch=2",
-    )
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [("1234.0", "expected values in ["), ("float('nan')", "expected no NaN (`nonfinite` does not")],
+)
+def test_values_outside_the_declared_ones_are_refused(value: str, message: str, write: Write):
+    """A case that the contract does not admit is a mistake in one of both."""
+    said = refusal(model(BATCH, x=X), write(f"return {{'odd': (torch.full((2, 3), {value}),)}}"))
+    assert f"case 'odd': input 'x': {message}" in said
 
 
 def test_the_function_leaves_the_random_state_alone(write: Write):
