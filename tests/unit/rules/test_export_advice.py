@@ -14,6 +14,7 @@ from torch.export import Dim as TorchDim
 from export_gate.rules.conversion_failed import check as check_conversion
 from export_gate.rules.export_advice import export_advice
 from export_gate.rules.export_failed import essence
+from export_gate.rules.measure import measure
 from export_gate.wall.contract import Dim
 from export_gate.wall.observation import Failure, ModelObservation, TargetObservation
 from export_gate.worker.process.failures import failure_of
@@ -220,6 +221,6 @@ def test_an_operator_without_translation_is_named(models: Any):
     failure = failure_of(caught.value, "convert", [PROJECT])
     observation = ModelObservation(model="glyph-head", targets=(TargetObservation(target="onnx", failure=failure),))
 
-    (finding,) = check_conversion(contract(), observation)
+    (finding,) = check_conversion(measure(contract(), observation))
 
     assert "operator prims.bessel_j0 has no ONNX translation" in finding.message
