@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from export_gate.wall.observation import Branch, ControlInput, PromiseBroken
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.controls.threshold_rows import threshold_cases
 from export_gate.worker.export.branches import guards_in_dims
 from export_gate.worker.export.randomness import random_operators
+from export_gate.worker.export.thresholds import thresholds
 from export_gate.worker.model.reference import Reference, Runner, module_runner
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.branching import branching
@@ -63,7 +65,14 @@ class Further:
         found = branching(self.study.contract, guards, variant.separate, variant.cases)
         self.branches += found.branches
         self.desk.channel.set("branches", self.branches)
-        return found.cases
+        return (*found.cases, *self._at_thresholds(export, variant))
+
+    def _at_thresholds(self, export: Export, variant: Variant) -> tuple[ControlCase, ...]:
+        """Of the main export alone: constants do not depend on sizes."""
+        if variant.separate:
+            return ()
+        read = thresholds(export.exported.program)
+        return threshold_cases(self.study.contract, [(constant.value, constant.is_step) for constant in read])
 
     def _swept(self, known: tuple[ControlCase, ...], nodes: int | None) -> tuple[ControlCase, ...]:
         return affordable(self.study.contract, known, self.study.trial.observation.case_flops, nodes)

@@ -1,0 +1,101 @@
+"""Control inputs at the constants of a program: each row at one of them, or one step of the element type beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+import torch
+
+from export_gate.wall.contract import ModelContract, TensorSpec
+from export_gate.worker.controls.draws import base_family, draw
+from export_gate.worker.controls.intervals import float_interval, integer_bounds, is_restricted, torch_dtype
+from export_gate.worker.controls.record import ControlCase, case_name
+from export_gate.worker.controls.sizes import Sizes, plan_sizes
+from export_gate.worker.controls.specs import build_values, is_integer, shape_at, tensor_leaves
+from export_gate.worker.controls.stream import Floats, Stream
+from export_gate.worker.leaves.values import Values
+
+FAMILY = "threshold-rows"
+Constant = tuple[float, bool]
+"""A value, and whether its multiples matter as well."""
+REALS = ("float64", "float32", "float16", "bfloat16")
+
+
+def threshold_cases(contract: ModelContract, constants: Sequence[Constant]) -> tuple[ControlCase, ...]:
+    """Draws at the middle and the largest sizes; none where no input can take any of the constants."""
+    plan = plan_sizes(contract)
+    if not any(_fitting(spec.at(plan.middle), constants) for _, spec in tensor_leaves(contract)):
+        return ()
+    return tuple(
+        ControlCase(
+            name=case_name(f"{FAMILY}-{index}", sizes),
+            family=FAMILY,
+            group="generated",
+            sizes=dict(sizes),
+            make=partial(_values, contract, sizes, tuple(constants), index),
+        )
+        for index, sizes in enumerate((plan.middle, plan.largest, plan.largest), 1)
+    )
+
+
+def _values(contract: ModelContract, sizes: Sizes, constants: Sequence[Constant], index: int) -> Values:
+    name = case_name(f"{FAMILY}-{index}", sizes)
+
+    def leaf(path: str, spec: TensorSpec) -> torch.Tensor:
+        stream, placed = Stream(contract.controls.seed, name, path), spec.at(sizes)
+        shape, fitting = shape_at(spec, sizes), _fitting(placed, constants)
+        if not fitting or not math.prod(shape):
+            return draw(placed, shape, base_family(placed), index, stream)
+        row = shape[-1] if shape else 1
+        rows = _rows(placed, fitting, math.prod(shape) // row, row, stream)
+        return _stepped(placed, rows.reshape(-1), stream).reshape(shape)
+
+    return build_values(contract, leaf)
+
+
+def _bounds(spec: TensorSpec) -> tuple[float, float] | None:
+    """What the input may hold; None where it has no order of values to step through."""
+    if spec.is_mask or is_restricted(spec) or spec.order is not None:
+        return None
+    if is_integer(spec):
+        return integer_bounds(spec)
+    interval = float_interval(spec)
+    return (interval.low, interval.high) if spec.dtype in REALS else None
+
+
+def _fitting(spec: TensorSpec, constants: Sequence[Constant]) -> list[Constant]:
+    bounds = _bounds(spec)
+    if bounds is None:
+        return []
+    low, high = bounds
+    finite = [(value, is_step) for value, is_step in constants if math.isfinite(value)]
+    return [(v, is_step) for v, is_step in finite if low <= v <= high or (is_step and abs(v) <= high - low)]
+
+
+def _rows(spec: TensorSpec, constants: Sequence[Constant], count: int, row: int, stream: Stream) -> Floats:
+    """Each row at one constant, or at random multiples of it."""
+    low, high = _bounds(spec) or (0.0, 0.0)
+    first = int(stream.integers(0, len(constants) - 1, 1)[0])
+    found: list[Floats] = []
+    for turn in range(count):
+        value, is_step = constants[(first + turn) % len(constants)]
+        least, most = (math.ceil(low / abs(value)), math.floor(high / abs(value))) if is_step else (1, 1)
+        multiples = stream.integers(least, most, row) if least <= most else np.zeros(row, dtype=np.int64)
+        found.append(multiples.astype(np.float64) * (abs(value) if is_step else value))
+    return np.stack(found)
+
+
+def _stepped(spec: TensorSpec, values: Floats, stream: Stream) -> torch.Tensor:
+    """The values in the element type, a quarter of them one step lower and a quarter one step higher."""
+    low, high = _bounds(spec) or (0.0, 0.0)
+    steps = stream.integers(0, 3, len(values))
+    if is_integer(spec):
+        moved = np.round(values) + np.select([steps == 0, steps == 1], [-1, 1], 0)
+        return torch.from_numpy(np.clip(moved, low, high)).to(torch_dtype(spec.dtype))
+    exact = torch.from_numpy(values).to(torch_dtype(spec.dtype))
+    lower, higher = (torch.nextafter(exact, torch.full_like(exact, end)) for end in (-math.inf, math.inf))
+    side = torch.from_numpy(steps)
+    return torch.where(side == 0, lower, torch.where(side == 1, higher, exact)).clamp(low, high)

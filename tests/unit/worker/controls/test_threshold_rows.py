@@ -1,0 +1,51 @@
+"""Inputs at the constants of a program."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from control_samples import contract, tensor
+
+from export_gate.wall.contract import Dim
+from export_gate.worker.controls.threshold_rows import threshold_cases
+
+ROWS = Dim(name="n", min=1, max=40)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_rows_hold_a_constant_and_its_neighbours(dtype: str):
+    """Each row is at one constant, with values one step of the element type below and above it; all in range."""
+    promised = contract(ROWS, x=tensor(dtype, "n", 8, range=(0, 1)))
+    cases = threshold_cases(promised, [(0.3, False), (1.0, False), (7.0, False)])
+    assert [case.family for case in cases] == ["threshold-rows"] * 3
+    for case in cases:
+        x = case.make()["x"]
+        bound = torch.tensor([0.3, 1.0], dtype=torch.float64).to(x.dtype)
+        for row in x:
+            assert min(float((row - b).abs().max()) for b in bound) < 0.01
+        assert float(x.max()) <= 1.0
+    x = cases[1].make()["x"]
+    assert len(x.unique()) > 3
+
+
+def test_steps_give_their_multiples():
+    """A constant that is divided by with rounding gives multiples over the whole range."""
+    promised = contract(ROWS, x=tensor("float32", "n", 8, range=(0, 60)))
+    x = threshold_cases(promised, [(0.02, True)])[1].make()["x"].double().numpy()
+    assert np.abs(x / 0.02 - np.round(x / 0.02)).max() < 0.01
+    assert x.max() - x.min() > 40
+
+
+def test_integers_are_one_beside_a_constant():
+    """An integer input takes the constant and its neighbours."""
+    promised = contract(ROWS, ids=tensor("int64", "n", 8, range=(0, 99)))
+    ids = threshold_cases(promised, [(50.0, False)])[1].make()["ids"]
+    assert set(ids.flatten().tolist()) == {49, 50, 51}
+
+
+def test_without_a_constant_in_range_there_are_none():
+    """Constants outside the range, masks and listed values ask for nothing."""
+    far = contract(ROWS, x=tensor("float32", "n", range=(0, 1)), m=tensor("bool", "n"))
+    assert threshold_cases(far, [(5.0, False), (float("inf"), False)]) == ()
+    assert threshold_cases(contract(ROWS, x=tensor("float32", "n", values=(0, 1))), [(1.0, False)]) == ()
