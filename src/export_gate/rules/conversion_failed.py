@@ -23,6 +23,13 @@ EXCEPTION_SUMMARY = re.compile(r"## Exception summary\s+<class '(?:\w+\.)*(\w+)'
 """Where torch.onnx names the cause, below its own general advice (torch 2.13)."""
 
 
+NO_NAME = re.compile(
+    r"(?:No registered serialization name for|Can't serialize TreeSpec of namedtuple class)\s+"
+    r"<class '(?P<module>[\w.]*?)\.?(?P<name>\w+)'>"
+)
+"""torch.export.save on an output or input class that torch can take apart but not write down (torch 2.13)."""
+
+
 def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target that could not be made."""
     contract = measured.contract
@@ -36,6 +43,9 @@ def check(measured: Measured) -> Iterator[Finding]:
 def _cause(failure: Failure) -> str:
     if failure.kind == "missing-package":
         return missing_package_cause(failure)
+    unnamed = NO_NAME.search(plain(failure.message))
+    if unnamed:
+        return f"{unnamed['name']} has no serialized name, without which torch.export.save cannot write it"
     missing = NO_TRANSLATION.search(plain(failure.message))
     if not missing:
         summary = EXCEPTION_SUMMARY.search(plain(failure.message))
@@ -47,6 +57,16 @@ def _cause(failure: Failure) -> str:
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     if failure.kind == "missing-package":
         return missing_package_hint(contract, target)
+    unnamed = NO_NAME.search(plain(failure.message))
+    if unnamed:
+        name = unnamed["name"]
+        return (
+            f"Below the class, call `torch.utils._pytree._register_namedtuple({name}, serialized_type_name=...)` "
+            "(`torch.export.register_dataclass` for a dataclass), or return a tuple or dict. The program itself is not "
+            f"affected; if you do not need this format, remove `{target}` from {targets_key(contract)}."
+        )
+    if "which ONNX cannot return" in failure.message:
+        return f"Change the model's output, or remove `{target}` from {targets_key(contract)}."
     missing = NO_TRANSLATION.search(plain(failure.message))
     if missing and missing["input"] == "complex":
         return (

@@ -558,6 +558,28 @@ SAMPLES: dict[str, Sample] = {
         observed(dims=(DimFound(axis="mask[1]", dim="batch + cur", declared=(3, 24), found=(4, 24)),)),
         contract(dims=(BATCH, Dim(name="cur", min=1, max=8))),
     ),
+    "conversion-failed-namedtuple": Sample(
+        observed(
+            ended(
+                "convert",
+                message=(
+                    "Can't serialize TreeSpec of namedtuple class <class 'lab.model.Out'> because we didn't register a "
+                    "serializated_type_name. Please register using `_register_namedtuple`."
+                ),
+            )
+        )
+    ),
+    "conversion-failed-int": Sample(
+        observed(
+            ended(
+                "convert",
+                message=(
+                    "output 'count' is the Python int 3, which ONNX cannot return: return a tensor, such as "
+                    "torch.tensor(3)"
+                ),
+            )
+        )
+    ),
     "conversion-failed-complex": Sample(
         observed(
             ended(

@@ -12,6 +12,7 @@ from export_gate.wall.contract import ModelContract
 from export_gate.wall.digest import digest_file
 from export_gate.wall.observation import Artifact, OutputLeaf
 from export_gate.worker.export.program import Exported
+from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model.reference import Runner
 
 
@@ -54,6 +55,27 @@ class Loaded:
     """The same artifact with its own run-time input checks on; None if there is no such switch."""
     affine: bool = False
     """Whether the artifact's own graph is affine in the input; only looked for where the basis points are tried."""
+
+
+def with_absent(run: Runner, outputs: Sequence[OutputLeaf]) -> Runner:
+    """Put eager's None leaves back into what an artifact returns, in whose format they cannot stand."""
+    absent = [(index, leaf.name) for index, leaf in enumerate(outputs) if leaf.dtype == "None"]
+
+    def complete(call: Call) -> tuple[Leaf, ...]:
+        leaves = list(run(call))
+        for index, name in absent:
+            if name not in [leaf.name for leaf in leaves]:
+                leaves.insert(index, Leaf(name=name, dtype="None", value=None))
+        return tuple(leaves)
+
+    return complete if absent else run
+
+
+def absent_notes(outputs: Sequence[OutputLeaf]) -> tuple[str, ...]:
+    """Say which outputs the artifact does not have."""
+    return tuple(
+        f"output {leaf.name!r} is None and is not part of the artifact" for leaf in outputs if leaf.dtype == "None"
+    )
 
 
 class TargetModule(Protocol):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.export.graph_signature import ConstantArgument, OutputKind
 
 from export_gate.wall.contract import OnnxTarget
 from export_gate.worker.controls.basis import packs_rows
@@ -24,7 +25,7 @@ from export_gate.worker.onnx_file.session import (
     renamed_outputs,
 )
 from export_gate.worker.onnx_file.tensors import widen_bfloat16
-from export_gate.worker.targets.base import Context, Loaded
+from export_gate.worker.targets.base import Context, Loaded, absent_notes, with_absent
 from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
 
 INLINE_LIMIT_BYTES = 64 * 1024 * 1024
@@ -43,6 +44,7 @@ def convert(context: Context, options: OnnxTarget) -> Path | None:
     import onnx
 
     path = context.folder / "model.onnx"
+    _require_tensors(context)
     opset = options.opset or DEFAULT_OPSET
     converted = torch.onnx.export(
         context.exported.program,
@@ -87,13 +89,14 @@ def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
     model = onnx.load(str(path), load_external_data=False)
     renamed = renamed_outputs(model)
     return Loaded(
-        run=session_runner(session, context.input_names, renamed),
+        run=with_absent(session_runner(session, context.input_names, renamed), context.outputs),
         facts={
             "opset": ", ".join(f"{opset.domain or 'ai.onnx'} {opset.version}" for opset in model.opset_import),
             "providers": ", ".join(session.get_providers()),
             "optimization": options.optimization,
         },
-        notes=tuple(
+        notes=absent_notes(context.outputs)
+        + tuple(
             f"output {name!r} is {own!r} in the graph, which has an input of that name" for own, name in renamed.items()
         ),
         affine=context.has_basis and is_affine_onnx(model, by_row=packs_rows(context.contract) is not None),
@@ -123,6 +126,19 @@ def session_runner(session: Any, input_names: Sequence[str], renamed: Mapping[st
         return rename(tuple(leaves), renamed)
 
     return run
+
+
+def _require_tensors(context: Context) -> None:
+    """ONNX returns tensors only; the exporter trips over a Python number ('int' object has no attribute 'name')."""
+    specs = context.exported.program.graph_signature.output_specs
+    returned = [spec.arg for spec in specs if spec.kind is OutputKind.USER_OUTPUT]
+    for leaf, argument in zip(context.outputs, returned, strict=False):
+        value = getattr(argument, "value", None) if isinstance(argument, ConstantArgument) else None
+        if value is not None:
+            raise ValueError(
+                f"output {leaf.name!r} is the Python {type(value).__name__} {value!r}, which ONNX cannot return: "
+                f"return a tensor, such as torch.tensor({value!r})"
+            )
 
 
 def _require_opset(model: Any, wanted: int) -> None:
