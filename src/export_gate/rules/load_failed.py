@@ -23,11 +23,22 @@ def check(measured: Measured) -> Iterator[Finding]:
         what = f"the artifact changed while it was verified: {failure.message}"
         if failure.type != ARTIFACT_CHANGED:
             what = f"the artifact does not load: {cause}"
+        if OTHER_NAMES in failure.message:
+            what = f"the artifact's input names are not the contract's: {first_line(failure.message)}"
         message = f"{group[0].place(contract.name)}: {what}"
         yield finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
 
 
+OTHER_NAMES = "that the contract lacks"
+"""The worker's words on an ONNX file with other inputs than the contract."""
+
+
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
+    if OTHER_NAMES in failure.message:
+        return (
+            f"Say what the file calls each input: `name` under `models.{contract.name}.inputs`, such as `x: {{name: "
+            "images, ...}`; or write the file with the contract's names."
+        )
     if failure.type == ARTIFACT_CHANGED:
         return (
             "Find what writes to it while the gate runs (the model's code, or another job in the folder): the file "

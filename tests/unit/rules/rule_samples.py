@@ -558,6 +558,15 @@ SAMPLES: dict[str, Sample] = {
         observed(dims=(DimFound(axis="mask[1]", dim="batch + cur", declared=(3, 24), found=(4, 24)),)),
         contract(dims=(BATCH, Dim(name="cur", min=1, max=8))),
     ),
+    "load-failed-names": Sample(
+        observed(
+            ended(
+                "load",
+                type="ValueError",
+                message="the graph has input 'images' that the contract lacks; the contract has input 'x'",
+            )
+        )
+    ),
     "conversion-failed-namedtuple": Sample(
         observed(
             ended(
