@@ -94,7 +94,8 @@ def test_undeclared_ranges_are_listed():
     model = contract(
         x=tensor("float32", 2), ids=tensor("int64", 2), mask=tensor("bool", 2), ok=tensor("uint8", 2, values=(0, 1))
     )
-    assert build_control_set(model, BASE).undeclared_range == ("x", "ids")
+    found = build_control_set(model, BASE)
+    assert (found.undeclared_range, found.undeclared_integers) == (("x",), ("ids",))
 
 
 def test_mask_families_meet_normal_floats():
