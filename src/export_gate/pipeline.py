@@ -16,10 +16,12 @@ from typing import Any
 
 from export_gate import __version__
 from export_gate.config import load_config
+from export_gate.config.limits import require_short_waivers
 from export_gate.lock.find import find_lock
 from export_gate.outcome.folder import prepare_folder, publish
 from export_gate.outcome.judging import Outcome, judged
 from export_gate.report.results import Results
+from export_gate.run.change import base_of, find_change
 from export_gate.run.checkout import find_checkout, head_revision
 from export_gate.run.interpreter import Interpreter, find_interpreter
 from export_gate.run.launch import Listener
@@ -61,10 +63,12 @@ def verify(
     """
     started, clock = datetime.now(timezone.utc), time.monotonic()
     config = load_config(order.config)
+    change, terms = find_change(config, base_of(order.base, order.environment), order.environment)
+    require_short_waivers(config, started.date(), terms.waivers_max_days)
     planned = make_plan(config, order.selection, order.folder)
     jobs = planned if order.shard is None else jobs_of(order.shard, planned)
     python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
-    found = find_lock(config, order.lock_base, order.environment)
+    found = find_lock(config, order.base, order.environment)
     prepare_folder(order.folder, jobs)
     observed = observe(worker_request(order, jobs, task), python.path, order.environment, announce(python, jobs))
     remove_unfinished(observed.run, jobs)
@@ -85,5 +89,6 @@ def verify(
         judged_on=started.date().isoformat(),
         narrowed=order.selection.is_narrow,
         lock=found.lock,
+        change=change,
     )
     return replace(judged(results), notes=(found.note,) if found.note else ()), observed.answers

@@ -39,7 +39,10 @@ from export_gate.wall.contract import TARGET_NAMES
     help="Use only the control inputs that match this pattern. Can be repeated.",
 )
 @click.option(
-    "--lock-base", metavar="COMMIT", help="Read the interface lock from this commit instead of the working tree."
+    "--base",
+    metavar="COMMIT",
+    help="Compare with the interface lock of this commit instead of the working tree's, and report what the config"
+    " loosens since then.",
 )
 @click.option("--shard", metavar="N/TOTAL", help="Verify only this part of the models, e.g. 1/4 (see `plan`).")
 @fail_on_option
@@ -55,7 +58,7 @@ def run(
     targets: tuple[str, ...],
     skipped: tuple[str, ...],
     cases: tuple[str, ...],
-    lock_base: str | None,
+    base: str | None,
     shard: str | None,
     fail_on: str,
     jobs: int | None,
@@ -78,7 +81,7 @@ def run(
         folder=folder or path.parent / ".export-gate",
         environment=dict(os.environ),
         shard=parse_shard(shard) if shard else None,
-        lock_base=lock_base or None,
+        base=base or None,
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import click
@@ -20,11 +21,14 @@ def validate(configs: tuple[Path, ...], config: Path | None) -> None:
     CONFIGS defaults to export-gate.yml in the current folder.
     """
     from export_gate.config import load_config
+    from export_gate.config.limits import require_short_waivers
 
     mistakes = []
     for path in configs if configs and config is None else (*configs, find_config(config)):
         try:
-            say(f"{path}: valid, {counted(len(load_config(path).models), 'model')}")
+            loaded = load_config(path)
+            require_short_waivers(loaded, date.today(), loaded.waivers_max_days)  # noqa: DTZ011 - of the person here
+            say(f"{path}: valid, {counted(len(loaded.models), 'model')}")
         except UserError as error:
             mistakes.append(str(error) + (f"\n{error.hint}" if error.hint else ""))
     if mistakes:

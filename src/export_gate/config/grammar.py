@@ -10,7 +10,7 @@ from typing import Any
 from export_gate.config.containers import Field, ListOf, Section, Table, Values
 from export_gate.config.controls import CONTROLS, TARGETS, TOLERANCE
 from export_gate.config.dims import DIMS
-from export_gate.config.kinds import Anything, Choice, Exactly, Scope, Text
+from export_gate.config.kinds import Anything, Choice, Exactly, Number, Scope, Text
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ATTRIBUTE, ONE_LINE, RelativePath
 from export_gate.config.references import verify_references
@@ -101,6 +101,7 @@ DEFAULTS = Section(
     fields=tuple(field for field in MODEL.fields if field.key not in OWN_KEYS),
 )
 
+_PATTERN = Text(expected="a pattern of paths such as docs/** or *.md", pattern=ONE_LINE, max_length=200)
 _FOLDER = RelativePath(must_be="folder")
 
 CONFIG = Section(
@@ -114,6 +115,19 @@ CONFIG = Section(
             "pythonpath",
             ListOf(item=_FOLDER, unique=True, expected="a list of folders"),
             "Folders put on sys.path, relative to the config; by default the config's folder, and src/ if it exists.",
+        ),
+        Field(
+            "relaxed", Choice(("warn", "fail")), "What a change that loosens the check gets: warn (default) or fail."
+        ),
+        Field(
+            "waivers-max-days",
+            Number(minimum=1, maximum=3660, whole=True),
+            "How many days ahead a waiver may end; by default 90.",
+        ),
+        Field(
+            "ignore",
+            ListOf(item=_PATTERN, unique=True, expected="a list of patterns such as docs/**"),
+            "Patterns of files that no model reads; a push of such files alone is not verified by the hook.",
         ),
         # before the models, so that a mistake in it is reported under its own name
         Field("defaults", DEFAULTS, "Any model key except factory, dims, inputs, outputs and waivers."),

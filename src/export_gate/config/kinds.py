@@ -39,6 +39,8 @@ class Scope:
     """The config's folder, absolute."""
     root: Path
     """The repository's root; relative paths must stay inside it."""
+    is_past: bool = False
+    """Whether the text is that of another commit, whose files need not exist here."""
     problems: Problems = field(default_factory=Problems)
 
 

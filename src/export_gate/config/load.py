@@ -15,7 +15,7 @@ from export_gate.config.grammar import CONFIG
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Allowance, Node, Unreadable
 from export_gate.config.paths import default_pythonpath, repository_root
-from export_gate.config.record import Config, Position
+from export_gate.config.record import WAIVERS_MAX_DAYS, Config, Position
 from export_gate.config.source import decode_text, read_bytes
 from export_gate.wall.errors import UserError
 
@@ -27,10 +27,25 @@ def load_config(path: Path) -> Config:
         UserError: every mistake in the file, one per line in the order of their positions, each
             `export-gate.yml:LINE:COL: dotted.key: expected X, got Y`, perhaps with the next step.
     """
-    content = read_bytes(path)
-    text = decode_text(content, str(path))
+    return parse_config(read_bytes(path), path)
+
+
+def parse_config(content: bytes, path: Path, *, shown: str = "", is_past: bool = False) -> Config:
+    """Turn the bytes of a config into the record.
+
+    Args:
+        content: the file.
+        path: where it is, which relative paths start from.
+        shown: its name in messages; by default the path.
+        is_past: whether it is the content at another commit, whose files need not exist here.
+
+    Raises:
+        UserError: as `load_config`.
+    """
+    name = shown or str(path)
+    text = decode_text(content, name)
     folder = Path(os.path.abspath(path)).parent  # noqa: PTH100 - resolve() would leave a linked config's folder
-    scope = Scope(folder=folder, root=repository_root(folder))
+    scope = Scope(folder=folder, root=repository_root(folder), is_past=is_past)
     allowance = Allowance()
     try:
         written = read_document(text, scope.problems, allowance)
@@ -39,7 +54,7 @@ def load_config(path: Path) -> Config:
     except Unreadable as error:
         scope.problems.add(error.at, error.path, error.message)
     if scope.problems:
-        raise UserError(scope.problems.text(str(path)))
+        raise UserError(scope.problems.text(name))
     models = tuple(replace(model, targets_listed=_listed_in(written, name)) for name, model in values["models"].items())
     return _record(path, content, folder, root, {**values, "models": models})
 
@@ -54,6 +69,9 @@ def _record(path: Path, content: bytes, folder: Path, root: Node, values: dict[s
         if listed is None
         else tuple(os.path.normpath(folder / entry) for entry in listed),
         models=values["models"],
+        relaxed=values.get("relaxed", "warn"),
+        waivers_max_days=values.get("waivers_max_days", WAIVERS_MAX_DAYS),
+        ignore=values.get("ignore", ()),
         positions=_positions(root),
     )
 

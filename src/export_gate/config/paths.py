@@ -39,7 +39,7 @@ class RelativePath:
         text = Text(expected=self.expected, pattern=ONE_LINE).check(node, scope)
         if text is INVALID:
             return INVALID
-        expected, then = self._mistake(text, scope)
+        expected, then = ("", "") if scope.is_past else self._mistake(text, scope)
         if expected:
             scope.problems.expected(node, expected, then=then)
             return INVALID

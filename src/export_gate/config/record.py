@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from export_gate.loosening.record import Checked, Policy
 from export_gate.wall.contract import ModelContract
+
+WAIVERS_MAX_DAYS = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,5 +31,23 @@ class Config:
     pythonpath: tuple[str, ...]
     """Absolute folders put on the worker's sys.path."""
     models: tuple[ModelContract, ...]
+    relaxed: Policy = "warn"
+    """What a change that loosens the check gets; the base's value counts."""
+    waivers_max_days: int = WAIVERS_MAX_DAYS
+    """The farthest end of a waiver, in days from the day of the check."""
+    ignore: tuple[str, ...] = ()
+    """Glob patterns of files, from the repository's root, that no model can read."""
     positions: dict[str, Position] = field(default_factory=dict)
     """Dotted key (`models.glyph-head`, `models.glyph-head.dims.batch`) -> its position."""
+
+    @property
+    def checked(self) -> Checked:
+        """What decides what it checks, to compare it with another config."""
+        return Checked(
+            models=self.models,
+            python=self.python,
+            pythonpath=self.pythonpath,
+            relaxed=self.relaxed,
+            waivers_max_days=self.waivers_max_days,
+            ignore=self.ignore,
+        )

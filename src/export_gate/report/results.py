@@ -12,6 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from export_gate.loosening.record import ConfigChange
 from export_gate.report.escape import one_line
 from export_gate.report.ranges import impossible_numbers
 from export_gate.rules.base import Finding
@@ -58,10 +59,15 @@ class Results:
     lock: LockUsed | None = None
     """The interface lock that the run was compared with, if the project has one."""
 
+    change: ConfigChange | None = None
+    """What the config does to the check, compared with the base of the change; None without a base."""
+
     @property
     def terms(self) -> Terms:
         """The terms of the verdict, so that the results can be judged again."""
-        return Terms(today=self.judged_on or self.started[:10], is_whole=not self.narrowed, lock=self.lock)
+        return Terms(
+            today=self.judged_on or self.started[:10], is_whole=not self.narrowed, lock=self.lock, change=self.change
+        )
 
 
 def write_results(results: Results, path: Path) -> None:
@@ -135,7 +141,8 @@ def _contradictions(results: Results) -> Iterator[str]:
     yield from impossible_numbers(results, "Results")
     promised = [contract.name for contract in results.contracts]
     observed = [model.model for model in results.run.models]
-    gone = results.lock.gone if results.lock else ()
+    gone = {*(results.lock.gone if results.lock else ())}
+    gone |= {alteration.model for alteration in results.change.alterations} if results.change else set()
     for name in (*observed, *(finding.model for finding in results.findings if finding.model not in gone)):
         if name not in promised:
             yield f"model {name!r:.80} was observed, but has no contract in the file"

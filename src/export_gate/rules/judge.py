@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from export_gate.rules import CATALOGUE, RULES, nondeterministic_model, waiver_unused
+from export_gate.loosening.record import ConfigChange
+from export_gate.rules import CATALOGUE, RULES, check_loosened, nondeterministic_model, waiver_unused
 from export_gate.rules.base import SEVERITIES, Finding
 from export_gate.rules.lock import LOCK_RULES
 from export_gate.rules.lock.base import Change
@@ -53,6 +54,8 @@ class Terms:
     """Whether every target and control input was to run; otherwise an unused waiver means nothing."""
     lock: LockUsed | None = None
     """The lock to compare interfaces and margins with; None if there is no lock."""
+    change: ConfigChange | None = None
+    """What the change does to the check; None if there is no base to compare with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,7 @@ def judge(contracts: Sequence[ModelContract], run: RunObservation, terms: Terms 
     measured = measure_run(contracts, run)
     found = [_findings(model, terms) for model in measured]
     missing = list(gone(terms.lock)) if terms.lock else []
+    missing += check_loosened.check(terms.change) if terms.change else ()
     keyed = [pair for pairs in found for pair in pairs] + [(_sort_key(finding, {}), finding) for finding in missing]
     keyed.sort(key=lambda pair: pair[0])
     verdicts = [_verdict(model, [f for _, f in pairs]) for model, pairs in zip(measured, found, strict=True)]

@@ -27,8 +27,10 @@ class Order:
     environment: Mapping[str, str] = field(default_factory=dict)
     shard: Shard | None = None
     """The part of the selection that this machine checks; None means all of it."""
-    lock_base: str | None = None
-    """The commit whose interface lock applies; None means the working tree's lock."""
+    base: str | None = None
+    """The commit whose interface lock applies, and whose config shows what a change loosens; None means the working
+    tree's lock, and no comparison of configs except before a push.
+    """
 
 
 def default_parallel() -> int:

@@ -1,0 +1,1 @@
+"""Compare two configs by what they check: what a change loosens, tightens or replaces. No file is read here."""

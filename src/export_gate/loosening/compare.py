@@ -1,0 +1,170 @@
+"""How two values of one field compare: each function here is a direction in which a check becomes weaker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from export_gate.loosening.record import Effect
+
+Step = tuple[Effect, str, str]
+"""Effect, key below the compared record, and what is said after the key."""
+Compare = Callable[[Any, Any], Iterator[Step]]
+
+
+def shown(value: object) -> str:
+    """A value as the config writes it, short."""
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (tuple, list)):
+        text = f"[{', '.join(shown(item) for item in value)}]"
+    elif isinstance(value, (int, float)):
+        text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    else:
+        text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a report
+
+
+def arrow(before: object, after: object) -> str:
+    """`120 -> 1`."""
+    return f"{shown(before)} -> {shown(after)}"
+
+
+def unimportant(_before: object, _after: object) -> Iterator[Step]:
+    """For what has no effect on the verdict, or is compared elsewhere."""
+    yield from ()
+
+
+def replaced(before: object, after: object) -> Iterator[Step]:
+    """For what is checked in another way, neither more nor less."""
+    if before != after:
+        yield "changed", "", arrow(before, after)
+
+
+def loosened_by_any(before: object, after: object) -> Iterator[Step]:
+    """For what must not change unseen, in whichever direction."""
+    if before != after:
+        yield "loosened", "", arrow(before, after)
+
+
+def smaller(before: float, after: float) -> Iterator[Step]:
+    """A smaller number checks less."""
+    if before != after:
+        yield "loosened" if after < before else "tightened", "", arrow(before, after)
+
+
+def larger(before: float, after: float) -> Iterator[Step]:
+    """A larger number checks less."""
+    yield from ((effect, key, arrow(before, after)) for effect, key, _ in smaller(after, before))
+
+
+def larger_limit(before: float | None, after: float | None) -> Iterator[Step]:
+    """A larger limit checks less, and none least."""
+    if before != after:
+        is_looser = after is None or (before is not None and after > before)
+        yield "loosened" if is_looser else "tightened", "", arrow(before, after)
+
+
+def smaller_count(before: float | None, after: float | None) -> Iterator[Step]:
+    """A smaller number checks less; none is all."""
+    if before != after:
+        is_looser = before is None or (after is not None and after < before)
+        yield "loosened" if is_looser else "tightened", "", arrow("all" if before is None else before, after or "all")
+
+
+def weaker(*strongest_first: object) -> Compare:
+    """A word later in the list checks less; a word that is not in it stands where None is the place of all others."""
+
+    def compare(before: object, after: object) -> Iterator[Step]:
+        if before == after:
+            return
+        places = [strongest_first.index(word if word in strongest_first else OTHER) for word in (before, after)]
+        effect: Effect = "changed" if places[0] == places[1] else "loosened" if places[1] > places[0] else "tightened"
+        yield effect, "", arrow(before, after)
+
+    return compare
+
+
+OTHER = object()
+"""In `weaker`: any other word."""
+
+
+def restricted(before: object, after: object) -> Iterator[Step]:
+    """A restriction checks fewer inputs; none checks all."""
+    if before != after:
+        yield "tightened" if not after else "loosened", "", arrow(before or "any", after or "any")
+
+
+def fewer(before: Iterable[object], after: Iterable[object]) -> Iterator[Step]:
+    """Without some of the entries, less is checked."""
+    old, new = tuple(before), tuple(after)
+    if gone := [item for item in old if item not in new]:
+        yield "loosened", "", f"without {', '.join(map(shown, gone))}"
+    if come := [item for item in new if item not in old]:
+        yield "tightened", "", f"also {', '.join(map(shown, come))}"
+
+
+def fewer_of_all(before: Iterable[object], after: Iterable[object]) -> Iterator[Step]:
+    """As `fewer`, where no entries mean all that there are."""
+    old, new = tuple(before), tuple(after)
+    if old and new:
+        yield from fewer(old, new)
+    elif old != new:
+        yield (
+            "loosened" if new else "tightened",
+            "",
+            f"{shown(old) if old else 'all'} -> {shown(new) if new else 'all'}",
+        )
+
+
+def lost(before: object, after: object) -> Iterator[Step]:
+    """Without it, less is checked; another one checks something else."""
+    if before != after:
+        effect: Effect = "loosened" if after is None else "tightened" if before is None else "changed"
+        yield effect, "", arrow(before, after)
+
+
+def gained(before: object, after: object) -> Iterator[Step]:
+    """With it, less is checked; another one checks something else."""
+    yield from ((effect, key, arrow(before, after)) for effect, key, _ in lost(after, before))
+
+
+def coarser(before: int, after: int) -> Iterator[Step]:
+    """Steps that are no divisor of the old ones leave sizes out."""
+    if before != after:
+        yield "tightened" if before % after == 0 else "loosened", "", arrow(before, after)
+
+
+def narrower_range(before: tuple[Any, Any] | None, after: tuple[Any, Any] | None) -> Iterator[Step]:
+    """A range that leaves values out checks less, and so does none: only normal draws are tried then."""
+    if before == after:
+        return
+    ends = (*(before or (None,)), *(after or (None,)))
+    is_wider = all(isinstance(end, (int, float)) for end in ends) and ends[2] <= ends[0] and ends[1] <= ends[3]
+    yield "tightened" if is_wider else "loosened", "", arrow(before or "undeclared", after or "undeclared")
+
+
+def fixed_axes(before: tuple[Any, ...] | None, after: tuple[Any, ...] | None) -> Iterator[Step]:
+    """A shape checks less with a number where a dim was; a dim where a number was checks other sizes."""
+    if before == after:
+        return
+    if before is None or after is None:
+        yield "loosened" if after is None else "tightened", "", arrow(before, after)
+        return
+    is_wider = len(before) == len(after) and all(
+        old == new or (not old.factors and new.factors) for old, new in zip(before, after, strict=True)
+    )
+    yield "changed" if is_wider else "loosened", "", arrow(before, after)
+
+
+def size_lists(before: Mapping[str, tuple[int, ...]], after: Mapping[str, tuple[int, ...]]) -> Iterator[Step]:
+    """Sizes per dim. A list in place of the default sizes leaves some out; the default in its place tries others."""
+    for dim in dict.fromkeys((*before, *after)):
+        if dim not in before:
+            yield "loosened", dim, f"default -> {shown(after[dim])}"
+        elif dim not in after:
+            yield "changed", dim, f"{shown(before[dim])} -> default"
+        else:
+            yield from ((effect, dim, what) for effect, _, what in fewer(before[dim], after[dim]))

@@ -1,0 +1,122 @@
+"""Every field of every record of a contract, with the direction in which the check becomes weaker.
+
+A field that is missing here fails a test: whoever adds a key to the contract decides what loosens it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Union
+
+from export_gate.loosening.compare import (
+    Compare,
+    coarser,
+    fewer,
+    fewer_of_all,
+    fixed_axes,
+    larger_limit,
+    loosened_by_any,
+    lost,
+    narrower_range,
+    replaced,
+    restricted,
+    size_lists,
+    smaller,
+    smaller_count,
+    unimportant,
+    weaker,
+)
+
+Part = Literal["record", "records", "specs", "waivers"]
+"""A field that holds records: one, several paired by name or path, an input's parts, or waivers."""
+Directions = dict[str, Union[Compare, Part]]
+
+_TARGET: Directions = {
+    "name": unimportant,  # targets are paired by it
+    "kind": loosened_by_any,
+    "tolerance": unimportant,  # what applies after all defaults is compared in tolerance.py
+    "guards": weaker("require", "warn", "ignore"),
+    "strict": replaced,
+    "decompose": replaced,
+    "opset": replaced,
+    "providers": fewer,
+    "optimization": replaced,
+    "options": replaced,
+    "artifact": replaced,
+    "budget": "record",
+}
+
+FIELDS: dict[str, Directions] = {
+    "ModelContract": {
+        "name": unimportant,  # models are paired by it
+        "factory": replaced,
+        "kwargs": replaced,
+        "train_mode": weaker("refuse", "force-eval"),
+        "dims": "records",
+        "inputs": "specs",
+        "outputs": "records",
+        "controls": "record",
+        "tolerance": unimportant,
+        "targets": "records",
+        "targets_listed": unimportant,
+        "strict": unimportant,  # the exported-program target's
+        "timeout_s": replaced,
+        "waivers": "waivers",
+    },
+    "Dim": {
+        "name": unimportant,
+        "min": lambda before, after: smaller(-before, -after),
+        "max": smaller,
+        "multiple_of": coarser,
+        "example": unimportant,
+        "separate": fewer,
+        "mode": weaker("strict", "auto", "static"),
+    },
+    "TensorSpec": {
+        "kind": unimportant,  # compared in walk.py
+        "dtype": loosened_by_any,
+        "shape": fixed_axes,
+        "range": narrower_range,
+        "values": fewer_of_all,
+        "order": restricted,
+        "nonfinite": fewer,
+        "draws": fewer_of_all,
+    },
+    "ConstantSpec": {"kind": unimportant, "value": replaced},
+    "SequenceSpec": {"kind": unimportant, "items": "specs"},
+    "DictSpec": {"kind": unimportant, "items": "specs"},
+    "Output": {
+        "name": unimportant,
+        "dtype": lost,
+        "shape": fixed_axes,
+        "nonfinite": weaker("forbid", "match", "allow"),
+    },
+    "Controls": {
+        "seed": replaced,
+        "random": smaller,
+        "sizes": size_lists,
+        "affine_basis": weaker("always", "auto", "never"),
+        "data": "records",
+        "golden": "records",
+        "function": lost,
+        "budget_flops": smaller,
+        "limit": smaller,
+    },
+    "DataSource": {
+        "path": unimportant,
+        "inputs": replaced,
+        "count": smaller_count,
+        "stratify": replaced,
+        "group": replaced,
+    },
+    "GoldenSource": {"path": unimportant, "inputs": replaced, "outputs": replaced, "tolerance": unimportant},
+    "Budget": {"max_bytes": larger_limit, "growth": larger_limit, "exceeded": weaker("violation", "warning")},
+    "ExportedProgramTarget": _TARGET,
+    "Pt2Target": _TARGET,
+    "OnnxTarget": _TARGET,
+    "AotiTarget": _TARGET,
+    # `Size`, `Tolerance` and `Waiver` are compared as wholes.
+}
+WHOLE = ("Size", "Tolerance", "Waiver")
+"""Records that functions of this package compare as a whole, all fields together."""
+YAML_KEYS = {"budget_flops": "budget", "max_bytes": "size", "timeout_s": "timeout"}
+"""Fields whose key in `export-gate.yml` is not their name with `-`."""

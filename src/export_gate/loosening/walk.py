@@ -1,0 +1,110 @@
+"""Compare two records field by field, as `fields.py` says for each."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from export_gate.loosening.compare import Step, arrow, loosened_by_any
+from export_gate.loosening.fields import FIELDS, YAML_KEYS
+from export_gate.wall.contract import Spec, Waiver
+
+
+def records(before: Any, after: Any) -> Iterator[Step]:
+    """The steps from one record to another of its kind."""
+    directions = FIELDS.get(type(before).__name__, {})
+    for field in dataclasses.fields(before):
+        direction = directions.get(field.name, loosened_by_any)
+        old, new = getattr(before, field.name), getattr(after, field.name)
+        match direction:
+            case "record":
+                steps = records(old, new)
+            case "records":
+                steps = _paired(old, new)
+            case "specs":
+                steps = _specs(_parts(old), _parts(new))
+            case "waivers":
+                steps = _waivers(old, new)
+            case compare:
+                steps = compare(old, new)
+        yield from _below(_key(field.name), steps)
+
+
+def _key(field: str) -> str:
+    return YAML_KEYS.get(field, field.replace("_", "-"))
+
+
+def _below(key: str, steps: Iterator[Step]) -> Iterator[Step]:
+    for effect, place, what in steps:
+        is_index = place.startswith("[")
+        yield effect, f"{key}{'' if is_index or not place else '.'}{place}", what
+
+
+def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Step]:
+    """Records by their name, or by the path of their file."""
+    old, new = _by_name(before), _by_name(after)
+    for name in dict.fromkeys((*old, *new)):
+        if name not in new:
+            yield "loosened", name, "removed"
+        elif name not in old:
+            yield "tightened", name, "added"
+        elif type(old[name]) is not type(new[name]):
+            yield "loosened", name, "replaced by another kind"
+        else:
+            yield from _below(name, records(old[name], new[name]))
+
+
+def _by_name(items: Sequence[Any]) -> dict[str, Any]:
+    """Paths may repeat: the second one of a file is another entry."""
+    names: dict[str, Any] = {}
+    for item in items:
+        name = item.name if hasattr(item, "name") else item.path
+        while name in names:
+            name = f"{name} again"
+        names[name] = item
+    return names
+
+
+def _parts(spec: Mapping[str, Spec] | Sequence[Spec]) -> dict[str, Spec]:
+    return dict(spec) if isinstance(spec, Mapping) else {f"[{place}]": item for place, item in enumerate(spec)}
+
+
+def _specs(before: Mapping[str, Spec], after: Mapping[str, Spec]) -> Iterator[Step]:
+    """Inputs, or the parts of one; a part that is a list or a dict has parts itself."""
+    for name in dict.fromkeys((*before, *after)):
+        if name not in after:
+            yield "loosened", name, "removed"
+        elif name not in before:
+            yield "changed", name, "added"
+        elif before[name].kind != after[name].kind:
+            yield "loosened", name, arrow(before[name].kind, after[name].kind)
+        else:
+            yield from _below(name, records(before[name], after[name]))
+
+
+def _waivers(before: Sequence[Waiver], after: Sequence[Waiver]) -> Iterator[Step]:
+    """Waivers by what they accept: a new one, or one that lasts longer, loosens."""
+    old, new = ({_accepted(waiver): waiver for waiver in each} for each in (before, after))
+    for accepted in dict.fromkeys((*old, *new)):
+        if accepted not in new:
+            yield "tightened", "", f"{accepted} removed"
+        elif accepted not in old:
+            yield "loosened", "", f"{accepted} added, until {new[accepted].until}"
+        elif new[accepted].until != old[accepted].until:
+            is_longer = new[accepted].until > old[accepted].until
+            yield (
+                "loosened" if is_longer else "tightened",
+                "",
+                (f"{accepted} until {arrow(old[accepted].until, new[accepted].until)}"),
+            )
+
+
+def _accepted(waiver: Waiver) -> str:
+    parts = (
+        waiver.target or "",
+        "" if waiver.output == "*" else f"output {waiver.output}",
+        "" if waiver.case == "*" else f"case {waiver.case}",
+    )
+    where = ", ".join(part for part in parts if part)
+    return f"{waiver.rule}{f' ({where})' if where else ''}"

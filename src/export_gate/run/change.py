@@ -1,0 +1,81 @@
+"""Compare the config with the one at the base of the change, which the change cannot edit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from export_gate.config import Config
+from export_gate.config.load import parse_config
+from export_gate.config.source import MAX_BYTES
+from export_gate.loosening.configs import compare_configs
+from export_gate.loosening.record import CONFIG, Alteration, ConfigChange, Effect
+from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file_at, find_commit
+from export_gate.wall.errors import UserError
+
+SIBLINGS = {".yml": ".yaml", ".yaml": ".yml"}
+"""`export-gate.yaml` is read where there is no `export-gate.yml`, so a change can swap them."""
+
+
+def base_of(base: str | None, environment: Mapping[str, str]) -> str | None:
+    """The base of the change: the named one, or what the remote has where pre-commit runs the gate before a push."""
+    return base or environment.get("PRE_COMMIT_FROM_REF") or None
+
+
+def find_change(config: Config, base: str | None, environment: Mapping[str, str]) -> tuple[ConfigChange | None, Config]:
+    """What the change does to the check, and the config whose `waivers-max-days` counts.
+
+    Args:
+        config: the config as it is now.
+        base: a commit; None means that there is nothing to compare with.
+        environment: for git.
+
+    Raises:
+        UserError: `base` cannot be a commit, or it cannot be read although the config has `relaxed: fail`.
+    """
+    if base is None:
+        return None, config
+    path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
+    try:
+        commit = find_commit(base, path.parent, environment)
+        found = _past_content(commit, path, environment)
+    except UnreadableError as error:
+        if config.relaxed == "fail":
+            raise UserError(f"{path.name}: {error}", FETCH) from error
+        return _unknown(str(error), str(error)), config
+    if found is None:
+        return _only("changed", f"{commit[:SHOWN_SHA]}", f"{path.name} is new: the base has none"), config
+    return _compared(config, commit, *found)
+
+
+def _past_content(commit: str, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | str] | None:
+    """The config at the base, or why it cannot be used; under its other name if it does not exist under this one."""
+    for place in (path, path.with_suffix(SIBLINGS.get(path.suffix, path.suffix))):
+        try:
+            content = file_at(commit, Wanted(path=place, noun="config", largest_bytes=MAX_BYTES), environment)
+        except UserError as error:
+            return place, str(error)
+        if content is not None:
+            return place, content
+    return None
+
+
+def _compared(config: Config, commit: str, path: Path, content: bytes | str) -> tuple[ConfigChange, Config]:
+    origin = f"{path.name} at {commit[:SHOWN_SHA]}"
+    if isinstance(content, str):
+        return _unknown(origin, content), config
+    try:
+        before = parse_config(content, path, shown=origin, is_past=True)
+    except UserError as error:
+        return _unknown(origin, str(error).splitlines()[0]), config
+    return compare_configs(origin, before.checked, config.checked), before
+
+
+def _unknown(origin: str, why: str) -> ConfigChange:
+    """A base that nobody can read is the base's fault, so the change that mends it must pass."""
+    return _only("loosened", origin, f"it is not known what this change loosens: {why}")
+
+
+def _only(effect: Effect, origin: str, what: str) -> ConfigChange:
+    return ConfigChange(origin=origin, alterations=(Alteration(effect=effect, model=CONFIG, what=what),))
