@@ -13,10 +13,10 @@ if git config --get-regexp '^http\..*\.extraheader$' >/dev/null 2>&1; then
   annotate warning "actions/checkout left its token in .git, where the code under test can read it; give it persist-credentials: false"
 fi
 
-# A checkout of one commit has no base, whose lock counts. GitHub gives out a commit by its name; no token is used.
-if [[ "${LOCK_BASE:-}" =~ ^[0-9a-f]{40,64}$ ]] && ! git cat-file -e "$LOCK_BASE^{commit}" 2>/dev/null; then
+# A checkout of one commit has no base, whose config and lock count. GitHub gives out a commit by its name; no token is used.
+if [[ "${BASE_SHA:-}" =~ ^[0-9a-f]{40,64}$ ]] && ! git cat-file -e "$BASE_SHA^{commit}" 2>/dev/null; then
   GIT_TERMINAL_PROMPT=0 git -c http.lowSpeedLimit=1000 -c http.lowSpeedTime=30 \
-    fetch --quiet --no-tags --no-recurse-submodules --depth=1 origin "$LOCK_BASE" </dev/null || true
+    fetch --quiet --no-tags --no-recurse-submodules --depth=1 origin "$BASE_SHA" </dev/null || true
 fi
 
 folder="$(dirname -- "${CONFIG:-export-gate.yml}")"
@@ -36,7 +36,7 @@ options=(--report-dir "$folder")
 if [ -n "$CONFIG" ]; then options+=(--config "$CONFIG"); fi
 if [ -n "$PROJECT_PYTHON" ]; then options+=(--python "$PROJECT_PYTHON"); fi
 if [ -n "$SHARD" ]; then options+=(--shard "$SHARD"); fi
-if [ -n "${LOCK_BASE:-}" ]; then options+=(--lock-base "$LOCK_BASE"); fi
+if [ -n "${BASE_SHA:-}" ]; then options+=(--base "$BASE_SHA"); fi
 for target in ${TARGETS//,/ }; do options+=(--target "$target"); done
 models=(${MODELS//,/ })
 

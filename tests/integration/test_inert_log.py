@@ -166,7 +166,7 @@ def test_kits_of_a_stranger(shell: Shell, manifest: dict[str, object]):
         ["run", HOSTILE],
         ["run", "--jobs", HOSTILE],
         ["run", "--python", HOSTILE],
-        ["run", "--lock-base", HOSTILE],
+        ["run", "--base", HOSTILE],
         ["run", "--shard", HOSTILE],
         ["run", "--target", HOSTILE],
         ["run", "--report-dir", HOSTILE],

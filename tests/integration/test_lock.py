@@ -247,7 +247,7 @@ def test_a_base_that_a_shallow_clone_lacks_is_named_with_the_way_to_get_it(repos
     )
     assert caught.value.hint == (
         "In a workflow, set `fetch-depth: 0` for actions/checkout to get the base commit; elsewhere, fetch it, "
-        "or omit --lock-base to use the lock in the working tree."
+        "or omit --base to use the lock in the working tree."
     )
     clone.git("fetch", "-q", "--unshallow")
     assert said(clone.results(base)) == [("interface-changed", "violation", BROKEN)]
@@ -288,9 +288,9 @@ def test_without_a_lock_a_shallow_clone_is_only_told(repository: Repository, tmp
     ("base", "message"),
     [
         ("nope", "export-gate.lock: the base nope is not a commit of this repository"),
-        ("--upload-pack=x", "--lock-base: expected a commit, got '--upload-pack=x'"),
-        ("HEAD:ml", "--lock-base: expected a commit, got 'HEAD:ml'"),
-        ("a\nb", "--lock-base: expected a commit, got 'a\\nb'"),
+        ("--upload-pack=x", "--base: expected a commit, got '--upload-pack=x'"),
+        ("HEAD:ml", "--base: expected a commit, got 'HEAD:ml'"),
+        ("a\nb", "--base: expected a commit, got 'a\\nb'"),
     ],
 )
 def test_a_base_that_is_no_commit_is_refused(base: str, message: str, repository: Repository):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import datetime, timezone
 from pathlib import Path
 
 import click
@@ -27,7 +27,7 @@ def validate(configs: tuple[Path, ...], config: Path | None) -> None:
     for path in configs if configs and config is None else (*configs, find_config(config)):
         try:
             loaded = load_config(path)
-            require_short_waivers(loaded, date.today(), loaded.waivers_max_days)  # noqa: DTZ011 - of the person here
+            require_short_waivers(loaded, datetime.now(timezone.utc).date(), loaded.waivers_max_days)
             say(f"{path}: valid, {counted(len(loaded.models), 'model')}")
         except UserError as error:
             mistakes.append(str(error) + (f"\n{error.hint}" if error.hint else ""))

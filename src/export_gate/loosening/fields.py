@@ -13,6 +13,7 @@ from export_gate.loosening.compare import (
     fewer,
     fewer_of_all,
     fixed_axes,
+    larger,
     larger_limit,
     loosened_by_any,
     lost,
@@ -34,6 +35,7 @@ _TARGET: Directions = {
     "name": unimportant,  # targets are paired by it
     "kind": loosened_by_any,
     "tolerance": unimportant,  # what applies after all defaults is compared in tolerance.py
+    "layouts": weaker("require", "note"),
     "guards": weaker("require", "warn", "ignore"),
     "strict": replaced,
     "decompose": replaced,
@@ -64,7 +66,7 @@ FIELDS: dict[str, Directions] = {
     },
     "Dim": {
         "name": unimportant,
-        "min": lambda before, after: smaller(-before, -after),
+        "min": larger,
         "max": smaller,
         "multiple_of": coarser,
         "example": unimportant,

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
+from export_gate.report.changes import change_view
 from export_gate.report.evidence import affine_line, dims_line, left_out_lines, model_evidence, run_evidence
 from export_gate.report.filters import plural
 from export_gate.report.findings import reproduce, views
 from export_gate.report.ladder import cells
 from export_gate.report.record import ArtifactView, Cell, Counts, ProblemView, Report, Row, State
 from export_gate.report.results import Results
+from export_gate.rules import check_loosened
 from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, measure_run
 from export_gate.wall.contract import TARGET_NAMES
@@ -24,7 +27,9 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         measured: what the judge measured; None where nobody judged these results here.
     """
     measured = measure_run(results.contracts, results.run) if measured is None else measured
-    rows = _rows(results, measured)
+    # What a change loosens is shown by itself, above the table, and not as a state of models and targets.
+    about_models = replace(results, findings=_without(check_loosened.RULE.name, results.findings))
+    rows = _rows(about_models, measured)
     counts = _counts(results, rows)
     columns = {planned.name for contract in results.contracts for planned in contract.targets}
     return Report(
@@ -33,7 +38,7 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         counts=counts,
         targets=tuple(name for name in TARGET_NAMES if name in columns),
         rows=rows,
-        findings=views(results),
+        findings=views(about_models),
         problems=tuple(_problems(results)),
         artifacts=tuple(_artifacts(results, rows)),
         evidence=run_evidence(rows),
@@ -44,8 +49,13 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         head=results.head,
         started=results.started,
         duration_s=results.duration_s,
+        change=change_view(results.change),
         measured=measured,
     )
+
+
+def _without(rule: str, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    return tuple(finding for finding in findings if finding.rule != rule)
 
 
 def headline(results: Results, counts: Counts) -> str:

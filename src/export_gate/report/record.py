@@ -150,6 +150,24 @@ class ArtifactView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeView:
+    """What the change does to the check, in sentences that quote code in backticks."""
+
+    origin: str
+    """What the config was compared with."""
+    loosened: tuple[str, ...]
+    otherwise: tuple[str, ...]
+    """What it tightens, and what it checks in another way."""
+    fails: bool
+    """Whether a loosened check is a violation."""
+
+    @property
+    def folded(self) -> str:
+        """What it does otherwise, in one line; empty if it does nothing else."""
+        return "; ".join(self.otherwise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
     """The numbers in the headline. Findings are counted before they are merged."""
 
@@ -189,5 +207,7 @@ class Report:
     head: str | None
     started: str
     duration_s: float
+    change: ChangeView | None = None
+    """None without a base, or if the config checks the same."""
     measured: tuple[Measured, ...] = field(default=(), repr=False)
     """What pictures and test reports draw from."""

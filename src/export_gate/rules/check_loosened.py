@@ -29,6 +29,6 @@ RULE = Named(
     name="check-loosened",
     severity="warning",
     summary="The change makes the check accept more than its base does.",
-    stage=None,
+    stage="eager",
     waivable=None,
 )

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,7 @@ models:
     factory: app:make
     inputs: {x: {dtype: float32, shape: [2]}}
     targets: {onnx: {}}
-    waivers: [{rule: large-model, reason: known, until: 2999-12-31}]
+    waivers: [{rule: large-model, reason: known, until: {until}}]
 """
 
 
@@ -89,7 +90,8 @@ def test_a_new_rule_is_one_file_and_one_line(copy: Path):
 
 def test_a_new_rule_can_be_waived(copy: Path):
     """The config accepts a waiver of it, and the judge turns its violation into a note."""
-    (copy / "export-gate.yml").write_text(CONFIG, encoding="utf-8")
+    soon = (datetime.now(timezone.utc) + timedelta(days=30)).date().isoformat()
+    (copy / "export-gate.yml").write_text(CONFIG.replace("{until}", soon), encoding="utf-8")
 
     assert json.loads(python(copy, "-c", USE, "waived"))["verdict"] == "verified"
     assert python(copy, "-m", "export_gate.cli.main", "validate") == "export-gate.yml: valid, 1 model\n"

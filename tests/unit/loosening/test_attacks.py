@@ -1,0 +1,256 @@
+"""Each way to make the check pass more than before is said; each way back is not called one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from export_gate.config.load import parse_config
+from export_gate.loosening.configs import compare_configs
+from export_gate.loosening.record import ConfigChange, Effect
+
+BASE = """
+version: 1
+python: .venv/bin/python
+relaxed: fail
+models:
+  encoder:
+    factory: "net:make"
+    dims:
+      batch: {min: 2, max: 16, separate: [1]}
+      side: {min: 16, max: 64, multiple-of: 8}
+      seq: {min: 2, max: 9}
+    inputs:
+      x: {dtype: float32, shape: [batch, side], range: [0, 1], nonfinite: [nan], draws: [normal, zeros]}
+      ids: {dtype: int64, shape: [batch, seq], range: [0, "seq-1"], values: [0, 1]}
+      pair: {list: [{dtype: float32, shape: [batch, 2]}, {dtype: float32, shape: [side, 3]}]}
+    outputs:
+      logits: {dtype: float32, shape: [batch, 3], nonfinite: forbid}
+      loss: {dtype: float32}
+    controls:
+      random: 4
+      sizes: {batch: [2, 8, 16]}
+      affine-basis: always
+      function: "controls:cases"
+      budget: 200 GFLOP
+      limit: 100
+      data: [{path: data/test.npz, count: 12}]
+      golden: [{path: data/golden.npz, tolerance: {atol: 1e-4}}]
+    tolerance: {rtol: 1e-5}
+    targets:
+      exported-program: {}
+      pt2: {budget: {size: 10 MB, growth: 10%}}
+      onnx: {tolerance: {atol: 1e-5, axis: 1}, guards: require}
+      aoti: {layouts: require}
+    waivers:
+      - {rule: value-mismatch, target: onnx, reason: ties, until: 2027-01-31}
+  other: {factory: "net:other", inputs: {x: {dtype: float32, shape: [2]}}}
+"""
+LOOSER = {
+    "a model is taken out": (
+        BASE[BASE.index("  other:") :],
+        "",
+        "`other`: removed, so that it is not checked any more",
+    ),
+    "a model is renamed": (
+        "  other:",
+        "  another:",
+        "`other`: renamed to `another`, so that its lock, waivers and history no longer apply",
+    ),
+    "a tolerance that nothing exceeds": (
+        "tolerance: {atol: 1e-5, axis: 1}",
+        "tolerance: {atol: 1e9, axis: 1}",
+        "`encoder`: onnx tolerance atol 1e+14x (1e-5 -> 1e9)",
+    ),
+    "a tolerance of the model": (
+        "    tolerance: {rtol: 1e-5}",
+        "    tolerance: {rtol: 1e-3}",
+        "`encoder`: onnx tolerance rtol 100x (1e-5 -> 1e-3)",
+    ),
+    "a tolerance axis": ("atol: 1e-5, axis: 1}", "atol: 1e-5}", "`encoder`: onnx tolerance axis 1 -> none"),
+    "an output's dtype, and with it the default tolerance": (
+        "logits: {dtype: float32,",
+        "logits: {dtype: float16,",
+        "`encoder`: exported-program tolerance for float16 atol 100x (1e-6 -> 1e-4)",
+    ),
+    "a golden tolerance": (
+        "{atol: 1e-4}",
+        "{atol: 1}",
+        "`encoder`: golden tolerance of data/golden.npz atol 1e+04x (1e-4 -> 1)",
+    ),
+    "the cases": ("limit: 100", "limit: 1", "`encoder`: controls.limit 100 -> 1"),
+    "the work": ("200 GFLOP", "1 GFLOP", "`encoder`: controls.budget 2e+11 -> 1e+09"),
+    "the draws per family": ("random: 4", "random: 0", "`encoder`: controls.random 4 -> 0"),
+    "the sizes": ("[2, 8, 16]", "[2]", "`encoder`: controls.sizes.batch without 8, 16"),
+    "the affine basis": ("always", "never", "`encoder`: controls.affine-basis always -> never"),
+    "the project's own inputs": (
+        '      function: "controls:cases"\n',
+        "",
+        "`encoder`: controls.function controls:cases -> none",
+    ),
+    "a data file": (
+        "      data: [{path: data/test.npz, count: 12}]\n",
+        "",
+        "`encoder`: controls.data.data/test.npz removed",
+    ),
+    "the count of a data file": ("count: 12", "count: 1", "`encoder`: controls.data.data/test.npz.count 12 -> 1"),
+    "a golden file": (
+        "      golden: [{path: data/golden.npz, tolerance: {atol: 1e-4}}]\n",
+        "",
+        "`encoder`: controls.golden.data/golden.npz removed",
+    ),
+    "guards": ("guards: require", "guards: ignore", "`encoder`: targets.onnx.guards require -> ignore"),
+    "layouts": ("{layouts: require}", "{}", "`encoder`: targets.aoti.layouts require -> note"),
+    "a target": ("      exported-program: {}\n", "", "`encoder`: targets.exported-program removed"),
+    "a size budget": ("size: 10 MB", "size: 20 MB", "`encoder`: targets.pt2.budget.size 10000000 -> 20000000"),
+    "growth": (", growth: 10%", "", "`encoder`: targets.pt2.budget.growth 0.1 -> none"),
+    "a budget that only warns": (
+        "growth: 10%",
+        "growth: 10%, exceeded: warning",
+        "`encoder`: targets.pt2.budget.exceeded violation -> warning",
+    ),
+    "non-finite outputs": (
+        "nonfinite: forbid",
+        "nonfinite: allow",
+        "`encoder`: outputs.logits.nonfinite forbid -> allow",
+    ),
+    "an output": ("      loss: {dtype: float32}\n", "", "`encoder`: outputs.loss removed"),
+    "an output that is renamed": ("loss:", "cost:", "`encoder`: outputs.loss removed"),
+    "an output's promised dtype": (
+        "loss: {dtype: float32}",
+        "loss: {}",
+        "`encoder`: outputs.loss.dtype float32 -> none",
+    ),
+    "the upper end of a dim": ("max: 9", "max: 3", "`encoder`: dims.seq.max 9 -> 3"),
+    "the lower end of a dim": ("side: {min: 16,", "side: {min: 32,", "`encoder`: dims.side.min 16 -> 32"),
+    "coarser steps": ("multiple-of: 8", "multiple-of: 16", "`encoder`: dims.side.multiple-of 8 -> 16"),
+    "a separate size": (", separate: [1]", "", "`encoder`: dims.batch.separate without 1"),
+    "a dim that may specialize": ("max: 9", "max: 9, mode: auto", "`encoder`: dims.seq.mode strict -> auto"),
+    "an axis that is a number": (
+        "shape: [batch, side]",
+        "shape: [batch, 8]",
+        "`encoder`: inputs.x.shape [batch, side] -> [batch, 8]",
+    ),
+    "a range of values": ("range: [0, 1], non", "range: [0, 0], non", "`encoder`: inputs.x.range [0, 1] -> [0, 0]"),
+    "a range that is undeclared": ("range: [0, 1], non", "non", "`encoder`: inputs.x.range [0, 1] -> undeclared"),
+    "a range by a dim": ('[0, "seq-1"]', "[0, 1]", "`encoder`: inputs.ids.range [0, seq-1] -> [0, 1]"),
+    "values": ("values: [0, 1]", "values: [0]", "`encoder`: inputs.ids.values without 1"),
+    "non-finite inputs": ("nonfinite: [nan], ", "", "`encoder`: inputs.x.nonfinite without nan"),
+    "draws": ("[normal, zeros]", "[zeros]", "`encoder`: inputs.x.draws without normal"),
+    "values in order": (
+        "values: [0, 1]}",
+        "values: [0, 1], order: increasing}",
+        "`encoder`: inputs.ids.order any -> increasing",
+    ),
+    "an input's dtype": (
+        "x: {dtype: float32, shape: [batch, side]",
+        "x: {dtype: float16, shape: [batch, side]",
+        "`encoder`: inputs.x.dtype float32 -> float16",
+    ),
+    "an input that is baked": (
+        "pair: {list: [{dtype: float32, shape: [batch, 2]}, ",
+        "pair: {list: [{constant: 1}, ",
+        "`encoder`: inputs.pair.items[0] tensor -> constant",
+    ),
+    "train mode": ("    dims:", "    train-mode: force-eval\n    dims:", "`encoder`: train-mode refuse -> force-eval"),
+    "a waiver that lasts longer": (
+        "until: 2027-01-31",
+        "until: 9999-12-31",
+        "`encoder`: waivers value-mismatch (onnx) until 2027-01-31 -> 9999-12-31",
+    ),
+    "a wider waiver": (
+        "{rule: value-mismatch, target: onnx,",
+        "{rule: value-mismatch,",
+        "`encoder`: waivers value-mismatch added, until 2027-01-31",
+    ),
+    "a further waiver": (
+        "    waivers:\n",
+        "    waivers:\n      - {rule: guard-missing, reason: r, until: 2027-01-31}\n",
+        "`encoder`: waivers guard-missing added, until 2027-01-31",
+    ),
+    "the interpreter": ("python: .venv/bin/python", "python: other/python", "python .venv/bin/python -> other/python"),
+    "the policy itself": ("relaxed: fail", "relaxed: warn", "relaxed fail -> warn"),
+    "how long waivers may last": (
+        "relaxed: fail",
+        "relaxed: fail\nwaivers-max-days: 3000",
+        "waivers-max-days 90 -> 3000",
+    ),
+    "files that a push may change unverified": (
+        "relaxed: fail",
+        "relaxed: fail\nignore: ['**']",
+        "ignore none -> [**]",
+    ),
+    "a default of all models": (
+        "models:\n",
+        "defaults: {targets: {onnx: {guards: ignore}}}\nmodels:\n",
+        "`other`: targets.pt2 removed",
+    ),
+}
+"""What is replaced by what, and the sentence that says so."""
+
+
+def change(before: str, after: str) -> ConfigChange:
+    """What the second config does to the check of the first."""
+    path = Path("export-gate.yml")
+    first, second = (parse_config(text.encode(), path, is_past=True) for text in (before, after))
+    return compare_configs("the base", first.checked, second.checked)
+
+
+def texts(found: ConfigChange, effect: Effect) -> list[str]:
+    """The sentences with that effect."""
+    return [alteration.text for alteration in found.of(effect)]
+
+
+@pytest.mark.parametrize("name", LOOSER)
+def test_a_loosened_check_is_said(name: str):
+    """What a stranger might try is in the list, whatever else the change does."""
+    old, new, sentence = LOOSER[name]
+    assert BASE.count(old) >= 1
+
+    found = change(BASE, BASE.replace(old, new, 1))
+
+    assert sentence in texts(found, "loosened")
+    assert found.policy == "fail"
+
+
+@pytest.mark.parametrize("name", LOOSER)
+def test_the_way_back_is_never_silent(name: str):
+    """The reverse of an attack is in the list too, perhaps as what tightens the check."""
+    old, new, _ = LOOSER[name]
+
+    assert change(BASE.replace(old, new, 1), BASE).alterations
+
+
+def test_tightening_is_not_called_loosening():
+    """More of what is checked is said apart."""
+    tighter = BASE.replace("limit: 100", "limit: 120").replace("max: 16", "max: 32").replace("1e-5, axis", "1e-6, axis")
+
+    found = change(BASE, tighter)
+
+    assert texts(found, "loosened") == []
+    assert texts(found, "tightened") == [
+        "`encoder`: onnx tolerance atol lowered 10x (1e-5 -> 1e-6)",
+        "`encoder`: dims.batch.max 16 -> 32",
+        "`encoder`: controls.limit 100 -> 120",
+    ]
+
+
+def test_the_same_check_in_other_words_is_no_change():
+    """Effective contracts are compared, not text: defaults, comments, order of keys and examples mean nothing."""
+    base = BASE[: BASE.index("  other:")]
+    other = base.replace("    tolerance: {rtol: 1e-5}\n", "")
+    other = other.replace("models:\n", "# words\ndefaults: {tolerance: {rtol: 1e-5}}\nmodels:\n")
+    other = other.replace("min: 16, max: 64", "max: 64, example: 24, min: 16")
+
+    assert other != base
+    assert change(base, other).alterations == ()
+
+
+def test_a_default_tolerance_that_is_written_out_is_no_change():
+    """What applies is compared with the table of defaults, for the dtypes that the outputs have."""
+    base = BASE.replace('"net:other",', '"net:other", outputs: {y: {dtype: float32}}, targets: {onnx: {}},')
+    written = base.replace("targets: {onnx: {}}", "targets: {onnx: {tolerance: {atol: 1e-5}}}")
+
+    assert written != base
+    assert change(base, written).alterations == ()

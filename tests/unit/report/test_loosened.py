@@ -1,0 +1,118 @@
+"""What a change loosens stands right under the verdict of every report, and decides it where the base says so."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import report_samples as samples
+
+from export_gate.loosening.record import CONFIG, Alteration, ConfigChange, Policy
+from export_gate.outcome.judging import Outcome, fail_on_warnings, judged
+from export_gate.report.html import render_html
+from export_gate.report.render import Format, render
+from export_gate.report.results import read_results, write_results
+from export_gate.report.sarif import sarif
+
+TOLERANCE = "onnx tolerance 100x (1e-5 -> 1e-3)"
+
+
+def outcome(policy: Policy = "warn", more: int = 0) -> Outcome:
+    """A green run whose change raises a tolerance, removes a model, and tightens one thing."""
+    alterations = (
+        Alteration(effect="loosened", model="glyph-head", key="targets.onnx.tolerance", what=TOLERANCE),
+        Alteration(effect="loosened", model="gone", what="removed, so that it is not checked any more"),
+        Alteration(effect="loosened", model=CONFIG, key="python", what="python a -> b"),
+        Alteration(effect="tightened", model="glyph-head", key="controls.limit", what="controls.limit 1 -> 2"),
+        *(Alteration(effect="loosened", model=f"m{n}", what=f"controls.limit {n} -> 0") for n in range(more)),
+    )
+    change = ConfigChange(origin="export-gate.yml at 1a2b3c4d5e", policy=policy, alterations=alterations)
+    return judged(replace(samples.green(), change=change, findings=()))
+
+
+@pytest.mark.parametrize("format", ["comment", "summary", "markdown"])
+def test_a_loosened_check_is_right_under_the_verdict(format: Format):  # noqa: A002
+    """Before the table of models, with the factor; tightening is one folded line."""
+    text = render(outcome().report, format)
+
+    verdict, _, loosened, _, first, *_ = text.splitlines()
+    assert "models verified, 3 warnings" in verdict
+    assert loosened == "⚠️ **This change loosens the check** (compared with `export-gate.yml at 1a2b3c4d5e`):"
+    assert first == "- `glyph-head`: onnx tolerance 100x (1e-5 -&gt; 1e-3)"
+    assert text.index("`gone`: removed") < text.index("| model |")
+    assert "<summary>The change also tightens or replaces 1 check</summary>" in text
+
+
+def test_the_terminal_says_it_above_its_verdict():
+    """The verdict is the last line there, so what counts most is just above it."""
+    lines = render(outcome().report, "terminal").splitlines()
+    start = next(place for place, line in enumerate(lines) if "this change loosens the check" in line)
+
+    assert lines[start + 1 : start + 4] == [
+        f"  glyph-head: {TOLERANCE}",
+        "  gone: removed, so that it is not checked any more",
+        "  python a -> b",
+    ]
+    assert len(lines) - start < 12
+
+
+def test_the_page_says_it_in_its_header():
+    """Right under the verdict."""
+    done = outcome()
+    page = render_html(done.results, done.report)
+    header = page[page.index("<header") : page.index("</header>")]
+
+    assert "This change loosens the check" in header
+    assert "<code>glyph-head</code>: onnx tolerance 100x (1e-5 -&gt; 1e-3)" in header
+
+
+def test_many_are_counted():
+    """A comment has room for the models, too."""
+    text = render(outcome(more=100).report, "comment")
+
+    assert "- and 83 more" in text
+    assert "controls.limit 99" not in text
+
+
+def test_a_base_that_fails_it_makes_it_violations():
+    """Exit code 1, and every report agrees with it."""
+    done = outcome("fail")
+
+    assert (done.judgement.verdict, done.judgement.exit_code) == ("violations", 1)
+    assert "3 violations" in done.report.headline
+    assert outcome().judgement.exit_code == 0
+    assert fail_on_warnings(outcome()).judgement.exit_code == 1
+
+
+def test_models_keep_their_own_verdict():
+    """A loosened tolerance is no state of the model in the table."""
+    assert [row.state for row in outcome("fail").report.rows] == [
+        row.state for row in judged(samples.green()).report.rows
+    ]
+
+
+def test_results_and_sarif_carry_it(tmp_path: Path):
+    """The file reads back, with a model that has no contract any more, and code scanning gets each one."""
+    done = outcome("fail")
+    write_results(done.results, tmp_path / "results.json")
+
+    assert judged(read_results(tmp_path / "results.json")).judgement == done.judgement
+    found = json.loads(sarif(done.results, done.report))["runs"][0]["results"]
+    texts = [each["message"]["text"] for each in found if each["ruleId"] == "check-loosened"]
+    assert texts[0].startswith(f"glyph-head: the change loosens the check: {TOLERANCE}\nNext: Restore it.")
+    assert len(texts) == 3
+
+
+def test_a_hostile_value_stays_in_its_line():
+    """Names and values are a stranger's: no mention, no markup, no command."""
+    hostile = "python `x` -> <b>@owner</b>\n::error::owned"
+    change = ConfigChange(origin="o", alterations=(Alteration(effect="loosened", model=CONFIG, what=hostile),))
+    report = judged(replace(samples.green(), change=change, findings=())).report
+
+    for format in ("comment", "summary", "terminal"):  # noqa: A001
+        text = render(report, format)
+        assert not any(line.lstrip().startswith("::") for line in text.splitlines())
+        assert format == "terminal" or "<b>" not in text
+        assert format == "terminal" or "@owner" not in text.replace("@\u2060owner", "").replace("@<!-- -->owner", "")

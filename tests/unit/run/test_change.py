@@ -1,0 +1,174 @@
+"""The config against the one at the base of a change, in real repositories."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from export_gate.config import load_config
+from export_gate.config.limits import require_short_waivers
+from export_gate.loosening.record import ConfigChange
+from export_gate.run.change import base_of, find_change
+from export_gate.wall.errors import UserError
+
+AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
+CONFIG = """
+version: 1
+relaxed: fail
+models:
+  m:
+    factory: "net:make"
+    inputs: {x: {dtype: float32, shape: [2]}}
+    controls: {limit: 100, data: [{path: real.npz}]}
+"""
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints."""
+    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def commit(folder: Path) -> str:
+    """Everything as it is, and the name of the commit."""
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message", "change")
+    return git(folder, "rev-parse", "HEAD")
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """A config in a folder of a repository, committed."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    path = tmp_path / "nets" / "export-gate.yml"
+    path.parent.mkdir()
+    path.write_text(CONFIG)
+    (path.parent / "real.npz").touch()
+    commit(tmp_path)
+    return path
+
+
+def found(config: Path, base: str) -> ConfigChange:
+    """What the change does."""
+    change, _ = find_change(load_config(config), base, dict(os.environ))
+    assert change is not None
+    return change
+
+
+def loosened(config: Path, base: str) -> list[str]:
+    """What is said to be loosened."""
+    return [each.text for each in found(config, base).of("loosened")]
+
+
+def test_the_base_counts_and_the_change_cannot_switch_it_off(config: Path):
+    """The policy is the base's, and that it is weaker now is said as well."""
+    config.write_text(CONFIG.replace("relaxed: fail", "relaxed: warn").replace("100", "1"))
+
+    change = found(config, "HEAD")
+
+    assert change.policy == "fail"
+    assert change.origin == f"export-gate.yml at {git(config.parent, 'rev-parse', 'HEAD')[:10]}"
+    assert [each.text for each in change.of("loosened")] == ["`m`: controls.limit 100 -> 1", "relaxed fail -> warn"]
+
+
+def test_the_same_config_is_no_change(config: Path):
+    """Most changes touch no config."""
+    assert found(config, "HEAD").alterations == ()
+
+
+def test_files_that_only_the_base_has_are_compared_too(config: Path):
+    """A data file that the change removes, with its key, makes the base's config no mistake."""
+    (config.parent / "real.npz").unlink()
+    config.write_text(CONFIG.replace(", data: [{path: real.npz}]", ""))
+
+    assert loosened(config, "HEAD") == ["`m`: controls.data.real.npz removed"]
+
+
+def test_a_config_under_its_other_name_is_the_same_config(config: Path):
+    """`export-gate.yaml` is found where there is no `.yml`: a change cannot start afresh with it."""
+    other = config.with_suffix(".yaml")
+    config.rename(other)
+    other.write_text(CONFIG.replace("100", "1"))
+
+    assert loosened(other, "HEAD") == ["`m`: controls.limit 100 -> 1"]
+
+
+def test_a_new_config_is_said(config: Path):
+    """Without a config at the base nothing is compared, which is not silent."""
+    new = config.with_name("new.yml")
+    new.write_text(CONFIG)
+
+    change = found(new, "HEAD")
+
+    assert [each.text for each in change.alterations] == ["new.yml is new: the base has none"]
+    assert change.of("loosened") == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (
+            "version: 1\nmodels: 3\n",
+            "export-gate.yml at {}:2:9: models: expected a mapping of at least one model by name",
+        ),
+        (None, "export-gate.yml at {}: expected a file, got a link"),
+        (" " * (1024 * 1024 + 1), "export-gate.yml at {}: expected a config of at most 1048576 bytes, got 1048577"),
+    ],
+)
+def test_a_base_that_is_no_config_is_not_a_base_without_one(config: Path, content: str | None, why: str):
+    """The change that mends it must pass, so it warns whatever the config says."""
+    config.unlink()
+    if content is None:
+        config.symlink_to("/etc/passwd")
+    else:
+        config.write_text(content)
+    base = commit(config.parent)
+    config.unlink()
+    config.write_text(CONFIG)
+
+    change = found(config, base)
+
+    (text,) = [each.text for each in change.of("loosened")]
+    assert text.startswith(f"it is not known what this change loosens: {why.format(base[:10])}")
+    assert change.policy == "warn"
+
+
+def test_a_base_that_is_not_here_is_said_or_refused(config: Path):
+    """Under `relaxed: fail` nobody can say that nothing is loosened: exit code 2, with the way to get the base."""
+    with pytest.raises(UserError, match=r"export-gate.yml: the base nope is not a commit of this repository") as caught:
+        find_change(load_config(config), "nope", dict(os.environ))
+    assert "fetch-depth: 0" in caught.value.hint
+
+    config.write_text(CONFIG.replace("relaxed: fail", ""))
+    assert loosened(config, "nope") == [
+        "it is not known what this change loosens: the base nope is not a commit of this repository"
+    ]
+
+
+def test_the_base_of_a_push_is_what_the_remote_has():
+    """pre-commit says so; a named base comes first."""
+    assert base_of(None, {"PRE_COMMIT_FROM_REF": "abc"}) == "abc"
+    assert base_of("def", {"PRE_COMMIT_FROM_REF": "abc"}) == "def"
+    assert base_of(None, {}) is None
+
+
+def test_a_waiver_lasts_at_most_as_long_as_the_base_allows(config: Path):
+    """One that reaches further is a mistake in the config, at its line; the change cannot raise its own limit."""
+    waived = CONFIG + "    waivers: [{rule: train-mode, reason: r, until: %s}]\n"
+    config.write_text((waived % "9999-12-31").replace("relaxed: fail", "waivers-max-days: 3000"))
+    now = load_config(config)
+    _, terms = find_change(now, "HEAD", dict(os.environ))
+
+    assert terms.waivers_max_days == 90
+    with pytest.raises(UserError) as caught:
+        require_short_waivers(now, date(2026, 11, 30), terms.waivers_max_days)
+    assert str(caught.value) == (
+        f"{config}:9:45: models.m.waivers[0].until: expected a day up to 2027-02-28, 90 days from today "
+        "(waivers-max-days), got '9999-12-31'"
+    )
+    config.write_text(waived % "2027-02-28")
+    require_short_waivers(load_config(config), date(2026, 11, 30), 90)
