@@ -101,6 +101,16 @@ LOOSER = {
         "`encoder`: controls.golden.data/golden.npz removed",
     ),
     "guards": ("guards: require", "guards: ignore", "`encoder`: targets.onnx.guards require -> ignore"),
+    "inputs that the project draws": (
+        "draws: [normal, zeros]}",
+        'draws: [normal, zeros], make: "controls:ones"}',
+        "`encoder`: inputs.x.make none -> controls:ones",
+    ),
+    "no draws of the gate's own": (
+        "random: 4",
+        "random: 4\n      generated: false",
+        "`encoder`: controls.generated true -> false",
+    ),
     "layouts": ("{layouts: require}", "{}", "`encoder`: targets.aoti.layouts require -> note"),
     "a target": ("      exported-program: {}\n", "", "`encoder`: targets.exported-program removed"),
     "a size budget": ("size: 10 MB", "size: 20 MB", "`encoder`: targets.pt2.budget.size 10000000 -> 20000000"),
