@@ -45,6 +45,7 @@ def verify_references(values: Values, node: Node, scope: Scope) -> None:
     _verify_files(node, tensors, scope)
     _verify_sources(values, node, tensors, scope)
     _verify_artifact_names(tensors, scope)
+    _verify_where(node, tensors, scope)
 
 
 def _tensors(spec: Node, path: str) -> Iterator[tuple[str, Node]]:
@@ -202,6 +203,16 @@ def _verify_artifact_names(tensors: Mapping[str, Node], scope: Scope) -> None:
         name = tensor.child("name")
         if name and isinstance(name.value, str) and taken.setdefault(name.value, path) != path:
             scope.problems.expected(name, f"a name that no other input has ({taken[name.value]} has it)")
+
+
+def _verify_where(model: Node, tensors: Mapping[str, Node], scope: Scope) -> None:
+    """`where` names an input whose mask says what it keeps."""
+    known = [path for path, spec in tensors.items() if (mask := spec.child("mask")) and mask.value in ("keep", "drop")]
+    for output in _entries(model, "outputs"):
+        where = output.child("where")
+        if where is not None and isinstance(where.value, str) and where.value not in (*known, "all"):
+            then = scope.problems.nearest(where.value, known) or "declare mask: keep or mask: drop on the input"
+            scope.problems.expected(where, "an input with mask: keep or mask: drop, or all", then=then)
 
 
 def _entries(node: Node | None, key: str) -> tuple[Node, ...]:

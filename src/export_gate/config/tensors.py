@@ -105,6 +105,20 @@ def _verify_tensor(values: Values, node: Node, scope: Scope) -> None:
     if values.get("nonfinite") and child and not dtype.startswith(("float", "bfloat", "complex")):
         scope.problems.expected(child, "no nonfinite values", got=f"some for dtype {dtype}, which cannot hold them")
     _verify_draws(values, node, scope)
+    _verify_mask(values, node, scope)
+
+
+def _verify_mask(values: Values, node: Node, scope: Scope) -> None:
+    mask = node.child("mask")
+    if mask is None or "mask" not in values:
+        return
+    is_whole_mask = is_whole(values["dtype"]) and (_holds_zero_and_one(values) or not {"range", "values"} & set(values))
+    if values["dtype"] != "bool" and not is_whole_mask:
+        scope.problems.expected(
+            mask, "mask on an input of 0 and 1 only", got=f"dtype {values['dtype']}", then="declare range: [0, 1]"
+        )
+    elif not values.get("shape"):
+        scope.problems.expected(mask, "mask on an input with at least one axis", got="a scalar")
 
 
 def _verify_numbers(node: Node, key: str, dtype: str, scope: Scope) -> None:
@@ -321,6 +335,11 @@ TENSOR = Section(
             ListOf(item=Choice(_DRAWS), minimum=1, unique=True, expected="a list of at least one draw"),
             "Draw families to use; by default all that fit.",
         ),
+        Field(
+            "mask",
+            Choice(("keep", "drop", "any")),
+            "What 1 means: keep a position, or drop it as padding; any: rows without a position occur too.",
+        ),
     ),
 )
 
@@ -420,6 +439,11 @@ OUTPUTS = Table(
             Field("dtype", Choice(DTYPES), "Element type that eager must return."),
             Field("shape", SHAPE, "Shape that eager must return."),
             Field("nonfinite", Choice(("match", "forbid", "allow")), "How to judge NaN and inf in the output."),
+            Field(
+                "where",
+                Text(expected="a mask input's name, or all", pattern=ONE_LINE),
+                "Compare only what this mask input keeps; all: also what masks switch off.",
+            ),
         ),
     ),
 )

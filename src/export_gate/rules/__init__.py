@@ -32,6 +32,10 @@ RULES: tuple[Rule, ...] = tuple(
         "shape_mismatch",
         "nonfinite_mismatch",
         "value_mismatch",
+        "tolerance_vacuous",
+        "ill_conditioned",
+        "masked_positions",
+        "tolerance_lax",
         "guard_missing",
         "range_undeclared",
     )

@@ -8,14 +8,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from export_gate.rules.wording import place
 from export_gate.wall.contract import ModelContract, TargetName, Tolerance
-from export_gate.wall.equivalence import FaultKind, NonfinitePolicy, Norm, faults, lacks_axis_norms, worst_norm
+from export_gate.wall.equivalence import (
+    FaultKind,
+    NonfinitePolicy,
+    Norm,
+    faults,
+    is_excused,
+    lacks_axis_norms,
+    worst_noise,
+    worst_norm,
+)
+from export_gate.wall.noise import Noise
 from export_gate.wall.observation import (
     CaseResult,
     Comparison,
     Failure,
+    MaskedComparison,
     ModelObservation,
     RunObservation,
     Structure,
@@ -38,6 +50,12 @@ class Measurement:
     """Why the leaves are not equivalent, the decisive fault first; empty where they are."""
     lacks_axis: bool = False
     """Norms along the tolerance axis would decide but were not observed; `norm` is that of the whole leaf."""
+    excused: Literal["masked", "noise"] | None = None
+    """Why the difference is not a fault: masked places, or rounding of float32."""
+    masked: MaskedComparison | None = None
+    """What masks leave out; `comparison` is then about the rest."""
+    noise: Noise | None = None
+    """The noise of eager itself, measured where the tolerance is exceeded."""
     target: TargetName | None = None
     """None is eager against a golden."""
     export: str = ""
@@ -109,6 +127,8 @@ class Unpaired:
     export: str = ""
 
 
+OWN_GROUPS = ("data", "golden", "function")
+"""Control inputs that the project hands in."""
 Item = Measurement | Failed | Unpaired | CaseResult
 
 
@@ -202,11 +222,48 @@ def measure_leaf(
 def _leaves(
     contract: ModelContract, observation: ModelObservation, target: TargetObservation, case: CaseResult
 ) -> Iterator[Measurement]:
+    members = observation.controls.inputs if observation.controls else ()
+    is_own = any(member.name == case.case and member.group in OWN_GROUPS for member in members)
+    masked = {found.kept.output: found for found in target.masked if found.case == case.case}
+    noise = {found.output: found for found in target.noise if found.case == case.case}
     for comparison in _pairs(case):
         tolerance = resolve_tolerance(contract, target.target, comparison.expected_dtype)
         policy = nonfinite_policy(contract, observation, comparison.output)
         leaf = measure_leaf(case.case, comparison, tolerance, policy)
+        if leaf.fault in ("value", "nonfinite"):
+            leaf = _without_masked(leaf, masked.get(comparison.output))
+        if leaf.fault == "value" and not _is_arithmetic(observation, target, leaf):
+            leaf = _within_noise(leaf, noise.get(comparison.output), is_own=is_own)
         yield replace(leaf, target=target.target, export=target.export)
+
+
+def _is_arithmetic(observation: ModelObservation, target: TargetObservation, leaf: Measurement) -> bool:
+    """Whether every input of this size exceeds the tolerance while other sizes do not: no rounding does that."""
+    members = observation.controls.inputs if observation.controls else ()
+    sizes = next((member.sizes for member in members if member.name == leaf.case), None)
+    return any(
+        found.output == leaf.output and found.sizes == sizes and found.exceeding == found.draws > 0
+        for found in target.size_noise
+    )
+
+
+def _without_masked(leaf: Measurement, masked: MaskedComparison | None) -> Measurement:
+    """The leaf by the elements that masks keep, if they excuse any."""
+    if masked is None:
+        return leaf
+    kept = measure_leaf(leaf.case, masked.kept, leaf.tolerance, leaf.nonfinite)
+    return replace(kept, masked=masked, excused=None if kept.faults else "masked")
+
+
+def _within_noise(leaf: Measurement, noise: Noise | None, *, is_own: bool) -> Measurement:
+    """The leaf with the noise of eager: a reason at the project's own inputs, an excuse at generated ones."""
+    if noise is None or leaf.is_exact or not is_excused(leaf.comparison, leaf.tolerance, noise):
+        return leaf
+    if is_own or leaf.norm is None:
+        return replace(leaf, noise=noise)
+    return replace(
+        leaf, noise=noise, excused="noise", faults=(), norm=worst_noise(leaf.comparison, leaf.tolerance, noise)
+    )
 
 
 def _goldens(contract: ModelContract, observation: ModelObservation) -> Iterator[Measurement]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Failed, Measured, Measurement, Unpaired
+from export_gate.rules.tolerances import has_contrast, spread_cases, tells
 from export_gate.rules.wording import count, place
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.equivalence import total
@@ -51,6 +52,24 @@ def _check_target(measured: Measured, target: TargetName, names: Sequence[str]) 
         others: list[Other] = [*failed, *(each for each in measured.unpaired if each.target == target)]
         found = tuple(_check_leaves(measured.contract, target, measured.of(target), others, names))
         yield from found or _check_finite(measured.contract, target, measured.of(target))
+        yield from _check_noise(measured, target)
+
+
+def _check_noise(measured: Measured, target: TargetName) -> Iterator[Finding]:
+    """Outputs whose rounding noise is so large that too few inputs can tell a right output from a wrong one."""
+    leaves = [leaf for leaf in measured.of(target) if not leaf.is_exact and leaf.norm is not None]
+    spread = spread_cases(measured)
+    for output in dict.fromkeys(leaf.output for leaf in leaves if leaf.excused == "noise"):
+        own = [leaf for leaf in leaves if leaf.output == output]
+        asked = [leaf for leaf in own if leaf.case in spread and leaf.norm and leaf.norm.scale > 0]
+        telling = sum(map(tells, asked))
+        if 2 * telling < len(asked):
+            inputs = count(len(asked), "input")
+            text = f"rounding hides output '{output}': only {telling} of {inputs} can tell it from noise"
+            yield replace(_finding(measured.contract, target, text, NOISE), output=output)
+        elif not has_contrast(measured, own):
+            text = f"output '{output}' differs from zeros, another input's output or rolled rows by rounding alone"
+            yield replace(_finding(measured.contract, target, text, NOISE), output=output)
 
 
 def _check_finite(contract: ModelContract, target: TargetName, leaves: Sequence[Measurement]) -> Iterator[Finding]:
@@ -121,6 +140,10 @@ NO_ELEMENTS = (
     "cannot be compared."
 )
 
+NOISE = (
+    "Scale the output up, declare a `range` of inputs as callers send them, or make the model better conditioned: "
+    "float32 alone cannot verify it."
+)
 NO_FINITE = (
     "Its `nonfinite: allow` excludes every element: find what becomes NaN or infinity there, or set it to `match`."
 )

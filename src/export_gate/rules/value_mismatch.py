@@ -9,7 +9,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import differing_outputs
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_value, measured_and_allowed, needed_atol, spread
-from export_gate.rules.wording import exact, index, scientific, targets_key
+from export_gate.rules.wording import exact, index, round_up, scientific, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
 
 
@@ -28,9 +28,23 @@ def _hint(contract: ModelContract, target: TargetName, faults: Sequence[Measurem
     worst = faults[0].comparison
     if faults[0].lacks_axis:
         return "Run the gate again with this tolerance: norms for each index are computed while comparing, not later."
+    if faults[0].noise is not None:
+        return _rounding(faults[0])
     values = f"eager {exact(worst.expected_at)}, {target} {exact(worst.actual_at)}"
     where = f"The largest difference is at {index(worst.where)}: {values}."
     return f"{where} {_usual_cause(faults[0])} {_accept(contract, target, faults)}"
+
+
+def _rounding(fault: Measurement) -> str:
+    """An input of the project's own where eager is as far from the exact result."""
+    assert fault.noise is not None
+    noise = fault.noise
+    return (
+        f"Float32 cannot decide this input: eager itself is {scientific(noise.f64)} from the float64 result, the "
+        f"artifact {scientific(noise.distance)}. It is an input of your own, so it stays a violation: set the "
+        f"tolerance to {scientific(round_up(fault.comparison.max_abs_diff))} there, or make the model better "
+        "conditioned."
+    )
 
 
 def _usual_cause(fault: Measurement) -> str:

@@ -20,7 +20,10 @@ FLOAT_DRAWS = (
     "normal", "uniform", "halves", "constant", "zeros", "low", "high", "offset", "sweep", "large", "nonfinite",
 )  # fmt: skip
 INTEGER_DRAWS = ("random", "low", "high", "duplicates", "distinct")
-BOOL_DRAWS = ("random", "all-true", "all-false", "sparse", "right-padded", "right-masked", "row-off", "tail-off")
+BOOL_DRAWS = (
+    "random", "all-true", "all-false", "sparse", "right-padded", "right-masked", "left-padded", "holed", "row-off",
+    "tail-off",
+)  # fmt: skip
 """Also those of an integer tensor that holds 0 and 1 only, which is a mask too."""
 
 TargetName = Literal["exported-program", "pt2", "onnx", "aoti"]
@@ -102,6 +105,8 @@ class TensorSpec:
     """Non-finite values admitted as input; `inf` admits both signs."""
     draws: tuple[str, ...] = ()
     """Draw families to use; empty means all that fit."""
+    mask: Literal["keep", "drop", "any"] | None = None
+    """What 1 means in a mask: a real position (keep) or padding (drop); any: rows without a position are allowed."""
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -125,6 +130,8 @@ class TensorSpec:
         """Whether its elements are true or false, as bools or as 0 and 1."""
         if self.positions or self.make:
             return False
+        if self.mask is not None:
+            return True
         if self.dtype == "bool":
             return not self.values or len(set(self.values)) > 1
         is_integer = self.dtype.startswith(("int", "uint"))
@@ -176,6 +183,8 @@ class Output:
     dtype: str | None = None
     shape: tuple[Size, ...] | None = None
     nonfinite: Literal["match", "forbid", "allow"] = "match"
+    where: str | None = None
+    """Compare only what this mask input keeps; `all`: also what masks switch off."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,11 @@ must hold, not so that its opposite must fail.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from export_gate.wall.contract import Tolerance
+from export_gate.wall.noise import Noise, telling_share
 from export_gate.wall.observation import Comparison, NonfiniteCount
 from export_gate.wall.tolerance import is_inexact
 
@@ -76,10 +77,51 @@ def worst_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
     The bound of the whole leaf follows from the bounds of all indices; it is kept for leaves that lack the axis.
     """
     norms = [_norm(comparison.max_abs_diff, comparison.expected_max_abs, tolerance)]
+    apart = _sentinel_norm(comparison, tolerance)
+    norms += [] if apart is None else [apart]
     if tolerance.axis is not None:
         norms += [_norm(n.max_abs_diff, n.expected_max_abs, tolerance, n.index) for n in comparison.per_axis]
     # If both ratios are equal, report the index: it is more specific than the whole leaf.
     return max(norms, key=lambda norm: (not norm.holds, norm.ratio, norm.index is not None))
+
+
+def failing_norms(comparison: Comparison, tolerance: Tolerance) -> tuple[Norm, ...]:
+    """The inequalities that do not hold: of each index of the tolerance axis, or of the whole leaf without one."""
+    norms = [_norm(n.max_abs_diff, n.expected_max_abs, tolerance, n.index) for n in comparison.per_axis]
+    if tolerance.axis is None or not norms:
+        norms = [_norm(comparison.max_abs_diff, comparison.expected_max_abs, tolerance)]
+    return tuple(norm for norm in norms if not norm.holds)
+
+
+def is_excused(comparison: Comparison, tolerance: Tolerance, noise: Noise) -> bool:
+    """Whether float32 cannot tell the artifact from the exact result: `|P - M64| <= allowed + K * floor`.
+
+    With a tolerance axis that must hold at each index that exceeds its tolerance. Placeholders are never excused.
+    """
+    own = _sentinel_norm(comparison, tolerance)
+    return (own is None or own.holds) and worst_noise(comparison, tolerance, noise).holds
+
+
+def worst_noise(comparison: Comparison, tolerance: Tolerance, noise: Noise) -> Norm:
+    """`|P - M64| <= allowed + K * floor` at its largest ratio, of the inequalities that the tolerance alone breaks."""
+    at = {found.index: found for found in noise.per_axis}
+    norms = []
+    for norm in failing_norms(comparison, tolerance):
+        known = noise if norm.index is None else at.get(norm.index)
+        measured, floor = (math.inf, 0.0) if known is None else (known.distance, known.floor)
+        norms.append(replace(norm, measured=measured, allowed=norm.allowed + noise.factor * floor))
+    return max(norms, key=lambda norm: (not norm.holds, norm.ratio))
+
+
+def second_tolerance(tolerance: Tolerance) -> Tolerance:
+    """What an output must agree within as well, if its atol allows more than a thousandth of it."""
+    return replace(tolerance, atol=0.0, rtol=telling_share(tolerance.rtol))
+
+
+def is_lax(comparison: Comparison, tolerance: Tolerance) -> bool:
+    """Whether the bound is too large, for an output of this size, to tell a right one from a wrong one."""
+    allowed = _norm(0.0, comparison.expected_max_abs, tolerance).allowed
+    return allowed > telling_share(tolerance.rtol) * comparison.expected_max_abs > 0
 
 
 def lacks_axis_norms(comparison: Comparison, tolerance: Tolerance) -> bool:
@@ -96,6 +138,12 @@ def lacks_axis_norms(comparison: Comparison, tolerance: Tolerance) -> bool:
 def total(count: NonfiniteCount) -> int:
     """All non-finite elements."""
     return count.nan + count.posinf + count.neginf
+
+
+def _sentinel_norm(comparison: Comparison, tolerance: Tolerance) -> Norm | None:
+    """The inequality of placeholders, which have a scale of their own."""
+    apart = comparison.sentinels
+    return None if apart is None else _norm(apart.max_abs_diff, apart.expected_max_abs, tolerance)
 
 
 def _norm(measured: float, scale: float, tolerance: Tolerance, index: int | None = None) -> Norm:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from export_gate.wall.contract import GuardPolicy, TargetName
+from export_gate.wall.noise import Noise
 
 Stage = Literal["model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards"]
 STAGES: tuple[Stage, ...] = ("model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards")
@@ -89,6 +90,15 @@ class AxisNorms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SentinelNorms:
+    """Entries far larger than the rest (-1e9 in a masked logit), judged apart: they say nothing about the scale."""
+
+    count: int
+    max_abs_diff: float
+    expected_max_abs: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """One output leaf of one control input: eager (expected) against an artifact (actual).
 
@@ -123,6 +133,8 @@ class Comparison:
     """Share of rows whose argmax along the last axis agrees; None where that axis is shorter than 2."""
     per_axis: tuple[AxisNorms, ...] = ()
     """Filled where the contract sets `tolerance.axis`."""
+    sentinels: SentinelNorms | None = None
+    """Placeholders among the expected entries, which the other norms leave out; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +176,34 @@ class CaseResult:
     """None if the structures agree."""
     outputs: tuple[Comparison, ...] = ()
     failure: Failure | None = None
+
+
+MaskReason = Literal["empty-row", "off-position", "moving"]
+"""A sample whose mask row is empty, a switched-off position, or an element that moves with switched-off input."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaskedComparison:
+    """One output of one control input that differs, compared again without the elements that masks excuse."""
+
+    case: str
+    masks: tuple[str, ...]
+    """The mask inputs that excuse elements."""
+    reasons: tuple[MaskReason, ...]
+    dropped: int
+    """Elements left out."""
+    kept: Comparison
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeNoise:
+    """An output that rounding would excuse at every input of one size, tried at further inputs of that size."""
+
+    output: str
+    sizes: dict[str, int]
+    draws: int
+    exceeding: int
+    """Further inputs that exceed the tolerance. All of them: the cause is arithmetic on sizes, not rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +277,11 @@ class TargetObservation:
     """Furthest stage begun."""
     cases: tuple[CaseResult, ...] = ()
     probes: tuple[Probe, ...] = ()
+    masked: tuple[MaskedComparison, ...] = ()
+    """Of outputs that differ and have elements that masks excuse."""
+    noise: tuple[Noise, ...] = ()
+    """Of outputs that exceed their tolerance, the worst first, until one is not excused."""
+    size_noise: tuple[SizeNoise, ...] = ()
     pictures: tuple[ErrorPicture, ...] = ()
     """One of each output that differs anywhere."""
     facts: dict[str, str] = field(default_factory=dict)
@@ -299,6 +344,20 @@ class OutputLeaf:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Contrast:
+    """How far eager's output at one control input is from answers that are wrong."""
+
+    output: str
+    case: str
+    zeros: float
+    """max |M|."""
+    other: float
+    """max |M - M'|, M' the output at another control input of the same shape."""
+    rolled: float
+    """max |M - M'|, M' the output with its rows rolled by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PromiseBroken:
     """Eager itself did not keep the declared contract at one control input."""
 
@@ -349,6 +408,8 @@ class ModelObservation:
     controls: ControlSetObservation | None = None
     outputs: tuple[OutputLeaf, ...] = ()
     broken: tuple[PromiseBroken, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
+    """Of each floating output at a few control inputs."""
     golden: tuple[CaseResult, ...] = ()
     """Golden outputs (expected) against eager (actual)."""
     dims: tuple[DimFound, ...] = ()

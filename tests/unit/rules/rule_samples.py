@@ -22,6 +22,7 @@ from export_gate.wall.contract import (
     TensorSpec,
     Tolerance,
 )
+from export_gate.wall.noise import Noise
 from export_gate.wall.observation import (
     AxisNorms,
     Branch,
@@ -33,12 +34,15 @@ from export_gate.wall.observation import (
     Environment,
     Failure,
     HygieneObservation,
+    MaskedComparison,
+    MaskReason,
     ModelObservation,
     NonfiniteCount,
     OutputLeaf,
     Probe,
     PromiseBroken,
     RunObservation,
+    SizeNoise,
     SourceLine,
     Structure,
     TargetObservation,
@@ -210,6 +214,19 @@ def _strided(planned: AotiTarget) -> Sample:
 
 
 FAR = {"max_abs_diff": 3.1e-3, "actual_at": 2.4031, "mismatched_elements": 6}
+
+
+def rounding(**fields: Any) -> Noise:
+    """Eager is as far from the float64 result as it is from the artifact, with what `fields` replace."""
+    return replace(Noise(output="logits", case=CASES[0], distance=2e-6, f64=3.1e-3), **fields)
+
+
+def masked(reason: MaskReason, **fields: Any) -> MaskedComparison:
+    """Two of six elements are left out, with what `fields` replace in the comparison of the rest."""
+    return MaskedComparison(
+        case=CASES[0], masks=("attention_mask",), reasons=(reason,), dropped=2, kept=leaf(elements=4, **fields)
+    )
+
 
 SAMPLES: dict[str, Sample] = {
     "verified": Sample(observed()),
@@ -408,6 +425,62 @@ SAMPLES: dict[str, Sample] = {
     "value-mismatch-nearly": Sample(observed(target(case(CASES[0], leaf(max_abs_diff=3.4e-5))))),
     "value-mismatch-nearly-tolerated": Sample(
         observed(target(case(CASES[0], leaf(**FAR)))), contract(tolerance=Tolerance(atol=3.1e-3))
+    ),
+    "ill-conditioned": Sample(observed(target(case(CASES[0], leaf(**FAR)), noise=(rounding(),)))),
+    "ill-conditioned-own-input": Sample(
+        observed(
+            target(case(CASES[0], leaf(**FAR)), noise=(rounding(),)),
+            controls=ControlSetObservation(
+                sha256="0" * 64,
+                inputs=tuple(
+                    ControlInput(name=name, family="normal", group="data" if name == CASES[0] else "generated")
+                    for name in CASES
+                ),
+            ),
+        )
+    ),
+    "ill-conditioned-at-every-input-of-a-size": Sample(
+        observed(
+            target(
+                case(CASES[0], leaf(**FAR)),
+                noise=(rounding(),),
+                size_noise=(SizeNoise(output="logits", sizes={}, draws=4, exceeding=4),),
+            )
+        )
+    ),
+    "ill-conditioned-nothing-tells": Sample(
+        observed(
+            target(
+                *(case(name, leaf(**FAR)) for name in CASES),
+                noise=tuple(rounding(case=name) for name in CASES),
+            )
+        )
+    ),
+    "ill-conditioned-nearly": Sample(
+        observed(target(case(CASES[0], leaf(**FAR)), noise=(rounding(distance=3.1e-3, f64=1e-3),)))
+    ),
+    "masked-positions": Sample(
+        observed(target(case(CASES[0], leaf(**FAR)), masked=(masked("off-position"),))),
+    ),
+    "masked-positions-empty-rows": Sample(
+        observed(
+            target(case(CASES[0], leaf(nonfinite_mismatched=3, nonfinite_where=(0, 0))), masked=(masked("empty-row"),))
+        )
+    ),
+    "masked-positions-nearly": Sample(
+        observed(target(case(CASES[0], leaf(**FAR)), masked=(masked("off-position", **FAR),))),
+    ),
+    "tolerance-vacuous": Sample(
+        observed(target(*(case(name, leaf(max_abs_diff=8e-7, expected_max_abs=1e-6)) for name in CASES)))
+    ),
+    "tolerance-vacuous-nearly": Sample(
+        observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1e-6)) for name in CASES)))
+    ),
+    "tolerance-lax": Sample(
+        observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1e-6)) for name in CASES)))
+    ),
+    "tolerance-lax-nearly": Sample(
+        observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1.0)) for name in CASES)))
     ),
     "guard-missing": on(
         ExportedProgramTarget(),

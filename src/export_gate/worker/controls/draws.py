@@ -6,13 +6,16 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from export_gate.wall.contract import TensorSpec
 from export_gate.worker.controls.floats import draw_floats, fitting_families, sprinkle
 from export_gate.worker.controls.integers import (
+    KEPT_FAMILIES,
     draw_bools,
     draw_integers,
+    draw_kept,
     fitting_bool_families,
     fitting_integer_families,
 )
@@ -30,7 +33,8 @@ from export_gate.worker.controls.stream import Floats, Stream
 
 REPEATED = frozenset((
     "normal", "uniform", "halves", "constant", "offset", "large", "nonfinite",
-    "random", "duplicates", "distinct", "sparse", "right-padded", "right-masked", "row-off", "tail-off",
+    "random", "duplicates", "distinct", "sparse", "right-padded", "right-masked", "left-padded", "holed", "row-off",
+    "tail-off",
 ))  # fmt: skip
 """Families whose seeded draws differ; the others have one member each."""
 
@@ -59,7 +63,7 @@ def draw(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stre
 def _drawn(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stream: Stream) -> torch.Tensor:
     if spec.is_mask:
         row = shape[-1] if shape else 1
-        mask = torch.from_numpy(draw_bools(family, math.prod(shape[:-1]), row, stream))
+        mask = torch.from_numpy(_mask(spec, family, math.prod(shape[:-1]), row, stream=stream).copy())
         return mask.to(torch_dtype(spec.dtype)).reshape(shape)
     if spec.positions:
         columns = [replace(spec, values=allowed, positions=(), shape=spec.shape[:-1]) for allowed in spec.positions]
@@ -75,11 +79,20 @@ def _drawn(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, st
     return to_tensor(spec, _with_nonfinite(spec, values, shape, family=family, index=index, stream=stream), shape)
 
 
+def _mask(spec: TensorSpec, family: str, rows: int, row: int, *, stream: Stream) -> npt.NDArray[np.bool_]:
+    """What a mask that says what 1 means keeps has a position in each row; any other is drawn freely."""
+    if spec.mask not in ("keep", "drop") or rows * row == 0:
+        return draw_bools(family, rows, row, stream)
+    kept = draw_kept(family, rows, row, stream)
+    return kept if spec.mask == "keep" else ~kept
+
+
 def _fitting(spec: TensorSpec) -> tuple[str, ...]:
     dims = [size for size in spec.shape if size.factors]
     count = 2 if dims else math.prod(size.offset for size in spec.shape)
     if spec.is_mask:
-        return fitting_bool_families(len(spec.shape), count)
+        known = fitting_bool_families(len(spec.shape), count)
+        return tuple(name for name in known if name in KEPT_FAMILIES) if spec.mask in ("keep", "drop") else known
     if spec.make is not None:
         return ("normal",) if is_floating(spec) else ("random",)
     if is_restricted(spec):

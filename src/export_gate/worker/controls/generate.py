@@ -27,9 +27,9 @@ from export_gate.worker.controls.stream import Stream
 from export_gate.worker.leaves.values import Values
 
 CATCH_ORDER = (
-    "halves", "offset", "nonfinite", "row-off", "tail-off", "right-padded", "right-masked", "all-false", "all-true",
-    "sparse", "sweep", "large", "integer-low", "integer-high", "duplicates", "distinct", "low", "high", "uniform",
-    "zeros", "constant", "random", "normal",
+    "halves", "offset", "nonfinite", "row-off", "tail-off", "right-padded", "left-padded", "holed", "right-masked",
+    "all-false", "all-true", "sparse", "sweep", "large", "integer-low", "integer-high", "duplicates", "distinct", "low",
+    "high", "uniform", "zeros", "constant", "random", "normal",
 )  # fmt: skip
 """Families by what they caught in reproduced bug reports, after the base draws at boundary sizes."""
 
@@ -123,7 +123,7 @@ def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int
     main, known = main_family(contract), _families(contract)
     if not tensor_leaves(contract):
         return
-    yield from ((family, 1, plan.middle) for family in known)
+    yield from ((family, 1, _with_rows(contract, plan.middle) if family in PADDED else plan.middle) for family in known)
     yield from ((family, 1, plan.middle) for family in _layouts(contract))
     yield from ((main, 1, sizes) for sizes in plan.inner)
     yield from ((main, 1, sizes) for sizes in plan.beside)
@@ -133,6 +133,19 @@ def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int
     yield from _combined(contract, plan)
     yield from ((family, 1, plan.smallest) for family in known if plan.smallest != plan.middle)
     yield from ((main, 1, sizes) for sizes in plan.pairs)
+
+
+PADDED = ("right-padded", "left-padded", "holed")
+ROWS = 3
+"""Rows of a padded mask: fewer cannot have a full row, a short one and one in between."""
+
+
+def _with_rows(contract: ModelContract, sizes: Sizes) -> Sizes:
+    """The sizes with at least three rows in every mask, if the dims allow."""
+    rows = {size.dim for _, spec in tensor_leaves(contract) if spec.is_mask for size in spec.shape[:-1]}
+    few = [dim for dim in contract.dims if dim.name in rows and sizes[dim.name] < ROWS and dim.mode != "static"]
+    larger = {dim.name: next((size for size in allowed_sizes(dim) if size >= ROWS), sizes[dim.name]) for dim in few}
+    return {**sizes, **larger}
 
 
 def _specs(contract: ModelContract) -> list[TensorSpec]:

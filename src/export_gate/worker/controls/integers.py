@@ -39,7 +39,7 @@ def fitting_bool_families(rank: int, count: int) -> tuple[str, ...]:
     single = ("random", "all-true", "all-false")
     if rank == 0 or count == 1:
         return single
-    rows = ("sparse", "right-padded", "right-masked", "tail-off")
+    rows = ("sparse", "right-padded", "right-masked", "left-padded", "holed", "tail-off")
     return (*single, *rows, "row-off") if rank > 1 else (*single, *rows)
 
 
@@ -58,6 +58,10 @@ def draw_bools(family: str, rows: int, row: int, stream: Stream) -> Bools:
             return _valid(rows, row, stream)
         case "right-masked":
             return ~_valid(rows, row, stream)
+        case "left-padded":
+            return _padded(rows, row, stream)[:, ::-1]
+        case "holed":
+            return _holed(rows, row, stream)
         case "row-off":
             mask = np.ones((rows, row), dtype=np.bool_)
             mask[int(stream.integers(0, rows - 1, 1)[0])] = False
@@ -69,6 +73,44 @@ def draw_bools(family: str, rows: int, row: int, stream: Stream) -> Bools:
         case _:
             coins: Bools = stream.integers(0, 1, rows * row).reshape(rows, row) == 1
             return coins
+
+
+KEPT_FAMILIES = ("random", "all-true", "sparse", "right-padded", "left-padded", "holed")
+"""Families of a mask whose rows all keep a position; the names say what is kept, whatever 1 means."""
+
+
+def draw_kept(family: str, rows: int, row: int, stream: Stream) -> Bools:
+    """bool[rows, row]: the positions that a mask keeps, at least one in each row."""
+    match family:
+        case "right-padded":
+            return _padded(rows, row, stream)
+        case "all-true" | "left-padded" | "holed":
+            return draw_bools(family, rows, row, stream)
+        case _:
+            kept = draw_bools(family, rows, row, stream)
+            return kept | _one_each(rows, row, stream)
+
+
+def _padded(rows: int, row: int, stream: Stream) -> Bools:
+    """Each row true up to a length of its own, at least 1; one row is full and another has a single position."""
+    lengths = stream.integers(1, row, rows)
+    full = int(stream.integers(0, rows - 1, 1)[0])
+    lengths[full] = row
+    if rows > 1:
+        lengths[(full + 1) % rows] = 1
+    padded: Bools = np.arange(row) < lengths[:, None]
+    return padded
+
+
+def _holed(rows: int, row: int, stream: Stream) -> Bools:
+    """About five of eight positions of each row, at least one."""
+    holed: Bools = (stream.integers(0, 7, rows * row).reshape(rows, row) < 5) | _one_each(rows, row, stream)  # noqa: PLR2004 - 0 to 4 of 8
+    return holed
+
+
+def _one_each(rows: int, row: int, stream: Stream) -> Bools:
+    one: Bools = np.arange(row) == stream.integers(0, row - 1, rows)[:, None]
+    return one
 
 
 def _valid(rows: int, row: int, stream: Stream) -> Bools:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,12 +27,12 @@ def clone(value: Any) -> Any:
 
 def noncontiguous(value: Any) -> Any:
     """The same values as every second element of a row twice as long, for each tensor with an axis."""
-    return _map(value, _every_second)
+    return map_tensors(value, _every_second)
 
 
 def channels_last(value: Any) -> Any:
     """The same values in channels-last order, for each tensor of rank 4 and 5."""
-    return _map(value, _channels_last)
+    return map_tensors(value, _channels_last)
 
 
 def _clone_tensor(tensor: torch.Tensor) -> torch.Tensor:
@@ -43,13 +44,14 @@ def _clone_tensor(tensor: torch.Tensor) -> torch.Tensor:
     return memory.as_strided(dense.shape, dense.stride(), 0)
 
 
-def _map(value: Any, change: Any) -> Any:
+def map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    """The same containers and constants with every tensor changed."""
     if isinstance(value, torch.Tensor):
         return change(value)
     if isinstance(value, dict):
-        return {key: _map(item, change) for key, item in value.items()}
+        return {key: map_tensors(item, change) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        items = [_map(item, change) for item in value]
+        items = [map_tensors(item, change) for item in value]
         return items if isinstance(value, list) else tuple(items)
     return value
 

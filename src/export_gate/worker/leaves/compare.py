@@ -8,14 +8,16 @@ arrays are identical.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from export_gate.wall.observation import AxisNorms, CaseResult, Comparison, NonfiniteCount, Structure
+from export_gate.worker.leaves.sentinels import sentinel_norms, sentinels
 from export_gate.worker.leaves.totals import QUANTILES_PER_MILLE, Totals, layout_of
 from export_gate.worker.leaves.values import Leaf
 
@@ -25,17 +27,35 @@ AXIS_NORMS_LIMIT = 256
 """Longer axes keep only the norms that can decide a verdict."""
 
 
-def compare_case(case: str, expected: Sequence[Leaf], actual: Sequence[Leaf], axis: int | None = None) -> CaseResult:
-    """Compare all leaves of one control input; for leaves that are not numbers, only the structure is compared."""
+def compare_case(
+    case: str,
+    expected: Sequence[Leaf],
+    actual: Sequence[Leaf],
+    axis: int | None = None,
+    keep: Mapping[str, npt.NDArray[np.bool_]] = MappingProxyType({}),
+) -> CaseResult:
+    """Compare all leaves of one control input; for leaves that are not numbers, only the structure is compared.
+
+    Args:
+        case: the control input.
+        expected: eager's leaves.
+        actual: an artifact's leaves.
+        axis: the tolerance axis.
+        keep: output -> bool of its shape: the elements that are compared. Outputs that are missing are compared whole.
+    """
     wanted, found = tuple(_mark(leaf) for leaf in expected), tuple(_mark(leaf) for leaf in actual)
     if wanted != found:
         return CaseResult(case=case, structure=Structure(expected=wanted, actual=found))
     pairs = zip(expected, actual, strict=True)
-    return CaseResult(case=case, outputs=tuple(compare_leaf(e, a, axis) for e, a in pairs if e.value is not None))
+    return CaseResult(
+        case=case, outputs=tuple(compare_leaf(e, a, axis, keep.get(e.name)) for e, a in pairs if e.value is not None)
+    )
 
 
-def compare_leaf(expected: Leaf, actual: Leaf, axis: int | None = None) -> Comparison:
-    """Compare two leaves with numeric values.
+def compare_leaf(
+    expected: Leaf, actual: Leaf, axis: int | None = None, keep: npt.NDArray[np.bool_] | None = None
+) -> Comparison:
+    """Compare two leaves with numeric values; elements outside `keep` (bool of their shape) count as equal zeros.
 
     Floats are subtracted in float64: exact for float32 and narrower unless the exponents lie far apart, then rounded
     once (relative error 2**-53). Integers are subtracted exactly. Complex numbers count as pairs of reals; counts and
@@ -54,7 +74,10 @@ def compare_leaf(expected: Leaf, actual: Leaf, axis: int | None = None) -> Compa
     is_comparable = head.expected_dtype == head.actual_dtype and head.expected_shape == head.actual_shape
     if not is_comparable or expected.value.size == 0:
         return head
-    return _measure(replace(head, elements=expected.value.size), expected.value, actual.value, axis)
+    if keep is None:
+        return _measure(replace(head, elements=expected.value.size), expected.value, actual.value, axis)
+    e, a = (np.where(keep, value, np.zeros((), value.dtype)) for value in (expected.value, actual.value))
+    return _measure(replace(head, elements=int(keep.sum())), e, a, axis)
 
 
 def _mark(leaf: Leaf) -> str:
@@ -78,7 +101,14 @@ def _measure(head: Comparison, expected: Array, actual: Array, axis: int | None)
     parts = e.size // expected.size
     rank = expected.ndim
     has_axis = axis is not None and -rank <= axis < rank
+    far = sentinels(e) if parts == 1 else None
+    unequal = 0
     is_same = _is_identical(e, a)
+    if far is not None:
+        apart = far & np.isfinite(a)
+        unequal = int(np.count_nonzero(e[apart] != a[apart]))
+        head = replace(head, sentinels=sentinel_norms(e, a, far))
+        e, a = np.where(far, e.dtype.type(0), e), np.where(apart, a.dtype.type(0), a)
     scale = _finite_scale(e) if is_same and not has_axis else None
     if scale is not None:
         zeros = (0.0,) * len(QUANTILES_PER_MILLE)
@@ -93,7 +123,7 @@ def _measure(head: Comparison, expected: Array, actual: Array, axis: int | None)
         where=None if at is None else _index(at // parts, expected.shape),
         expected_at=None if at is None else float(e[at]),
         actual_at=None if at is None else float(a[at]),
-        mismatched_elements=totals.mismatched,
+        mismatched_elements=totals.mismatched + unequal,
         nonfinite_mismatched=totals.nonfinite_mismatched,
         nonfinite_where=None if totals.nonfinite_at is None else _index(totals.nonfinite_at, expected.shape),
         expected_nonfinite=_count(totals.expected_nonfinite),

@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import CaseResult, HygieneObservation, OutputLeaf, PromiseBroken
+from export_gate.wall.noise import FLAT_FAMILIES
+from export_gate.wall.observation import CaseResult, Contrast, HygieneObservation, OutputLeaf, PromiseBroken
 from export_gate.wall.promises import broken_promises
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.contrast import contrasts
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model import hygiene
 from export_gate.worker.model.factory import Parameter, bind
@@ -79,6 +81,7 @@ def observe_eager(cases: Sequence[ControlCase], subject: Subject, desk: Desk) ->
     )
     desk.channel.set("outputs", eager.outputs)
     desk.channel.set("broken", eager.broken)
+    desk.channel.set("contrasts", _contrasts(cases, eager.references))
     desk.channel.set("golden", _golden(cases, eager.references, subject.contract))
     return eager
 
@@ -121,6 +124,11 @@ def ask_eager(
 def _refusal(error: BaseException, case: ControlCase, desk: Desk) -> PromiseBroken:
     failure = desk.failure(error, "eager", case.name)
     return PromiseBroken(case=case.name, message=f"{failure.type}: {failure.message}", source=failure.source)
+
+
+def _contrasts(cases: Sequence[ControlCase], references: Mapping[str, Reference]) -> tuple[Contrast, ...]:
+    spread = [case.name for case in cases if case.family not in FLAT_FAMILIES and case.name in references]
+    return contrasts([(name, references[name].leaves) for name in spread])
 
 
 def _golden(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from export_gate.wall.contract import ModelContract
@@ -12,7 +12,7 @@ from export_gate.wall.observation import CaseResult, Comparison
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import elements_at, tensor_leaves
 from export_gate.worker.controls.sweep import sweep_cases
-from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import Reference, Runner
 from export_gate.worker.process.stages import Desk
@@ -28,6 +28,10 @@ TIME_SHARE = 20
 """Of the model's timeout, at most: a safety for models whose time is not in their FLOPs."""
 KEPT = 16
 """Results that are recorded for each target, the worst."""
+
+
+Compare = Callable[[ControlCase, Sequence[Leaf]], CaseResult]
+"""Compares an artifact's leaves with eager's at that control input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +83,14 @@ def answered(references: Mapping[str, Reference], cases: Sequence[ControlCase]) 
 
 
 def run_sweep(
-    sweep: Sweep, run: Runner, parameters: Sequence[Parameter], desk: Desk, *, key: str, timeout_s: float
+    sweep: Sweep,
+    run: Runner,
+    parameters: Sequence[Parameter],
+    compare: Compare,
+    desk: Desk,
+    *,
+    key: str,
+    timeout_s: float,
 ) -> tuple[list[CaseResult], int]:
     """The results that differ most on one target, and how many sizes were run."""
     deadline = time.monotonic() + timeout_s / TIME_SHARE
@@ -89,7 +100,7 @@ def run_sweep(
         if time.monotonic() > deadline:
             break
         desk.channel.at("run", target=key, case=case.name)
-        result = _result(case, sweep.references[case.name], run, parameters, desk)
+        result = _result(case, run, parameters, compare, desk)
         count += 1
         if _excess(result) > 0:
             differing = sorted([*differing, result], key=_excess, reverse=True)[:KEPT]
@@ -97,13 +108,13 @@ def run_sweep(
 
 
 def _result(
-    case: ControlCase, reference: Reference, run: Runner, parameters: Sequence[Parameter], desk: Desk
+    case: ControlCase, run: Runner, parameters: Sequence[Parameter], compare: Compare, desk: Desk
 ) -> CaseResult:
     try:
         actual = run(bind(case.make(), parameters))
     except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
         return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name))
-    return compare_case(case.name, reference.leaves, actual)
+    return compare(case, actual)
 
 
 def _excess(result: CaseResult) -> float:

@@ -25,6 +25,8 @@ from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
 from export_gate.worker.study.further import Asked, Further
+from export_gate.worker.study.laboratory import Laboratory
+from export_gate.worker.study.masks import Masks, axes_of_outputs
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.records import Export, Study, Variant
 from export_gate.worker.study.verify import Verification, existing_artifact, verify_target
@@ -40,6 +42,7 @@ def observe_variants(study: Study, desk: Desk) -> None:
     """
     found: list[DimFound] = []
     further = Further(study=study, desk=desk)
+    masks = _masks(study)
     for variant in variants(study.contract, study.trial.cases):
         targets = [t for t in study.contract.targets if target_key(t.name, variant.separate) not in study.job.skip]
         export = _export(study, variant, found, desk)
@@ -47,7 +50,15 @@ def observe_variants(study: Study, desk: Desk) -> None:
         ready = [t for t in targets if export is not None or existing_artifact(t, base) is not None]
         asked = further.asked_by(export, variant) if ready else Asked()
         for target in ready:
-            verify_target(_verification(study, target, variant, export, asked), desk)
+            verify_target(_verification(study, target, variant, export, asked=asked, masks=masks), desk)
+
+
+def _masks(study: Study) -> Masks:
+    """What finds out about masks when a difference asks."""
+    laboratory = Laboratory(factory=study.factory, parameters=study.parameters, names=study.eager.names)
+    sizes = {case.name: case.sizes for case in study.trial.cases}
+    references = [(sizes[name], reference) for name, reference in study.eager.references.items()]
+    return Masks(contract=study.contract, laboratory=laboratory, axes=axes_of_outputs(study.contract, references))
 
 
 def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Variant, ...]:
@@ -125,7 +136,9 @@ def _second_eager(study: Study, module: torch.nn.Module) -> Callable[[], torch.n
     return lambda: twin
 
 
-def _verification(study: Study, target: Target, variant: Variant, export: Export | None, asked: Asked) -> Verification:
+def _verification(
+    study: Study, target: Target, variant: Variant, export: Export | None, *, asked: Asked, masks: Masks
+) -> Verification:
     folder = Path(study.job.artifacts)  # artifacts/MODEL in the report's folder
     context = Context(
         contract=study.contract,
@@ -146,6 +159,8 @@ def _verification(study: Study, target: Target, variant: Variant, export: Export
         references={**study.eager.references, **asked.references},
         sweep=asked.sweep,
         probing=Probing() if variant.separate else study.probing,
+        masks=masks,
+        laboratory=masks.laboratory,
         separate=variant.separate,
         base=Path(study.job.base),
         report=folder.parent.parent,

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_gate.wall.contract import AotiTarget, ModelContract, OnnxTarget, Pt2Target, Target
+from export_gate.wall.contract import AotiTarget, ModelContract, OnnxTarget, Pt2Target, Target, Tolerance
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import CaseResult
+from export_gate.wall.tolerance import resolve_tolerance
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.picture import Gallery
@@ -19,10 +20,16 @@ from export_gate.worker.model.reference import Reference, Runner
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
+from export_gate.worker.study.excuses import compared
+from export_gate.worker.study.laboratory import Laboratory
+from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.probing import Probing
+from export_gate.worker.study.suspects import Inquiry, Suspect, lax, suspect
 from export_gate.worker.study.sweeping import Sweep, run_sweep
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, describe_artifact
+
+Results = tuple[dict[str, CaseResult], list[Suspect], list[Suspect]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +45,18 @@ class Verification:
     references: Mapping[str, Reference]
     sweep: Sweep
     probing: Probing
+    masks: Masks
+    laboratory: Laboratory
+    """Runs eager again, to tell what excuses a difference."""
     separate: dict[str, int]
     base: Path
     """Folder of the config, where artifacts that were handed in are looked for."""
     report: Path
     """Folder of the report, to which the paths of the gate's own artifacts are relative."""
+
+    def tolerance(self, dtype: str) -> Tolerance:
+        """What holds for an output of that dtype."""
+        return resolve_tolerance(self.context.contract, self.target.name, dtype)
 
 
 def verify_target(work: Verification, desk: Desk) -> None:
@@ -61,28 +75,62 @@ def verify_target(work: Verification, desk: Desk) -> None:
         channel.set("affine", loaded.affine, target=key)
         known = {case.name for case in work.cases if case.name in work.references}
         with work.probing.begun(loaded, known) as probes:
-            results = run_cases(work, guarded(loaded.run), desk)
+            results, suspects, loose = run_cases(work, guarded(loaded.run), desk)
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)
-            _run_sweep(work, guarded(loaded.run), desk)
+            suspects += _run_sweep(work, guarded(loaded.run), desk)
+        if suspects or loose:
+            _inquire(work, suspects, loose, guarded(loaded.run), desk)
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
     finally:
         channel.set("duration_s", time.perf_counter() - started, target=key)
 
 
-def _run_sweep(work: Verification, run: Runner, desk: Desk) -> None:
+def _run_sweep(work: Verification, run: Runner, desk: Desk) -> list[Suspect]:
     limit_s = work.context.contract.timeout_s
-    differing, count = run_sweep(work.sweep, run, work.parameters, desk, key=work.key, timeout_s=limit_s)
+
+    def compare(case: ControlCase, actual: Sequence[Leaf]) -> CaseResult:
+        return _compared(case, work.sweep.references[case.name], actual, work)
+
+    differing, count = run_sweep(work.sweep, run, work.parameters, compare, desk, key=work.key, timeout_s=limit_s)
     for result in differing:
         desk.channel.add("cases", result, target=work.key)
     desk.channel.set("swept", count, target=work.key)
+    cases = {case.name: case for case in work.sweep.cases}
+    found = [suspect(cases[result.case], result.outputs, work.tolerance) for result in differing]
+    return [each for each in found if each is not None]
 
 
-def run_cases(work: Verification, run: Runner, desk: Desk) -> dict[str, CaseResult]:
-    """Run and compare every control input in order, on this one instance; the results by case name."""
+def _inquire(
+    work: Verification, suspects: Sequence[Suspect], loose: Sequence[Suspect], run: Runner, desk: Desk
+) -> None:
+    """Look for what may excuse differences."""
+    desk.channel.at("compare", target=work.key)
+    inquiry = Inquiry(
+        references={**work.sweep.references, **work.references},
+        run=run,
+        tolerance=work.tolerance,
+        masks=work.masks,
+        laboratory=work.laboratory,
+    )
+    inquiry.inquire(suspects)
+    inquiry.inquire_lax(loose)
+    desk.channel.set("masked", inquiry.masked, target=work.key)
+    desk.channel.set("noise", inquiry.noise, target=work.key)
+    desk.channel.set("size_noise", inquiry.sizes(work.cases), target=work.key)
+
+
+def run_cases(work: Verification, run: Runner, desk: Desk) -> Results:
+    """Run and compare every control input in order, on this one instance.
+
+    Returns:
+        The results by case name, the cases whose values are wrong, and those within a tolerance that cannot tell.
+    """
     gallery = Gallery()
     results: dict[str, CaseResult] = {}
+    suspects: list[Suspect | None] = []
+    loose: list[Suspect | None] = []
     for case in work.cases:
         reference = work.references.get(case.name)
         if reference is None:
@@ -91,10 +139,12 @@ def run_cases(work: Verification, run: Runner, desk: Desk) -> dict[str, CaseResu
         result, actual = _run_case(case, reference, run, work, desk)
         desk.channel.add("cases", result, target=work.key)
         results[case.name] = result
+        suspects.append(suspect(case, result.outputs, work.tolerance))
+        loose.append(lax(case, result.outputs, work.tolerance))
         gallery.look(result, reference.leaves, actual)
         del actual  # free the memory for the next case
     desk.channel.set("pictures", gallery.pictures(), target=work.key)
-    return results
+    return results, [each for each in suspects if each is not None], [each for each in loose if each is not None]
 
 
 def _run_case(
@@ -105,8 +155,13 @@ def _run_case(
         actual = run(call)
     except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
         return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name)), ()
+    return _compared(case, reference, actual, work), actual
+
+
+def _compared(case: ControlCase, reference: Reference, actual: Sequence[Leaf], work: Verification) -> CaseResult:
     axis = tolerance_axis(work.context.contract, work.target)
-    return compare_case(case.name, reference.leaves, actual, axis), actual
+    shapes = {leaf.name: leaf.value.shape for leaf in reference.leaves if leaf.value is not None}
+    return compare_case(case.name, reference.leaves, actual, axis, compared(shapes, case, work.masks))
 
 
 def _artifact(work: Verification, desk: Desk) -> Path | None:

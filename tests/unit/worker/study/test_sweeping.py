@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from worker_samples import Recorder, contract, tensor
 
 from export_gate.wall.contract import Controls, Dim
+from export_gate.wall.observation import CaseResult
 from export_gate.worker.controls.generate import drawn_case
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model.factory import Parameter
 from export_gate.worker.model.reference import Reference
@@ -40,7 +44,12 @@ def run(differs: set[int], folder: Path) -> tuple[list[str], int]:
             raise RuntimeError("no")
         return (leaf(rows + 1 if rows in differs else rows),)
 
-    found, count = run_sweep(sweep(), artifact, PARAMETERS, Recorder(folder).desk, key="onnx", timeout_s=600)
+    swept = sweep()
+
+    def compare(case: ControlCase, actual: Sequence[Leaf]) -> CaseResult:
+        return compare_case(case.name, swept.references[case.name].leaves, actual)
+
+    found, count = run_sweep(swept, artifact, PARAMETERS, compare, Recorder(folder).desk, key="onnx", timeout_s=600)
     return [result.case for result in found], count
 
 

@@ -1,0 +1,71 @@
+"""A difference that float32 cannot decide: eager itself is as far from the exact result as the artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import other_cases
+from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.wording import count, place, round_up, scientific, targets_key
+from export_gate.wall.contract import TargetName
+
+
+def check(measured: Measured) -> Iterator[Finding]:
+    """One warning for each output of each target, at the case with the largest difference."""
+    controls = measured.observation.controls
+    families = {member.name: member.family for member in controls.inputs} if controls else {}
+    for planned in measured.contract.targets:
+        excused = [leaf for leaf in measured.of(planned.name) if leaf.excused == "noise"]
+        for output in dict.fromkeys(leaf.output for leaf in excused):
+            leaves = [leaf for leaf in excused if leaf.output == output]
+            leaves.sort(key=lambda leaf: -leaf.comparison.max_abs_diff)
+            yield _finding(measured, planned.name, leaves, families.get(leaves[0].case, ""))
+
+
+def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measurement], family: str) -> Finding:
+    worst, model = leaves[0], measured.contract.name
+    assert worst.noise is not None
+    assert worst.norm is not None
+    noise, norm = worst.noise, worst.norm
+    gap = scientific(worst.comparison.max_abs_diff)
+    return Finding(
+        rule=RULE.name,
+        severity="warning",
+        model=model,
+        target=target,
+        output=worst.output,
+        case=worst.case,
+        message=(
+            f"{place(model, target, worst.output, worst.case)}: float32 cannot decide this {family} input: eager "
+            f"and {target} differ by {gap}, more than the tolerance, but {target} is "
+            f"{scientific(noise.distance)} from the float64 result and eager itself {scientific(noise.f64)}"
+        ),
+        hint=(
+            "Nothing is known to be wrong. A tolerance that holds here is "
+            f"`atol: {scientific(round_up(worst.comparison.max_abs_diff))}` in "
+            f"{targets_key(measured.contract, target, 'tolerance')}; a larger eps, or float64 in that place, makes the "
+            "model itself better conditioned."
+        ),
+        measured=norm.measured,
+        allowed=norm.allowed,
+        occurrences=len(leaves),
+        details=(
+            (
+                f"noise floor of eager: {scientific(noise.floor)} (float64 {scientific(noise.f64)}, layout "
+                f"{scientific(noise.layout)}, 1-ulp jitter {scientific(noise.jitter)} in {count(noise.draws, 'draw')})"
+            ),
+            f"bound: |{target} - float64| <= {scientific(norm.allowed)}, measured {scientific(norm.measured)}",
+            *other_cases([leaf.case for leaf in leaves]),
+        ),
+    )
+
+
+RULE = Rule(
+    name="ill-conditioned",
+    severity="warning",
+    summary="A difference exceeds the tolerance, but not the rounding noise of eager itself.",
+    stage="compare",
+    waivable=None,
+    check=check,
+)

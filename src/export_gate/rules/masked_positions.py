@@ -1,0 +1,74 @@
+"""A difference at places that a mask switches off, where eager promises nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from export_gate.rules.base import Finding, Rule
+from export_gate.rules.cases import other_cases
+from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.wording import listing, place
+from export_gate.wall.contract import TargetName
+
+PLACES = {
+    "empty-row": "samples without any kept position",
+    "off-position": "switched-off positions",
+    "moving": "elements that depend on switched-off input",
+}
+
+
+def check(measured: Measured) -> Iterator[Finding]:
+    """One warning for each output of each target, at the case where most elements are left out."""
+    for planned in measured.contract.targets:
+        excused = [leaf for leaf in measured.of(planned.name) if leaf.excused == "masked"]
+        for output in dict.fromkeys(leaf.output for leaf in excused):
+            leaves = [leaf for leaf in excused if leaf.output == output]
+            leaves.sort(key=lambda leaf: -(leaf.masked.dropped if leaf.masked else 0))
+            yield _finding(measured, planned.name, leaves)
+
+
+def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) -> Finding:
+    worst, model = leaves[0], measured.contract.name
+    assert worst.masked is not None
+    masks = tuple(dict.fromkeys(mask for leaf in leaves if leaf.masked for mask in leaf.masked.masks))
+    reasons = dict.fromkeys(reason for leaf in leaves if leaf.masked for reason in leaf.masked.reasons)
+    places = " and ".join(PLACES[reason] for reason in reasons)
+    dropped, kept = worst.masked.dropped, worst.comparison.elements
+    return Finding(
+        rule=RULE.name,
+        severity="warning",
+        model=model,
+        target=target,
+        output=worst.output,
+        case=worst.case,
+        message=(
+            f"{place(model, target, worst.output, worst.case)}: differs from eager only at {places} of "
+            f"{listing(masks)}: {dropped} of {dropped + kept} elements were left out, the others agree"
+        ),
+        hint=_hint(measured, worst.output, masks[0], is_empty=list(reasons) == ["empty-row"]),
+        occurrences=len(leaves),
+        details=other_cases([leaf.case for leaf in leaves]),
+    )
+
+
+def _hint(measured: Measured, output: str, mask: str, *, is_empty: bool) -> str:
+    model = measured.contract.name
+    if is_empty:
+        return (
+            f"Set `models.{model}.inputs.{mask}.mask` to `keep` (1 is a real token) or `drop` (1 is padding), so that "
+            "every row has a position; `any` compares rows without one as well."
+        )
+    return (
+        f"Set `models.{model}.outputs.{output}.where` to `{mask}` to compare only what the mask keeps, or to `all` if "
+        "callers read the other places too."
+    )
+
+
+RULE = Rule(
+    name="masked-positions",
+    severity="warning",
+    summary="An output differs only at places that a mask switches off.",
+    stage="compare",
+    waivable=None,
+    check=check,
+)

@@ -1,0 +1,95 @@
+"""Tolerances that cannot fail: outputs so small that the allowed error exceeds a thousandth of them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from export_gate.rules.measure import Measured, Measurement
+from export_gate.wall.contract import TargetName
+from export_gate.wall.equivalence import is_excused, is_lax, second_tolerance
+from export_gate.wall.noise import FLAT_FAMILIES, telling_share
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lax:
+    """One output of one target that is judged a second time, at a thousandth of its own size."""
+
+    target: TargetName
+    output: str
+    scale: float
+    """The median of max|M| over inputs with spread."""
+    leaves: tuple[Measurement, ...]
+    """Those whose tolerance is lax, the largest difference first."""
+    failing: tuple[Measurement, ...]
+    """Those that pass only because their tolerance cannot fail."""
+
+
+def lax_outputs(measured: Measured) -> Iterator[Lax]:
+    """Outputs whose tolerance exceeds a thousandth of them at more than half of the inputs with spread."""
+    for planned in measured.contract.targets:
+        leaves = [leaf for leaf in measured.of(planned.name) if _is_judged(leaf)]
+        for output in dict.fromkeys(leaf.output for leaf in leaves):
+            found = _lax(measured, planned.name, [leaf for leaf in leaves if leaf.output == output])
+            if found is not None:
+                yield found
+
+
+def spread_cases(measured: Measured) -> frozenset[str]:
+    """Control inputs with spread within a row."""
+    controls = measured.observation.controls
+    return frozenset(m.name for m in controls.inputs if m.family not in FLAT_FAMILIES) if controls else frozenset()
+
+
+def tells(leaf: Measurement) -> bool:
+    """Whether the bound of the leaf is small enough to tell a right output from a wrong one."""
+    return leaf.norm is not None and leaf.norm.allowed <= telling_share(leaf.tolerance.rtol) * leaf.norm.scale
+
+
+def has_contrast(measured: Measured, leaves: Sequence[Measurement]) -> bool:
+    """Whether a wrong output would show at one input at least (see `Contrast`). Equal outputs have nothing to show."""
+    bounds = {leaf.case: leaf.norm.allowed for leaf in leaves if leaf.norm}
+    output = leaves[0].output if leaves else ""
+    known = [c for c in measured.observation.contrasts if c.output == output and c.case in bounds]
+    return not known or any(
+        all(distance == 0 or distance > bounds[c.case] for distance in (c.zeros, c.other, c.rolled)) for c in known
+    )
+
+
+def _is_judged(leaf: Measurement) -> bool:
+    return leaf.norm is not None and not leaf.is_exact and not leaf.faults and not leaf.excused and leaf.norm.scale > 0
+
+
+def _lax(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) -> Lax | None:
+    spread = spread_cases(measured)
+    spread_leaves = [leaf for leaf in leaves if leaf.case in spread]
+    lax = [leaf for leaf in spread_leaves if is_lax(leaf.comparison, leaf.tolerance)]
+    if 2 * len(lax) <= len(spread_leaves) or not any(leaf.norm.measured for leaf in lax if leaf.norm):
+        return None
+    scale = statistics.median(leaf.norm.scale for leaf in spread_leaves if leaf.norm)
+    ordered = sorted(lax, key=lambda leaf: -(leaf.norm.measured if leaf.norm else 0.0))
+    failing = tuple(leaf for leaf in ordered if _exceeds(leaf, scale))
+    if _is_rounding(measured, target, failing) or (_is_declared(measured, target) and has_contrast(measured, leaves)):
+        failing = ()
+    return Lax(target=target, output=lax[0].output, scale=scale, leaves=tuple(ordered), failing=failing)
+
+
+def _exceeds(leaf: Measurement, scale: float) -> bool:
+    """Whether it differs by more than a thousandth of the output: here, and of its usual size."""
+    share = telling_share(leaf.tolerance.rtol)
+    return leaf.norm is not None and leaf.norm.measured > share * max(leaf.norm.scale, scale)
+
+
+def _is_rounding(measured: Measured, target: TargetName, failing: Sequence[Measurement]) -> bool:
+    """Whether the noise of eager excuses each that was looked at; the worst ones were."""
+    noise = {(n.case, n.output): n for seen in measured.seen(target) for n in seen.noise}
+    known = [(leaf, noise[leaf.case, leaf.output]) for leaf in failing if (leaf.case, leaf.output) in noise]
+    return bool(known) and all(is_excused(leaf.comparison, second_tolerance(leaf.tolerance), n) for leaf, n in known)
+
+
+def _is_declared(measured: Measured, target: TargetName) -> bool:
+    """Whether somebody wrote the tolerance down, so that it is meant."""
+    contract = measured.contract
+    own = next(planned.tolerance for planned in contract.targets if planned.name == target)
+    return own.atol is not None or contract.tolerance.atol is not None

@@ -1,0 +1,73 @@
+"""A module to the same computation in float64, which tells rounding from a fault.
+
+`module.double()` alone leaves what forward computes in float32 on purpose (rotary tables, `.float()`, norms); lifting
+each operator alone fails in convolutions and recurrent layers, which compare dtypes before they dispatch. Both together
+work. Source: measured on 16 architectures.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+from export_gate.worker.leaves.values import Call, Leaf, flatten
+from export_gate.worker.model.factory import seed_everything
+
+WIDER = {
+    torch.float32: torch.float64,
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.complex64: torch.complex128,
+    torch.complex32: torch.complex128,
+}
+
+
+class InFloat64(TorchDispatchMode):  # type: ignore[misc] # torch has no types here
+    """Lifts floating tensors, dtype arguments and results of every operator to float64.
+
+    Results are lifted too, because an in-place operator would otherwise write to a lifted copy of a tensor that
+    forward made. Python floats are rounded to float32 first: eager compares a float32 tensor with float32(0.7), and
+    `>= 0.7` in float64 would move the threshold.
+    """
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run one operator on lifted arguments."""
+        del types
+        return tree_map(_lifted, func(*tree_map(_argument, args), **tree_map(_argument, kwargs or {})))
+
+
+def in_float64(module: torch.nn.Module, call: Call) -> tuple[Leaf, ...]:
+    """The leaves that the module returns when everything is computed in float64.
+
+    Args:
+        module: an instance of its own; it is in float64 afterwards.
+        call: forward's arguments, of any floating dtype.
+
+    Raises:
+        Exception: an operator has no float64 kernel, or forward depends on the dtype of its tensors.
+    """
+    module.double()
+    seed_everything()
+    with torch.no_grad(), InFloat64():
+        returned = module(*tree_map(_lifted, call.args), **tree_map(_lifted, call.kwargs))
+    return flatten(returned)
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, torch.dtype):
+        return WIDER.get(value, value)
+    if type(value) is float:
+        with np.errstate(over="ignore"):
+            rounded = float(np.float32(value))
+        return rounded if np.isfinite(rounded) else value
+    return _lifted(value)
+
+
+def _lifted(value: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dtype in WIDER:
+        return value.to(WIDER[value.dtype])
+    return value

@@ -1,0 +1,46 @@
+"""Instances of the model that are run again, to find out why something differs."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from export_gate.worker.leaves.values import Leaf, Values
+from export_gate.worker.model.factory import Factory, Parameter, bind
+from export_gate.worker.model.float64 import in_float64
+from export_gate.worker.model.reference import module_runner, rename
+
+
+@dataclass(slots=True, kw_only=True)
+class Laboratory:
+    """Instances that are made when the first difference needs them, and kept for the next one."""
+
+    factory: Factory
+    parameters: Sequence[Parameter]
+    names: Mapping[str, str]
+    """Eager's own leaf name -> the contract's."""
+    eager: torch.nn.Module | None = None
+    twin: torch.nn.Module | None = None
+    """The instance in float64."""
+
+    def widened(self, values: Values) -> tuple[Leaf, ...]:
+        """The leaves in float64."""
+        self.twin = self.twin or self.factory()
+        return rename(in_float64(self.twin, bind(values, self.parameters)), self.names)
+
+    def again(self, values: Values) -> tuple[Leaf, ...]:
+        """Eager's own leaves at other values, or in another layout."""
+        self.eager = self.eager or self.factory()
+        return module_runner(self.eager, self.names)(bind(values, self.parameters))
+
+
+def attempt(run: Callable[[], tuple[Leaf, ...]]) -> tuple[Leaf, ...] | None:
+    """What the call returns; None if it raises, which excuses nothing."""
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return run()
+    return None

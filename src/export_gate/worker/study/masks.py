@@ -1,0 +1,367 @@
+"""Mask inputs: which value switches a position off, and how eager answers when switched-off inputs change.
+
+Used only after a difference was found, never to choose what is compared. Source: measured on 51 healthy configs and 134
+planted faults; docs/rules.md, `masked-positions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from export_gate.wall.contract import ModelContract, Size, TensorSpec
+from export_gate.worker.controls.generate import main_family, values_at
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
+from export_gate.worker.controls.specs import shape_at, tensor_leaves
+from export_gate.worker.leaves.values import Leaf, Values, flatten
+from export_gate.worker.model.reference import Reference
+from export_gate.worker.study.laboratory import Laboratory, attempt
+
+Bools = npt.NDArray[np.bool_]
+Polarity = Literal["keep", "drop"]
+KEEP_NAMES = frozenset({
+    "attention_mask", "encoder_attention_mask", "decoder_attention_mask", "cross_attention_mask", "text_attention_mask",
+    "pixel_attention_mask", "pixel_mask",
+})  # fmt: skip
+DROP_ENDING = "key_padding_mask"
+PATTERNS = ("right", "left", "holed")
+"""Only holed masks catch spans and offsets; right-padded ones alone miss what a causal model ignores."""
+PROBES_OF_EACH = 3
+REDRAWS = 3
+ROWS = 3
+"""Batch of a probe, where the dim allows: a mask that is broadcast from row 0 looks right at batch 1."""
+STILL = 1e-5
+"""A change below this share of the largest value is not a move."""
+FIRST_PROBE, FIRST_REDRAW = 901, 951
+"""Indices of draws that no control input uses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mask:
+    """A mask input."""
+
+    path: str
+    spec: TensorSpec
+    axes: tuple[str, ...]
+    """Texts of its axes, without those of length 1; the last one lists positions, those before it rows."""
+
+    @property
+    def positions(self) -> str:
+        """The text of the last axis."""
+        return self.axes[-1]
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The texts of the other axes."""
+        return self.axes[:-1]
+
+    def array(self, leaves: Mapping[str, Leaf]) -> npt.NDArray[Any]:
+        """Its values, without axes of length 1 that the contract writes as 1."""
+        value = leaves[self.path].value
+        assert value is not None
+        lengths = [n for n, size in zip(value.shape, self.spec.shape, strict=True) if str(size) != "1"]
+        array: npt.NDArray[Any] = value.reshape(lengths)
+        return array
+
+
+def masks_of(contract: ModelContract) -> tuple[Mask, ...]:
+    """Declared masks, and tensors of 0 and 1 that may be one."""
+    found = []
+    for path, spec in tensor_leaves(contract):
+        axes = tuple(str(size) for size in spec.shape if str(size) != "1")
+        if axes and (spec.is_mask or spec.mask) and not axes[-1].isdigit():
+            found.append(Mask(path=path, spec=spec, axes=axes))
+    return tuple(found)
+
+
+@dataclass(slots=True, kw_only=True)
+class Masks:
+    """What is known about the masks of one model; found out when the first difference asks."""
+
+    contract: ModelContract
+    laboratory: Laboratory
+    axes: Mapping[str, tuple[str, ...]]
+    """Output -> the texts of its axes, empty where an axis has no dim."""
+    polarities: dict[str, Polarity | None] = field(default_factory=dict)
+    constants: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """(mask, output) -> whether eager's values at switched-off positions never move."""
+
+    def polarity(self, mask: Mask) -> Polarity | None:
+        """Whether 1 keeps or drops a position; None where that is undecided, or the input is not a mask."""
+        if mask.path not in self.polarities:
+            self.polarities[mask.path] = _declared(mask) or self._probed(mask)
+        return self.polarities[mask.path]
+
+    def off(self, mask: Mask, leaves: Mapping[str, Leaf]) -> Bools | None:
+        """The switched-off positions; None where the polarity is undecided."""
+        polarity = self.polarity(mask)
+        if polarity is None:
+            return None
+        off: Bools = mask.array(leaves).astype(bool) == (polarity == "drop")
+        return off
+
+    def moved(self, values: Values, mask: Mask, places: Bools, sizes: Sizes, turn: int) -> dict[str, Bools] | None:
+        """Which elements of eager's outputs move when the inputs at `places` of the mask are drawn anew."""
+        before = self._eager(values)
+        after = self._eager(self._redrawn(values, mask, places, sizes, turn))
+        if before is None or after is None:
+            return None
+        return {name: _moved(leaf, after[name]) for name, leaf in before.items() if name in after}
+
+    def is_constant(self, mask: Mask, output: str) -> bool:
+        """Whether eager promises something at switched-off positions: its values there move in no redraw."""
+        key = (mask.path, output)
+        if key not in self.constants:
+            self.constants[key] = not any(self._moves_off(mask, output, number) for number in range(len(PATTERNS)))
+        return self.constants[key]
+
+    def _moves_off(self, mask: Mask, output: str, number: int) -> bool:
+        values, places, sizes = self._probe(mask, number, self.polarity(mask) or "keep")
+        moved = self.moved(values, mask, places, sizes, FIRST_REDRAW + number)
+        if moved is None or output not in moved:
+            return True
+        at = spread(places, mask, self.axes.get(output, ()), moved[output].shape)
+        return at is None or bool((moved[output] & at).any())
+
+    def _probed(self, mask: Mask) -> Polarity | None:
+        """The polarity by nine draws: which value's inputs do not reach what the other value keeps."""
+        tallies = [[0, 0], [0, 0]]  # value -> draws in which aligned, or any, outputs moved
+        is_aligned = any(mask.positions in axes for axes in self.axes.values())
+        draws = len(PATTERNS) * PROBES_OF_EACH
+        for number in range(draws):
+            values, ones, sizes = self._probe(mask, number, "drop")
+            for value, places in ((1, ones), (0, ~ones)):
+                moved = self.moved(values, mask, places, sizes, FIRST_REDRAW + number)
+                if moved is None:
+                    return None
+                tallies[value][0] += self._reaches(moved, mask, ~places)
+                tallies[value][1] += any(bool(found.any()) for found in moved.values())
+        return _decided(tallies, draws, is_aligned=is_aligned)
+
+    def _reaches(self, moved: Mapping[str, Bools], mask: Mask, others: Bools) -> bool:
+        for output, found in moved.items():
+            at = spread(others, mask, self.axes.get(output, ()), found.shape)
+            if at is not None and bool((found & at).any()):
+                return True
+        return False
+
+    def _probe(self, mask: Mask, number: int, polarity: Polarity) -> tuple[Values, Bools, Sizes]:
+        """Values whose mask has one of the patterns, the places that are off, and the sizes."""
+        sizes = probe_sizes(self.contract, mask)
+        values = values_at(self.contract, sizes, main_family(self.contract), FIRST_PROBE + number)
+        full = shape_at(mask.spec, sizes)
+        kept = pattern(PATTERNS[number % len(PATTERNS)], full, number)
+        ones = kept if polarity == "keep" else ~kept
+        tensor = torch.from_numpy(ones.astype(np.uint8)).to(getattr(torch, mask.spec.dtype))
+        return with_leaf(values, mask.path, tensor), (~kept).reshape([n for n in full if n != 1] or [1]), sizes
+
+    def _redrawn(self, values: Values, mask: Mask, places: Bools, sizes: Sizes, turn: int) -> Values:
+        fresh = {leaf.name: leaf for leaf in flatten(values_at(self.contract, sizes, main_family(self.contract), turn))}
+        known = {leaf.name: leaf for leaf in flatten(values)}
+        for path, spec in tensor_leaves(self.contract):
+            if path == mask.path or _declared(Mask(path=path, spec=spec, axes=("",))):
+                continue
+            old, new = known[path].value, fresh[path].value
+            at = spread(places, mask, tuple(str(size) for size in spec.shape), () if old is None else old.shape)
+            if at is not None and old is not None and new is not None:
+                values = with_leaf(values, path, _as_tensor(np.where(at, new, old), spec))
+        return values
+
+    def _eager(self, values: Values) -> dict[str, Leaf] | None:
+        leaves = attempt(lambda: self.laboratory.again(values))
+        return None if leaves is None else {leaf.name: leaf for leaf in leaves if leaf.value is not None}
+
+
+def spread(places: Bools, mask: Mask, axes: Sequence[str], shape: tuple[int, ...]) -> Bools | None:
+    """The places of a mask over a tensor with those axes: an element is in one if any of its positions is.
+
+    Dims are matched by name: every axis that lists the mask's positions counts, in any order, as does the tail `cur` of
+    a mask over `past+cur`, and its head. None where the tensor lacks the positions or a row axis, or has a row twice.
+    """
+    if len(axes) != len(shape):
+        return None
+    rows = [[i for i, text in enumerate(axes) if text == row] for row in mask.rows if row != mask.positions]
+    if any(len(found) != 1 for found in rows):
+        return None
+    taken = [found[0] for found in rows]
+    total: Bools | None = None
+    for index, text in enumerate(axes):
+        part = _part(places, mask, text, shape[index])
+        if part is None or index in taken:
+            continue
+        at = _placed(part, [*taken, index], len(shape))
+        total = at if total is None else np.logical_or(total, at)
+    return None if total is None else np.broadcast_to(total, shape)
+
+
+def samples(empty: Bools, mask: Mask, axes: Sequence[str], shape: tuple[int, ...]) -> Bools | None:
+    """Rows without any position over a tensor: by all row axes where it has them, else by the first one."""
+    if not mask.rows or len(axes) != len(shape):
+        return np.broadcast_to(empty, shape) if not mask.rows else None
+    first = [i for i, text in enumerate(axes) if text == mask.rows[0]]
+    if len(first) != 1:
+        return None
+    if len(mask.rows) > 1:
+        rest = [next((i for i, text in enumerate(axes) if text == row), -1) for row in mask.rows[1:]]
+        if -1 not in rest and len({*rest, first[0]}) == len(mask.rows):
+            return np.broadcast_to(_placed(empty, [first[0], *rest], len(shape)), shape)
+        empty = np.asarray(empty.any(axis=tuple(range(1, empty.ndim))))
+    return np.broadcast_to(_placed(empty, first, len(shape)), shape)
+
+
+def pattern(name: str, shape: tuple[int, ...], seed: int) -> Bools:
+    """Kept positions: rows of different lengths padded on the right or left, or with holes; one row is full.
+
+    Args:
+        name: right, left or holed.
+        shape: of the mask; its last axis lists positions.
+        seed: of the lengths.
+    """
+    rows, length = int(np.prod(shape[:-1], dtype=int)), shape[-1]
+    rng = np.random.default_rng(seed)
+    if name == "holed":
+        kept = rng.random((rows, length)) < 0.6  # noqa: PLR2004 - more kept than not
+        kept[np.arange(rows), rng.integers(0, max(length, 1), rows)] = True
+        return kept.reshape(shape)
+    lengths = rng.integers(1, max(length, 2), rows)
+    lengths[0] = length
+    if rows > 1:
+        lengths[1] = 1
+    kept = np.arange(length) < lengths[:, None]
+    return (kept if name == "right" else kept[:, ::-1]).reshape(shape)
+
+
+def probe_sizes(contract: ModelContract, mask: Mask) -> Sizes:
+    """The reference sizes with at least three rows where the dim allows."""
+    sizes = reference_sizes(contract)
+    for dim in contract.dims:
+        if dim.name in mask.rows and sizes[dim.name] < ROWS:
+            larger = [size for size in allowed_sizes(dim) if size >= ROWS]
+            sizes = {**sizes, dim.name: larger[0] if larger else sizes[dim.name]}
+    return sizes
+
+
+def axes_of_outputs(
+    contract: ModelContract, references: Sequence[tuple[Sizes, Reference]]
+) -> dict[str, tuple[str, ...]]:
+    """The text of each output axis: as declared, or that of the one dim expression that has its lengths everywhere.
+
+    Args:
+        contract: its inputs' axes are the expressions that are tried.
+        references: sizes and eager's outputs at each control input.
+
+    Returns:
+        Output -> a text for each axis, empty for one of constant length, or if no or several expressions fit.
+    """
+    texts = {str(size): size for _, spec in tensor_leaves(contract) for size in spec.shape if not str(size).isdigit()}
+    shapes: dict[str, list[tuple[tuple[int, ...], Sizes]]] = {}
+    for sizes, reference in references:
+        for leaf in reference.leaves:
+            if leaf.value is not None:
+                shapes.setdefault(leaf.name, []).append((leaf.value.shape, dict(sizes)))
+    declared = {o.name: tuple(map(str, o.shape)) for o in contract.outputs if o.shape is not None}
+    return {name: declared.get(name) or _axes_of(found, texts) for name, found in shapes.items()}
+
+
+def _axes_of(shapes: Sequence[tuple[tuple[int, ...], Sizes]], texts: Mapping[str, Size]) -> tuple[str, ...]:
+    if len({len(shape) for shape, _ in shapes}) != 1:
+        return ()
+    rank = len(shapes[0][0])
+    return tuple(_axis_text([(shape[i], sizes) for shape, sizes in shapes], texts) for i in range(rank))
+
+
+def _axis_text(lengths: Sequence[tuple[int, Sizes]], texts: Mapping[str, Size]) -> str:
+    if len({length for length, _ in lengths}) == 1:
+        return ""
+    fitting = [text for text, size in texts.items() if all(size.at(sizes) == length for length, sizes in lengths)]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def _part(places: Bools, mask: Mask, text: str, length: int) -> Bools | None:
+    """The places along an axis: of all positions, or of the tail or head that the axis is."""
+    if text == mask.positions:
+        return places if places.shape[-1] == length else None
+    terms = [term.strip() for term in mask.positions.split("+")]
+    if len(terms) > 1 and text == terms[-1] and not text.isdigit():
+        return places[..., places.shape[-1] - length :]
+    if len(terms) > 1 and text == terms[0] and not text.isdigit():
+        return places[..., :length]
+    return None
+
+
+def _placed(array: Bools, axes: Sequence[int], rank: int) -> Bools:
+    """The array's axes put at those of a tensor; every other axis has length 1."""
+    order = np.argsort(axes)
+    shape = [1] * rank
+    for position in order:
+        shape[axes[position]] = array.shape[position]
+    placed: Bools = array.transpose(order).reshape(shape)
+    return placed
+
+
+def _declared(mask: Mask) -> Polarity | None:
+    """The polarity that the contract or the input's exact name says."""
+    declared = mask.spec.mask
+    if declared in ("keep", "drop"):
+        return "keep" if declared == "keep" else "drop"
+    name = mask.path.rpartition(".")[2]
+    if name in KEEP_NAMES:
+        return "keep"
+    return "drop" if name.endswith(DROP_ENDING) else None
+
+
+def _decided(tallies: Sequence[Sequence[int]], draws: int, *, is_aligned: bool) -> Polarity | None:
+    """The value that is off: its inputs reach kept outputs in fewer than half of the draws."""
+    ones, zeros = tallies[1], tallies[0]
+    if is_aligned:
+        often = draws / 2
+        if ones[0] < often <= zeros[0]:
+            return "drop"
+        return "keep" if zeros[0] < often <= ones[0] else None
+    if not ones[1] and zeros[1]:
+        return "drop"
+    return "keep" if not zeros[1] and ones[1] else None
+
+
+def _moved(before: Leaf, after: Leaf) -> Bools:
+    assert before.value is not None
+    assert after.value is not None
+    if before.value.shape != after.value.shape:
+        return np.ones(before.value.shape, dtype=np.bool_)
+    if before.value.dtype.kind not in "fc":
+        different: Bools = before.value != after.value
+        return different
+    finite = np.abs(before.value[np.isfinite(before.value)])
+    scale = float(finite.max(initial=0.0))
+    with np.errstate(all="ignore"):
+        far = np.abs(before.value - after.value) > STILL * scale
+    moved: Bools = far | (np.isfinite(before.value) != np.isfinite(after.value))
+    return moved
+
+
+def with_leaf(value: Any, path: str, tensor: torch.Tensor) -> Any:
+    """The same values with the tensor at `path` replaced."""
+    key, _, rest = path.partition(".")
+
+    def changed(item: Any) -> Any:
+        return with_leaf(item, rest, tensor) if rest else tensor
+
+    if isinstance(value, dict):
+        return {k: changed(item) if str(k) == key else item for k, item in value.items()}
+    items = [changed(item) if str(index) == key else item for index, item in enumerate(value)]
+    return items if isinstance(value, list) else tuple(items)
+
+
+def _as_tensor(array: npt.NDArray[Any], spec: TensorSpec) -> torch.Tensor:
+    return torch.from_numpy(np.ascontiguousarray(array)).to(getattr(torch, spec.dtype))
+
+
+def leaves_of(case: ControlCase) -> dict[str, Leaf]:
+    """The control input's tensors by path."""
+    return {leaf.name: leaf for leaf in flatten(case.make())}

@@ -1,0 +1,212 @@
+"""A float mismatch to the noise of eager itself: the same call in float64, in another layout, and one ulp away.
+
+Only after a mismatch, since it costs several forwards. The definition is `wall/noise.py`'s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from export_gate.wall.contract import Tolerance
+from export_gate.wall.equivalence import failing_norms, is_excused
+from export_gate.wall.noise import FLAT_FAMILIES, AxisNoise, Noise
+from export_gate.wall.observation import Comparison
+from export_gate.worker.controls.layout import channels_last, map_tensors, noncontiguous
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.controls.stream import Stream
+from export_gate.worker.leaves.compare import flat_reals
+from export_gate.worker.leaves.totals import layout_of
+from export_gate.worker.leaves.values import Leaf, Values
+from export_gate.worker.study.laboratory import Laboratory, attempt
+
+Array = npt.NDArray[Any]
+Maxima = npt.NDArray[np.float64]
+"""One maximum for each index of the tolerance axis; one in all where there is no axis."""
+
+JITTER_DRAWS = 8
+SEED = 20261020
+IMAGE_RANKS = (4, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """One output whose values differ: eager's leaf and the artifact's."""
+
+    comparison: Comparison
+    expected: Leaf
+    actual: Leaf
+    keep: npt.NDArray[np.bool_] | None = None
+    """The elements that count; None is all of them."""
+
+
+def measured(
+    pairs: Sequence[Pair], case: ControlCase, tolerance: Callable[[str], Tolerance], laboratory: Laboratory
+) -> tuple[Noise, ...]:
+    """The noise at each pair, measured until it excuses the difference; empty if there is no float64 result.
+
+    Args:
+        pairs: outputs of one control input that exceed their tolerance.
+        case: the control input.
+        tolerance: maps an output's dtype to its tolerance.
+        laboratory: runs eager again.
+    """
+    if not pairs:
+        return ()
+    exact = {leaf.name: leaf for leaf in attempt(lambda: laboratory.widened(case.make())) or ()}
+    gauges = [
+        Gauge.start(pair, exact[pair.comparison.output], tolerance(pair.expected.dtype), case)
+        for pair in pairs
+        if _shape(exact.get(pair.comparison.output)) == pair.comparison.expected_shape
+    ]
+    for kind, values in _perturbed(case):
+        if all(gauge.is_excused for gauge in gauges):
+            break
+        again = attempt(lambda values=values: laboratory.again(values))  # type: ignore[misc] # bound per turn
+        for gauge, leaf in _paired(gauges, again or ()):
+            gauge.add(kind, leaf)
+    return tuple(gauge.noise() for gauge in gauges)
+
+
+@dataclass(slots=True, kw_only=True)
+class Gauge:
+    """The maxima of one output, as far as they are known."""
+
+    comparison: Comparison
+    tolerance: Tolerance
+    case: ControlCase
+    expected: Array
+    """Flat reals of eager's leaf."""
+    layout: tuple[int, int, int]
+    finite: npt.NDArray[np.bool_]
+    """Entries that are finite in eager, artifact and float64."""
+    distance: Maxima
+    maxima: dict[str, Maxima]
+    """f64, layout, jitter."""
+    draws: int = 0
+
+    @classmethod
+    def start(cls, pair: Pair, exact: Leaf, tolerance: Tolerance, case: ControlCase) -> Gauge:
+        """With the distances that float64 gives."""
+        shape, axis = pair.comparison.expected_shape, tolerance.axis
+        has_axis = axis is not None and -len(shape) <= axis < len(shape)
+        e, a, m = (_reals(leaf) for leaf in (pair.expected, pair.actual, exact))
+        parts = e.size // max(math.prod(shape), 1)
+        layout = layout_of(shape, axis if has_axis else None, parts)
+        finite = np.isfinite(e) & np.isfinite(a) & np.isfinite(m)
+        if pair.keep is not None:
+            finite &= np.repeat(pair.keep.reshape(-1), parts)
+        none = np.zeros(layout[1])
+        return cls(
+            comparison=pair.comparison,
+            tolerance=tolerance,
+            case=case,
+            expected=e,
+            layout=layout,
+            finite=finite,
+            distance=_maxima(a, m, finite, layout),
+            maxima={"f64": _maxima(e, m, finite, layout), "layout": none, "jitter": none.copy()},
+        )
+
+    def add(self, kind: str, leaf: Leaf) -> None:
+        """Take in eager's answer to a perturbed input."""
+        self.draws += kind == "jitter"
+        other = _reals(leaf)
+        finite = self.finite & np.isfinite(other)
+        np.maximum(self.maxima[kind], _maxima(other, self.expected, finite, self.layout), out=self.maxima[kind])
+
+    @property
+    def is_excused(self) -> bool:
+        """Whether what is known excuses the difference."""
+        return is_excused(self.comparison, self.tolerance, self.noise())
+
+    def noise(self) -> Noise:
+        """The record."""
+        indices = [norm.index for norm in failing_norms(self.comparison, self.tolerance) if norm.index is not None]
+        whole = {kind: float(maxima.max(initial=0.0)) for kind, maxima in self.maxima.items()}
+        return Noise(
+            output=self.comparison.output,
+            case=self.case.name,
+            distance=float(self.distance.max(initial=0.0)),
+            draws=self.draws,
+            is_flat=self.case.family in FLAT_FAMILIES,
+            per_axis=tuple(
+                AxisNoise(
+                    index=index,
+                    distance=float(self.distance[index]),
+                    **{kind: float(maxima[index]) for kind, maxima in self.maxima.items()},
+                )
+                for index in indices
+            ),
+            **whole,
+        )
+
+
+def _maxima(one: Array, other: Array, finite: Array, layout: tuple[int, int, int]) -> Maxima:
+    with np.errstate(all="ignore"):
+        gap = np.where(finite, np.abs(one - other), 0.0).reshape(layout)
+    maxima: Maxima = gap.max(axis=(0, 2), initial=0.0)
+    return maxima
+
+
+def _perturbed(case: ControlCase) -> Iterator[tuple[str, Values]]:
+    """Inputs that are the same but for layout or rounding."""
+    values = case.make()
+    yield "layout", _other_layout(values)
+    if any(tensor.is_floating_point() or tensor.is_complex() for tensor in _tensors(values)):
+        for draw in range(JITTER_DRAWS):
+            stream = Stream(SEED, case.name, f"jitter-{draw}")
+            yield "jitter", map_tensors(case.make(), lambda tensor, stream=stream: _moved(tensor, stream))  # type: ignore[misc] # bound per draw
+
+
+def _other_layout(values: Values) -> Values:
+    has_image = any(tensor.dim() in IMAGE_RANKS for tensor in _tensors(values))
+    changed: Values = channels_last(values) if has_image else noncontiguous(values)
+    return changed
+
+
+def _tensors(values: Any) -> list[torch.Tensor]:
+    found: list[torch.Tensor] = []
+    map_tensors(values, lambda tensor: found.append(tensor) or tensor)  # type: ignore[func-returns-value] # collects
+    return found
+
+
+def _moved(tensor: torch.Tensor, stream: Stream) -> torch.Tensor:
+    """Each floating element moved up by 0 or 1 ulp, at random."""
+    if tensor.is_complex():
+        return torch.view_as_complex(_moved(torch.view_as_real(tensor), stream)).clone()
+    if not tensor.is_floating_point():
+        return tensor
+    flat = tensor.reshape(-1)
+    up = torch.nextafter(flat, torch.full_like(flat, torch.inf)) if flat.dtype != torch.float16 else _next_half(flat)
+    coins = torch.from_numpy(stream.integers(0, 1, flat.numel())).bool()
+    return torch.where(coins, up, flat).reshape(tensor.shape)
+
+
+def _next_half(flat: torch.Tensor) -> torch.Tensor:
+    """`nextafter` has no float16 kernel (torch 2.13); NumPy has."""
+    return torch.from_numpy(np.nextafter(flat.numpy(), np.float16(np.inf)))
+
+
+def _shape(leaf: Leaf | None) -> tuple[int, ...] | None:
+    return None if leaf is None or leaf.value is None or leaf.value.dtype.kind not in "fc" else leaf.value.shape
+
+
+def _reals(leaf: Leaf) -> Array:
+    assert leaf.value is not None
+    reals: Array = flat_reals(leaf.value).astype(np.float64)
+    return reals
+
+
+def _paired(gauges: Sequence[Gauge], again: Sequence[Leaf]) -> Iterator[tuple[Gauge, Leaf]]:
+    by_name = {leaf.name: leaf for leaf in again}
+    for gauge in gauges:
+        leaf = by_name.get(gauge.comparison.output)
+        if leaf is not None and _shape(leaf) == gauge.comparison.expected_shape:
+            yield gauge, leaf
