@@ -96,6 +96,10 @@ def test_values_outside_the_declared_ones_are_refused(write: Write):
     """A case that the contract does not admit is a mistake in one of both."""
     said = refusal(model(BATCH, x=X), write("return {'odd': (torch.full((2, 3), float('nan')),)}"))
     assert "case 'odd': input 'x': expected no NaN (`nonfinite` does not" in said
+
+
+def test_indices_outside_the_declared_range_are_refused(write: Write):
+    """An index beyond its range is no special value: it reads something else, or crashes."""
     ids = tensor("int64", "batch", 3, range=(0, 9))
     said = refusal(model(BATCH, x=ids), write("return {'odd': (torch.full((2, 3), 10, dtype=torch.int64),)}"))
     assert "case 'odd': input 'x': expected values in [0, 9], got 10 to 10" in said
