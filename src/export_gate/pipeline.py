@@ -90,5 +90,6 @@ def verify(
         narrowed=order.selection.is_narrow,
         lock=found.lock,
         change=change,
+        unpushed=dict(order.unpushed),
     )
     return replace(judged(results), notes=(found.note,) if found.note else ()), observed.answers

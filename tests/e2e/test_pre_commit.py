@@ -143,8 +143,55 @@ def test_push_of_another_commit_and_of_a_changed_tree_is_said(project: Project):
     assert (
         f"note: HEAD is not the commit that is pushed: {pushed[:10]} is pushed, {head[:10]} is checked out and "
         f"verified; check out {pushed[:10]} and run `export-gate run`, or leave that commit to the required check\n"
-        "note: the check included uncommitted changes that will not be pushed: README.md\n"
+        "note: the check includes uncommitted changes that will not be pushed: README.md\n"
     ) in done.stdout
+    assert done.stdout.index("note: ") < done.stdout.index("model with")
+
+
+@pytest.mark.slow
+def test_an_import_that_nobody_added_stops_the_push(project: Project):
+    """It works here and nowhere else: the model's process read a file that the commit does not have."""
+    before = project.pushed()
+    project.write("model.py", GOOD.replace("import sys, torch", "import sys, torch\nimport helper"))
+    project.write("notes.txt", "untracked, and no model reads it\n")
+    git(project.folder, "add", "model.py")
+    git(project.folder, "commit", "--quiet", "--message", "use a helper")
+    project.write("helper.py", "answer = 42\n")
+
+    stopped = project.push()
+
+    assert stopped.returncode == 1, stopped.stdout
+    assert "note: the check includes untracked files that will not be pushed: helper.py and 1 more" in stopped.stdout
+    assert "helper.py (untracked)" in stopped.stdout
+    assert "notes.txt" not in stopped.stdout
+    assert project.pushed() == before
+    git(project.folder, "add", "helper.py")
+    git(project.folder, "commit", "--quiet", "--message", "add the helper")
+    git(project.folder, "tag", "v2")
+    assert project.push("v2").returncode == 0
+
+
+@pytest.mark.slow
+def test_a_push_of_ignored_files_starts_no_interpreter(project: Project):
+    """One line, before anything of the project runs; and what the config loosens is compared with the remote's."""
+    project.write("export-gate.yml", CONFIG.replace("version: 1", 'version: 1\nignore: ["*.md"]'))
+    commit(project.folder)
+    assert project.push().returncode == 0
+    (project.folder / "interpreter.log").unlink()
+    project.write("README.md", "words\n")
+    commit(project.folder)
+
+    done = project.push()
+
+    assert done.returncode == 0, done.stdout
+    assert "export-gate: nothing to verify: the push changes only files of `ignore`: README.md\n" in done.stdout
+    assert not (project.folder / "interpreter.log").exists()
+    project.write("export-gate.yml", CONFIG.replace("limit: 2", "limit: 1"))
+    commit(project.folder)
+    loosened = project.push()
+    assert loosened.returncode == 0, loosened.stdout
+    assert "this change loosens the check" in loosened.stdout
+    assert "head: controls.limit 2 -> 1" in loosened.stdout
 
 
 @pytest.mark.slow

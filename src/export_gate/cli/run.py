@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, fail_on_option, find_config, python_option, quiet_option
-from export_gate.cli.terminal import complain, follow, show
+from export_gate.cli.terminal import complain, follow, say, show
 from export_gate.wall.contract import TARGET_NAMES
 
 
@@ -66,13 +66,21 @@ def run(
 ) -> None:
     """Export and verify MODELS (default: all), and print the report."""
     from export_gate import pipeline
+    from export_gate.config import load_config
     from export_gate.outcome import judging
     from export_gate.run.order import Order, default_parallel
     from export_gate.run.plan import Selection
-    from export_gate.run.pushing import differences
+    from export_gate.run.pushing import find_push, nothing_to_verify
     from export_gate.run.shards import parse_shard
 
     path = find_config(config)
+    idle = nothing_to_verify(load_config(path), os.environ)
+    if idle is not None:
+        say(f"export-gate: {idle}")
+        return
+    push = find_push(os.environ, path.resolve().parent)
+    for line in push.notes:
+        complain(f"note: {line}")
     order = Order(
         config=path,
         selection=Selection(models=models, targets=targets, skipped=skipped, cases=cases),
@@ -82,12 +90,13 @@ def run(
         environment=dict(os.environ),
         shard=parse_shard(shard) if shard else None,
         base=base or None,
+        unpushed=push.unpushed,
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)
     if fail_on == "warning":
         outcome = judging.fail_on_warnings(outcome)
     show(outcome, order.folder)
-    for line in (*outcome.notes, *differences(order.environment, path.resolve().parent)):
+    for line in outcome.notes:
         complain(f"note: {line}")
     sys.exit(outcome.judgement.exit_code)

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from export_gate.loosening.record import ConfigChange
+from export_gate.loosening.record import CONFIG, ConfigChange
 from export_gate.report.escape import one_line
 from export_gate.report.ranges import impossible_numbers
 from export_gate.rules.base import Finding
@@ -62,11 +62,19 @@ class Results:
     change: ConfigChange | None = None
     """What the config does to the check, compared with the base of the change; None without a base."""
 
+    unpushed: dict[str, str] = field(default_factory=dict)
+    """Before a push: files that it does not contain as they were verified, from the root of the checkout -> why."""
+
     @property
     def terms(self) -> Terms:
         """The terms of the verdict, so that the results can be judged again."""
         return Terms(
-            today=self.judged_on or self.started[:10], is_whole=not self.narrowed, lock=self.lock, change=self.change
+            today=self.judged_on or self.started[:10],
+            is_whole=not self.narrowed,
+            lock=self.lock,
+            change=self.change,
+            config=self.checkout.config,
+            unpushed=self.unpushed,
         )
 
 
@@ -141,7 +149,7 @@ def _contradictions(results: Results) -> Iterator[str]:
     yield from impossible_numbers(results, "Results")
     promised = [contract.name for contract in results.contracts]
     observed = [model.model for model in results.run.models]
-    gone = {*(results.lock.gone if results.lock else ())}
+    gone = {CONFIG, *(results.lock.gone if results.lock else ())}
     gone |= {alteration.model for alteration in results.change.alterations} if results.change else set()
     for name in (*observed, *(finding.model for finding in results.findings if finding.model not in gone)):
         if name not in promised:

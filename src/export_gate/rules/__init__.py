@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from export_gate.rules import check_loosened, waiver_unused
+from export_gate.rules import check_loosened, unpushed_file, waiver_unused
 from export_gate.rules.base import Named, Rule
 from export_gate.rules.lock import LOCK_RULES
 
@@ -45,7 +45,7 @@ RULES: tuple[Rule, ...] = tuple(
 Each is named by its file alone, so that a new rule is one file and one line here.
 """
 
-CATALOGUE: tuple[Named, ...] = (*RULES, *LOCK_RULES, check_loosened.RULE, waiver_unused.RULE)
+CATALOGUE: tuple[Named, ...] = (*RULES, *LOCK_RULES, unpushed_file.RULE, check_loosened.RULE, waiver_unused.RULE)
 """Everything that a finding can be named after, in the same order."""
 
 NAMED: dict[str, Named] = {rule.name: rule for rule in CATALOGUE}

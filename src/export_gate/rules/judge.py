@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from export_gate.loosening.record import ConfigChange
-from export_gate.rules import CATALOGUE, RULES, check_loosened, nondeterministic_model, waiver_unused
+from export_gate.rules import CATALOGUE, RULES, check_loosened, nondeterministic_model, unpushed_file, waiver_unused
 from export_gate.rules.base import SEVERITIES, Finding
 from export_gate.rules.lock import LOCK_RULES
 from export_gate.rules.lock.base import Change
@@ -56,6 +56,10 @@ class Terms:
     """The lock to compare interfaces and margins with; None if there is no lock."""
     change: ConfigChange | None = None
     """What the change does to the check; None if there is no base to compare with."""
+    config: str = ""
+    """The config's path from the root of the checkout."""
+    unpushed: dict[str, str] = field(default_factory=dict)
+    """Files that a push does not contain as they were verified, from the root of the checkout -> why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,7 @@ def judge(contracts: Sequence[ModelContract], run: RunObservation, terms: Terms 
     measured = measure_run(contracts, run)
     found = [_findings(model, terms) for model in measured]
     missing = list(gone(terms.lock)) if terms.lock else []
+    missing += unpushed_file.check(run.models, terms.config, terms.unpushed)
     missing += check_loosened.check(terms.change) if terms.change else ()
     keyed = [pair for pairs in found for pair in pairs] + [(_sort_key(finding, {}), finding) for finding in missing]
     keyed.sort(key=lambda pair: pair[0])

@@ -2,46 +2,115 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from export_gate.config import Config
 
 GIT_S = 30.0
 """Time limit of one git command, in seconds."""
 
 
-def differences(environment: Mapping[str, str], folder: Path) -> Iterator[str]:
-    """One line for each way in which the commit that is pushed differs from what is verified.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Push:
+    """One push, as the hook finds it."""
+
+    notes: tuple[str, ...] = ()
+    """How what is verified differs from what is pushed."""
+    unpushed: dict[str, str] = field(default_factory=dict)
+    """Files that are not pushed as they are, from the root of the checkout -> `untracked` or `not committed`."""
+
+
+def find_push(environment: Mapping[str, str], folder: Path) -> Push:
+    """The differences between the commit that is pushed and what is verified.
 
     Args:
         environment: where pre-commit says which commit is pushed; without that there is nothing to say.
         folder: a folder of the repository.
     """
-    # A push that includes the first commit of the repository has no range, only the name of what is pushed.
-    pushed = environment.get("PRE_COMMIT_TO_REF") or environment.get("PRE_COMMIT_LOCAL_BRANCH")
-    if not pushed:
-        return
-    head, commit = _git(folder, "rev-parse", "HEAD^{commit}"), _git(folder, "rev-parse", f"{pushed}^{{commit}}")
-    if head and commit and head != commit:
-        yield (
-            f"HEAD is not the commit that is pushed: {commit[:10]} is pushed, {head[:10]} is checked out and verified; "
-            f"check out {commit[:10]} and run `export-gate run`, or leave that commit to the required check"
+    pushed = _pushed(environment)
+    commit = _git(folder, "rev-parse", f"{pushed}^{{commit}}") if pushed else None
+    root = _git(folder, "rev-parse", "--show-toplevel")
+    if not commit or not root:
+        return Push(notes=(f"the commit that is pushed was not found: {pushed:.80}",) if pushed else ())
+    head = _git(folder, "rev-parse", "HEAD^{commit}")
+    changed = _paths(_git(Path(root), "diff", "--name-only", "-z", "HEAD", "--"))
+    differing = _paths(_git(Path(root), "diff", "--name-only", "-z", commit, "--"))
+    untracked = _paths(_git(Path(root), "ls-files", "--others", "--exclude-standard", "-z"))
+    notes = []
+    if head != commit:
+        notes.append(
+            f"HEAD is not the commit that is pushed: {commit[:10]} is pushed, {(head or 'nothing')[:10]} is checked "
+            f"out and verified; check out {commit[:10]} and run `export-gate run`, or leave that commit to the "
+            "required check"
         )
-    changed = (_git(folder, "diff", "--name-only", "HEAD", "--") or "").splitlines()
     if changed:
-        rest = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-        yield f"the check included uncommitted changes that will not be pushed: {changed[0]}{rest}"
+        notes.append(f"the check includes uncommitted changes that will not be pushed: {_few(changed)}")
+    if untracked:
+        notes.append(f"the check includes untracked files that will not be pushed: {_few(untracked)}")
+    return Push(
+        notes=tuple(notes),
+        unpushed={**dict.fromkeys(differing, "not committed"), **dict.fromkeys(untracked, "untracked")},
+    )
+
+
+def nothing_to_verify(config: Config, environment: Mapping[str, str]) -> str | None:
+    """Why a push cannot change a verdict: it changes only files of `ignore`; None if it may, or if this is no push.
+
+    The config and its lock decide what is checked, so no pattern covers them.
+    """
+    folder = config.path.resolve().parent
+    start, end = environment.get("PRE_COMMIT_FROM_REF"), environment.get("PRE_COMMIT_TO_REF")
+    if not (config.ignore and start and end):
+        return None
+    changed = _paths(
+        _git(folder, "diff", "--name-only", "--no-renames", "-z", f"{start}^{{commit}}", f"{end}^{{commit}}")
+    )
+    if not changed or not all(_is_ignored(path, config) for path in changed):
+        return None
+    return f"nothing to verify: the push changes only files of `ignore`: {_few(changed)}"
+
+
+def _is_ignored(path: str, config: Config) -> bool:
+    own = {config.path.name, config.path.with_suffix(".lock").name}
+    return path.rpartition("/")[2] not in own and any(_matches(pattern, path) for pattern in config.ignore)
+
+
+def _matches(pattern: str, path: str) -> bool:
+    """`**` is any number of folders, `*` and `?` stay within one; a pattern without a slash is of the file's name."""
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    regex = "".join(
+        {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts
+    )
+    return re.fullmatch(regex, path if "/" in pattern or "**" in pattern else path.rpartition("/")[2]) is not None
+
+
+def _pushed(environment: Mapping[str, str]) -> str | None:
+    # A push that includes the first commit of the repository has no range, only the name of what is pushed.
+    return environment.get("PRE_COMMIT_TO_REF") or environment.get("PRE_COMMIT_LOCAL_BRANCH")
+
+
+def _few(paths: Sequence[str]) -> str:
+    return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+
+def _paths(answer: str | None) -> tuple[str, ...]:
+    return tuple(path for path in (answer or "").split("\0") if path)
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
     """The output of git, or None if it fails."""
     try:
         answer = subprocess.run(
-            ["git", "-c", "core.quotePath=false", *arguments],
+            ["git", *arguments],
             cwd=folder,
             capture_output=True,
             text=True,
-            errors="replace",
+            encoding="utf-8",
+            errors="surrogateescape",
             timeout=GIT_S,
             check=False,
         )

@@ -424,6 +424,8 @@ class ModelObservation:
     peak_memory_bytes: int = 0
     printed: str = ""
     """The last lines that the model printed."""
+    files: tuple[str, ...] = ()
+    """Files that its process read, from the root of the checkout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from export_gate.worker.model import hygiene
 from export_gate.worker.model.adapt import adapt, builds_objects, input_changes
 from export_gate.worker.model.factory import check_inputs, forward_parameters, is_scripted, load_factory
 from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.files_read import remember_files
 from export_gate.worker.process.integrity import watched
 from export_gate.worker.process.stages import Desk, at_desk
 from export_gate.worker.study.eager import observe_behaviour, observe_eager
@@ -38,13 +39,14 @@ Sequel = Callable[[Study, Desk], None]
 
 def observe_model(job: Job, channel: Channel, then: Sequel | None = None) -> None:
     """Observe the job's model and send every fact as it is known; `then` follows once its targets are done."""
-    started = time.perf_counter()
+    started, files = time.perf_counter(), remember_files(Path(job.base))
     with watched() as replaced:
         with at_desk(job, channel) as desk:
             _observe(job, desk, then)
         names = replaced()
         if names:
             channel.set("problem", _tampered(job.contract, names))
+    channel.set("files", files())
     channel.set("duration_s", time.perf_counter() - started)
 
 

@@ -1,0 +1,48 @@
+"""A model read a file that is not pushed as it is: what was verified is not what others get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from export_gate.loosening.record import CONFIG
+from export_gate.rules.base import Finding, Named
+from export_gate.wall.observation import ModelObservation
+
+SHOWN = 3
+
+
+def check(models: Sequence[ModelObservation], config: str, unpushed: Mapping[str, str]) -> Iterator[Finding]:
+    """One finding for each model that read such files, and one for the config itself.
+
+    Args:
+        models: what was observed.
+        config: the config's path from the root of the checkout.
+        unpushed: such paths of files that are not pushed as they are -> why.
+    """
+    if config in unpushed:
+        yield _finding(CONFIG, f"{config} is not in the commit that is pushed as it was verified ({unpushed[config]})")
+    for model in models:
+        files = [f"{name} ({unpushed[name]})" for name in model.files if name in unpushed]
+        if files:
+            more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
+            what = f"it read files that are not in the commit that is pushed: {', '.join(files[:SHOWN])}{more}"
+            yield _finding(model.model, what)
+
+
+def _finding(model: str, what: str) -> Finding:
+    return Finding(
+        rule=RULE.name,
+        severity="violation",
+        model=model,
+        message=f"{model}: {what}",
+        hint="Commit what the model needs, or restore it; add to .gitignore what is no part of the project.",
+    )
+
+
+RULE = Named(
+    name="unpushed-file",
+    severity="violation",
+    summary="The model read a file that the pushed commit does not have like that.",
+    stage="eager",
+    waivable=None,
+)

@@ -1,0 +1,45 @@
+"""What a model read must be in the commit that is pushed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rule_samples import ENVIRONMENT, SAMPLES
+
+from export_gate.loosening.record import CONFIG
+from export_gate.rules.judge import Judgement, Terms, judge
+from export_gate.wall.observation import RunObservation
+
+UNPUSHED = {"nets/helper.py": "untracked", "model.py": "not committed", "README.md": "not committed"}
+
+
+def judged(*files: str, config: str = "export-gate.yml") -> Judgement:
+    """The judgement of a good model that read these files."""
+    sample = SAMPLES["verified"]
+    run = RunObservation(environment=ENVIRONMENT, models=(replace(sample.observation, files=files),))
+    return judge((sample.contract,), run, Terms(config=config, unpushed=UNPUSHED))
+
+
+def test_a_file_that_nobody_added_fails_the_push():
+    """The finding names the files and why they are not in the commit."""
+    judgement = judged("model.py", "nets/helper.py", "nets/other.py")
+
+    (finding,) = judgement.findings
+    assert (judgement.exit_code, finding.rule, finding.model) == (1, "unpushed-file", "glyph-head")
+    assert finding.message == (
+        "glyph-head: it read files that are not in the commit that is pushed: model.py (not committed), "
+        "nets/helper.py (untracked)"
+    )
+
+
+def test_files_that_the_model_did_not_read_do_not_matter():
+    """A README in progress stops no push."""
+    assert judged("nets/other.py").exit_code == 0
+
+
+def test_the_config_itself_must_be_pushed():
+    """What was verified is what this config says."""
+    judgement = judged(config="model.py")
+
+    assert judgement.exit_code == 1
+    assert [finding.model for finding in judgement.findings] == [CONFIG]

@@ -1,0 +1,55 @@
+"""Which files of a checkout a process read, in a process of its own: a hook stays until its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+USE = """
+import json, sys
+from pathlib import Path
+from export_gate.worker.process.files_read import remember_files
+files = remember_files(Path("nets"))
+sys.path.insert(0, "nets")
+import package.inner
+open("weights.bin").read()
+open("out.txt", "w").write("x")
+open("out.txt").read()
+open("/etc/hostname").close()
+try:
+    open("missing.bin")
+except FileNotFoundError:
+    pass
+(Path("link.txt")).read_text()
+print(json.dumps(files()))
+"""
+
+
+def read(folder: Path) -> list[str]:
+    """What the process says."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    kept["PYTHONPATH"] = str(Path(__file__).parents[4] / "src")
+    done = subprocess.run(
+        [sys.executable, "-c", USE], cwd=folder, env=kept, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+def test_imports_and_opened_files_are_remembered(tmp_path: Path):
+    """From the root of the checkout, with links as git names them; not what it wrote, missed, or read elsewhere."""
+    for name in (".git", "nets/package"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("nets/package/__init__.py", "nets/package/inner.py", "weights.bin", "real.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    expected = ["link.txt", "nets/package/__init__.py", "nets/package/inner.py", "real.txt", "weights.bin"]
+
+    assert read(tmp_path) == expected
+    # The second time, Python opens the compiled files; the first one wrote them.
+    assert list((tmp_path / "nets" / "package" / "__pycache__").iterdir())
+    assert read(tmp_path) == expected
