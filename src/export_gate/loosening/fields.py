@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal, Union
 
 from export_gate.loosening.compare import (
+    OTHER,
     Compare,
     coarser,
     fewer,
@@ -83,6 +84,7 @@ FIELDS: dict[str, Directions] = {
         "positions": restricted,
         "make": gained,
         "name": replaced,
+        "mask": weaker("any", OTHER),
         "order": restricted,
         "nonfinite": fewer,
         "draws": fewer_of_all,
@@ -95,6 +97,7 @@ FIELDS: dict[str, Directions] = {
         "dtype": lost,
         "shape": fixed_axes,
         "nonfinite": weaker("forbid", "match", "allow"),
+        "where": weaker("all", None, OTHER),
     },
     "Controls": {
         "seed": replaced,

@@ -25,6 +25,7 @@ models:
       x: {dtype: float32, shape: [batch, side], range: [0, 1], nonfinite: [nan], draws: [normal, zeros]}
       ids: {dtype: int64, shape: [batch, seq], range: [0, "seq-1"], values: [0, 1]}
       pair: {list: [{dtype: float32, shape: [batch, 2]}, {dtype: float32, shape: [side, 3]}]}
+      keep: {dtype: bool, shape: [batch, seq], mask: any}
     outputs:
       logits: {dtype: float32, shape: [batch, 3], nonfinite: forbid}
       loss: {dtype: float32}
@@ -110,6 +111,12 @@ LOOSER = {
         "random: 4",
         "random: 4\n      generated: false",
         "`encoder`: controls.generated true -> false",
+    ),
+    "a mask that excuses what it switches off": ("mask: any", "mask: keep", "`encoder`: inputs.keep.mask any -> keep"),
+    "what a mask leaves of an output": (
+        "nonfinite: forbid}",
+        "nonfinite: forbid, where: keep}",
+        "`encoder`: outputs.logits.where none -> keep",
     ),
     "layouts": ("{layouts: require}", "{}", "`encoder`: targets.aoti.layouts require -> note"),
     "a target": ("      exported-program: {}\n", "", "`encoder`: targets.exported-program removed"),
