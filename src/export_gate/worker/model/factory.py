@@ -136,9 +136,20 @@ def load_attribute(reference: str, base: Path, role: str) -> Any:
 
 def seed_everything() -> None:
     """Seed torch, numpy and Python's `random` with the same seed, before every call."""
-    torch.manual_seed(SEED)
+    _seed_torch()
     np.random.seed(SEED)  # noqa: NPY002 - the legacy global generator is what models use
     random.seed(SEED)
+
+
+def _seed_torch() -> None:
+    """Seed every device, as `torch.manual_seed` does, which takes a millisecond where there is none but the CPU.
+
+    For a CUDA that has not started yet it formats a stack trace and queues the seed (torch 2.13).
+    """
+    if torch.backends.cuda.is_built() or torch.backends.mps.is_built():
+        torch.manual_seed(SEED)
+    else:
+        torch.default_generator.manual_seed(SEED)
 
 
 def is_scripted(module: torch.nn.Module) -> bool:

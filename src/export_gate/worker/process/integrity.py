@@ -14,8 +14,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import repeat
-from operator import is_
+from operator import attrgetter, is_, itemgetter
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -31,6 +30,8 @@ FOREIGN = (
 FOREIGN_CLASSES = (("torch", "Tensor"), ("json.encoder", "JSONEncoder"), ("pathlib", "Path"), ("pathlib", "PurePath"))
 _ABSENT = object()
 Change = tuple[str, Any, Any]
+MADE_OF = tuple(map(attrgetter, ("__code__", "__defaults__", "__kwdefaults__")))
+"""What runs when a function is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,16 +42,34 @@ class Place:
     owner: Any
     names: tuple[str, ...]
     values: tuple[Any, ...]
+    absent: tuple[str, ...]
+    """What it did not hold."""
+    read: Callable[[Any], tuple[Any, ...]]
+    """Takes the values out of the owner's namespace, all in one call: this is done after every call of the project."""
 
-    def changed(self, *, vars: Any = vars, zip: Any = zip, all: Any = all, map: Any = map) -> list[Change]:  # noqa: A002
+    def changed(
+        self,
+        *,
+        vars: Any = vars,  # noqa: A002 - as said below
+        zip: Any = zip,  # noqa: A002
+        all: Any = all,  # noqa: A002
+        map: Any = map,  # noqa: A002
+        is_: Any = is_,
+        missing: Any = KeyError,
+    ) -> list[Change]:
         """Name, what it held and what it holds now, wherever that is another object.
 
         The builtins are bound as defaults: those that anybody finds by name may be the project's.
         """
-        now = vars(self.owner).get
-        if all(map(is_, map(now, self.names, repeat(_ABSENT)), self.values)):
-            return []
-        return [(n, old, now(n, _ABSENT)) for n, old in zip(self.names, self.values) if now(n, _ABSENT) is not old]
+        space = vars(self.owner)
+        now = space.get
+        try:
+            if all(map(is_, self.read(space), self.values)) and space.keys().isdisjoint(self.absent):
+                return []
+        except missing:
+            pass  # something was deleted
+        found = [(n, old, now(n, _ABSENT)) for n, old in zip(self.names, self.values) if now(n, _ABSENT) is not old]
+        return found + [(n, _ABSENT, now(n)) for n in self.absent if n in space]
 
     def put(self, name: str, value: Any) -> None:
         """Set one of them; what was absent is taken away."""
@@ -67,8 +86,10 @@ class Watch:
     """Everything that is held as it was."""
 
     own: tuple[Place, ...]
-    code: tuple[tuple[types.FunctionType, types.CodeType, Any, Any], ...]
-    """The gate's functions with their code and defaults, which can be replaced without replacing the function."""
+    functions: tuple[types.FunctionType, ...]
+    """The gate's own, whose code and defaults can be replaced without replacing the function."""
+    made_of: tuple[tuple[Any, ...], ...]
+    """What `MADE_OF` reads off each of them."""
     foreign: tuple[Place, ...]
     theirs: list[tuple[Place, str, Any]] = field(default_factory=list)
     """What the project put in place of the foreign ones; it is there while the project's code runs."""
@@ -86,7 +107,13 @@ _CURRENT: Watch | None = None
 def watched() -> Iterator[Callable[[], tuple[str, ...]]]:
     """Hold everything as it is now; yields what puts it back and says which of the gate's own was replaced so far."""
     global _CURRENT  # noqa: PLW0603 - what is watched is the process
-    _CURRENT = watch = Watch(own=tuple(_own_places()), code=tuple(_own_code()), foreign=tuple(_foreign_places()))
+    functions = tuple(_own_functions())
+    _CURRENT = watch = Watch(
+        own=tuple(_own_places()),
+        functions=functions,
+        made_of=tuple(tuple(map(part, functions)) for part in MADE_OF),
+        foreign=tuple(_foreign_places()),
+    )
 
     def replaced() -> tuple[str, ...]:
         _leave(watch)
@@ -125,7 +152,17 @@ def _enter(watch: Watch) -> None:
     watch.inside = True
 
 
-def _leave(watch: Watch, *, put: Any = Place.put, look: Any = Place.changed) -> None:
+def _leave(
+    watch: Watch,
+    *,
+    put: Any = Place.put,
+    look: Any = Place.changed,
+    all: Any = all,  # noqa: A002 - bound as in `Place.changed`
+    map: Any = map,  # noqa: A002
+    zip: Any = zip,  # noqa: A002
+    is_: Any = is_,
+    parts: Any = MADE_OF,
+) -> None:
     """Put back what is not as it was; inner calls of the project's code have left already."""
     global _CURRENT  # noqa: PLW0603 - as above
     changed = [(place, change) for place in watch.foreign for change in look(place)]
@@ -135,14 +172,8 @@ def _leave(watch: Watch, *, put: Any = Place.put, look: Any = Place.changed) -> 
         watch.theirs.clear()
     watch.theirs += [(place, name, new) for place, (name, _, new) in changed]
     watch.inside = False
-    for function, code, defaults, named in watch.code:
-        if (
-            function.__code__ is not code
-            or function.__defaults__ is not defaults
-            or function.__kwdefaults__ is not named
-        ):
-            watch.found[f"{function.__module__}.{function.__qualname__}"] = None
-            function.__code__, function.__defaults__, function.__kwdefaults__ = code, defaults, named
+    if not all(all(map(is_, map(part, watch.functions), held)) for part, held in zip(parts, watch.made_of)):
+        _restore_code(watch)
     for place in watch.own:
         for name, old, _ in look(place):
             watch.found[f"{place.name}.{name}"] = None
@@ -150,6 +181,13 @@ def _leave(watch: Watch, *, put: Any = Place.put, look: Any = Place.changed) -> 
     if _CURRENT is not watch:
         watch.found[f"{__name__}._CURRENT"] = None
         _CURRENT = watch
+
+
+def _restore_code(watch: Watch) -> None:
+    for function, *held in zip(watch.functions, *watch.made_of, strict=True):
+        if not all(part(function) is old for part, old in zip(MADE_OF, held, strict=True)):
+            watch.found[f"{function.__module__}.{function.__qualname__}"] = None
+            function.__code__, function.__defaults__, function.__kwdefaults__ = held
 
 
 def _own_modules() -> list[types.ModuleType]:
@@ -173,11 +211,6 @@ def _own_places() -> Iterator[Place]:
     for cls in _own_classes():
         held = {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__", "__doc__")}
         yield _place(f"{cls.__module__}.{cls.__qualname__}", cls, held)
-
-
-def _own_code() -> Iterator[tuple[types.FunctionType, types.CodeType, Any, Any]]:
-    for function in _own_functions():
-        yield function, function.__code__, function.__defaults__, function.__kwdefaults__
 
 
 def _own_functions() -> list[types.FunctionType]:
@@ -218,7 +251,17 @@ def _foreign_places() -> Iterator[Place]:
 
 
 def _place(name: str, owner: Any, held: MutableMapping[str, Any]) -> Place:
-    return Place(name=name, owner=owner, names=tuple(held), values=tuple(held.values()))
+    there = {name: value for name, value in held.items() if name in vars(owner)}
+    names = tuple(there)
+    return Place(
+        name=name,
+        owner=owner,
+        names=names,
+        values=tuple(there.values()),
+        absent=tuple(name for name in held if name not in there),
+        # With one name alone, itemgetter would return the value itself.
+        read=itemgetter(names[0], *names[1:], names[0]) if names else lambda _: (),
+    )
 
 
 @functools.cache
