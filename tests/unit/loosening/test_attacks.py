@@ -26,6 +26,7 @@ models:
       ids: {dtype: int64, shape: [batch, seq], range: [0, "seq-1"], values: [0, 1]}
       pair: {list: [{dtype: float32, shape: [batch, 2]}, {dtype: float32, shape: [side, 3]}]}
       keep: {dtype: bool, shape: [batch, seq], mask: any}
+      pad: {dtype: bool, shape: [batch, seq], mask: drop}
     outputs:
       logits: {dtype: float32, shape: [batch, 3], nonfinite: forbid}
       loss: {dtype: float32}
@@ -115,8 +116,8 @@ LOOSER = {
     "a mask that excuses what it switches off": ("mask: any", "mask: keep", "`encoder`: inputs.keep.mask any -> keep"),
     "what a mask leaves of an output": (
         "nonfinite: forbid}",
-        "nonfinite: forbid, where: keep}",
-        "`encoder`: outputs.logits.where none -> keep",
+        "nonfinite: forbid, where: pad}",
+        "`encoder`: outputs.logits.where none -> pad",
     ),
     "layouts": ("{layouts: require}", "{}", "`encoder`: targets.aoti.layouts require -> note"),
     "a target": ("      exported-program: {}\n", "", "`encoder`: targets.exported-program removed"),
