@@ -94,6 +94,7 @@ FIELDS: dict[str, Directions] = {
     "DictSpec": {"kind": unimportant, "items": "specs", "build": replaced},
     "Output": {
         "name": unimportant,
+        "leaf": weaker("compare", "none", "ignore"),
         "dtype": lost,
         "shape": fixed_axes,
         "nonfinite": weaker("forbid", "match", "allow"),

@@ -182,6 +182,8 @@ class Output:
     name: str
     dtype: str | None = None
     shape: tuple[Size, ...] | None = None
+    leaf: Literal["compare", "none", "ignore"] = "compare"
+    """`none`: it is None at every input; `ignore`: it takes no part in the comparison."""
     nonfinite: Literal["match", "forbid", "allow"] = "match"
     where: str | None = None
     """Compare only what this mask input keeps; `all`: also what masks switch off."""

@@ -24,6 +24,8 @@ def broken_promises(leaves: Sequence[OutputLeaf], outputs: Sequence[Output], siz
 def leaf_promises(leaf: OutputLeaf, output: Output, sizes: dict[str, int]) -> list[str]:
     """How one output differs from its declaration."""
     messages = []
+    if output.leaf == "none" and leaf.dtype != "None":
+        messages.append(f"output {leaf.name!r} is {leaf.dtype}, declared none")
     if output.dtype is not None and leaf.dtype != output.dtype:
         messages.append(f"output {leaf.name!r} is {leaf.dtype}, declared {output.dtype}")
     expected = None if output.shape is None else tuple(size.at(sizes) for size in output.shape)

@@ -19,7 +19,7 @@ from export_gate.config.grammar import CONFIG, MODEL
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Allowance, Node
 from export_gate.config.problems import Problems
-from export_gate.config.tensors import FORMS, OUTPUTS, TENSOR
+from export_gate.config.tensors import FORMS, OUTPUTS, TENSOR, OutputSpec
 from export_gate.config.waivers import WAIVERS
 
 UNSEEN = MESSAGES.parent / "unseen-by-editors.txt"
@@ -78,11 +78,11 @@ def every_section() -> dict[str, tuple[Field, ...]]:
     forms = tuple({field.key: field for form in FORMS.values() for field in form.fields}.values())
     output = OUTPUTS.value
     waiver = WAIVERS.item
-    assert isinstance(output, Section)
+    assert isinstance(output, OutputSpec)
     assert isinstance(waiver, Section)
     return {
         "Top level": CONFIG.fields, "Model": MODEL.fields, "Dim": DIM.fields, "Input": forms, "Tensor": TENSOR.fields,
-        "Output": output.fields, "Controls": CONTROLS.fields, "Data file": DATA.fields, "Golden file": GOLDEN.fields,
+        "Output": output.section.fields, "Controls": CONTROLS.fields, "Data file": DATA.fields, "Golden file": GOLDEN.fields,
         "Tolerance": TOLERANCE.fields, "Targets": TARGETS.fields, **targets,
         "Budget": BUDGET.fields, "Waiver": waiver.fields,
     }  # fmt: skip

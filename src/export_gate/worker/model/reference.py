@@ -44,6 +44,17 @@ def rename(leaves: tuple[Leaf, ...], names: Mapping[str, str]) -> tuple[Leaf, ..
     return tuple(replace(leaf, name=names.get(leaf.name, leaf.name)) for leaf in leaves)
 
 
+def without_ignored(leaves: Sequence[Leaf], outputs: Sequence[Output]) -> tuple[Leaf, ...]:
+    """The leaves, under the contract's names, without those that it leaves out of the comparison."""
+    ignored = {output.name for output in outputs if output.leaf == "ignore"}
+    return tuple(leaf for leaf in leaves if leaf.name not in ignored)
+
+
+def to_compare(references: Mapping[str, Reference], outputs: Sequence[Output]) -> dict[str, Reference]:
+    """The references with the leaves that are compared."""
+    return {name: replace(said, leaves=without_ignored(said.leaves, outputs)) for name, said in references.items()}
+
+
 def contract_names(leaves: Sequence[Leaf], outputs: Sequence[Output]) -> dict[str, str]:
     """Eager's own leaf name -> the contract's, by position.
 

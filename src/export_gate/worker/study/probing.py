@@ -13,7 +13,7 @@ from export_gate.worker.controls.generate import main_family
 from export_gate.worker.controls.made import has_makers
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.model.factory import bind
-from export_gate.worker.model.reference import module_runner, rename
+from export_gate.worker.model.reference import module_runner, rename, to_compare, without_ignored
 from export_gate.worker.study.eager import Eager
 from export_gate.worker.study.guards import LIMIT_S, Answer, eager_asked, probes_begun, run_probes
 from export_gate.worker.study.probes import answered_by, left_out_notes, plan_probes
@@ -78,7 +78,9 @@ def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Call
     with eager_asked(planned, module_runner(subject.module, {}), limit_s) as asked:
 
         def probing(eager: Eager) -> Probing:
-            answers = (replace(a, leaves=rename(a.leaves, eager.names)) for a in asked(eager.references))
+            said = asked(to_compare(eager.references, contract.outputs))
+            named = (replace(answer, leaves=rename(answer.leaves, eager.names)) for answer in said)
+            answers = (replace(answer, leaves=without_ignored(answer.leaves, contract.outputs)) for answer in named)
             return Probing(answers=tuple(answers), notes=left_out_notes(planned), limit_s=limit_s)
 
         yield probing

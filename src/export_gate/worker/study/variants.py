@@ -20,6 +20,7 @@ from export_gate.worker.export.program import Exported, export_program, in_contr
 from export_gate.worker.export.traces import shorten_traces
 from export_gate.worker.model import hygiene
 from export_gate.worker.model.factory import bind
+from export_gate.worker.model.reference import to_compare
 from export_gate.worker.model.twin import twin_of
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
@@ -139,6 +140,7 @@ def _second_eager(study: Study, module: torch.nn.Module) -> Callable[[], torch.n
 def _verification(
     study: Study, target: Target, variant: Variant, export: Export | None, *, asked: Asked, masks: Masks
 ) -> Verification:
+    outputs = study.contract.outputs
     folder = Path(study.job.artifacts)  # artifacts/MODEL in the report's folder
     context = Context(
         contract=study.contract,
@@ -156,8 +158,8 @@ def _verification(
         context=context,
         parameters=study.parameters,
         cases=(*variant.cases, *asked.cases),
-        references={**study.eager.references, **asked.references},
-        sweep=asked.sweep,
+        references=to_compare({**study.eager.references, **asked.references}, outputs),
+        sweep=replace(asked.sweep, references=to_compare(asked.sweep.references, outputs)),
         probing=Probing() if variant.separate else study.probing,
         masks=masks,
         laboratory=masks.laboratory,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from export_gate.wall.contract import AotiTarget, ModelContract, OnnxTarget, Pt2Target, Target, Tolerance
+from export_gate.wall.contract import AotiTarget, ModelContract, OnnxTarget, Output, Pt2Target, Target, Tolerance
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import CaseResult
 from export_gate.wall.tolerance import resolve_tolerance
@@ -16,7 +16,7 @@ from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.picture import Gallery
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.factory import Parameter, bind
-from export_gate.worker.model.reference import Reference, Runner
+from export_gate.worker.model.reference import Reference, Runner, without_ignored
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
@@ -27,7 +27,7 @@ from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.suspects import Inquiry, Suspect, lax, suspect
 from export_gate.worker.study.sweeping import Sweep, run_sweep
 from export_gate.worker.targets import TARGETS
-from export_gate.worker.targets.base import Context, describe_artifact
+from export_gate.worker.targets.base import Context, Loaded, describe_artifact
 
 Results = tuple[dict[str, CaseResult], list[Suspect], list[Suspect]]
 
@@ -70,6 +70,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
         path = _artifact(work, desk)
         with desk.stage("load", target=key), uncollected():
             loaded = guarded(TARGETS[work.target.name].load)(work.context, work.target, path)
+        loaded = _without_ignored(loaded, work.context.contract.outputs)
         channel.set("facts", loaded.facts, target=key)
         channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
         channel.set("affine", loaded.affine, target=key)
@@ -85,6 +86,23 @@ def verify_target(work: Verification, desk: Desk) -> None:
         channel.fail(ended.failure, target=key)
     finally:
         channel.set("duration_s", time.perf_counter() - started, target=key)
+
+
+def _without_ignored(loaded: Loaded, outputs: Sequence[Output]) -> Loaded:
+    """The artifact without the leaves that are not compared, each with a note."""
+    ignored = [output.name for output in outputs if output.leaf == "ignore"]
+    if not ignored:
+        return loaded
+    return replace(
+        loaded,
+        run=_leaving_out(loaded.run, outputs),
+        run_checked=loaded.run_checked and _leaving_out(loaded.run_checked, outputs),
+        notes=(*loaded.notes, *(f"output {name!r} is not compared: the contract says `ignore`" for name in ignored)),
+    )
+
+
+def _leaving_out(run: Runner, outputs: Sequence[Output]) -> Runner:
+    return lambda call: without_ignored(run(call), outputs)
 
 
 def _run_sweep(work: Verification, run: Runner, desk: Desk) -> list[Suspect]:
