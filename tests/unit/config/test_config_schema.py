@@ -82,7 +82,8 @@ def every_section() -> dict[str, tuple[Field, ...]]:
     assert isinstance(waiver, Section)
     return {
         "Top level": CONFIG.fields, "Model": MODEL.fields, "Dim": DIM.fields, "Input": forms, "Tensor": TENSOR.fields,
-        "Output": output.section.fields, "Controls": CONTROLS.fields, "Data file": DATA.fields, "Golden file": GOLDEN.fields,
+        "Output": output.section.fields, "Controls": CONTROLS.fields,
+        "Data file": DATA.fields, "Golden file": GOLDEN.fields,
         "Tolerance": TOLERANCE.fields, "Targets": TARGETS.fields, **targets,
         "Budget": BUDGET.fields, "Waiver": waiver.fields,
     }  # fmt: skip

@@ -119,6 +119,11 @@ LOOSER = {
         "nonfinite: forbid, where: pad}",
         "`encoder`: outputs.logits.where none -> pad",
     ),
+    "an output": (
+        "logits: {dtype: float32, shape: [batch, 3], nonfinite: forbid}",
+        "logits: ignore",
+        "`encoder`: outputs.logits.leaf compare -> ignore",
+    ),
     "layouts": ("{layouts: require}", "{}", "`encoder`: targets.aoti.layouts require -> note"),
     "a target": ("      exported-program: {}\n", "", "`encoder`: targets.exported-program removed"),
     "a size budget": ("size: 10 MB", "size: 20 MB", "`encoder`: targets.pt2.budget.size 10000000 -> 20000000"),
