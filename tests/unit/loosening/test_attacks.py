@@ -119,7 +119,7 @@ LOOSER = {
         "nonfinite: forbid, where: pad}",
         "`encoder`: outputs.logits.where none -> pad",
     ),
-    "an output": (
+    "an output that is not compared": (
         "logits: {dtype: float32, shape: [batch, 3], nonfinite: forbid}",
         "logits: ignore",
         "`encoder`: outputs.logits.leaf compare -> ignore",
