@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from export_gate.rules import load_failed
+from export_gate.rules.measure import measure
 from export_gate.run.seal import remove_unfinished, sealed
 from export_gate.wall.contract import ExportedProgramTarget, Job, ModelContract, OnnxTarget
 from export_gate.wall.observation import Artifact, Failure, ModelObservation, RunObservation, TargetObservation
@@ -65,7 +66,7 @@ def test_a_changed_file_fails_its_target(tmp_path: Path, change: Callable[[Path]
     change(written(tmp_path / "report", "artifacts/m/model.onnx"))
     run = sealed(observed("artifacts/m/model.onnx"), (job(tmp_path),), tmp_path / "report")
     assert run.models[0].targets[0].failure is None
-    (finding,) = load_failed.RULE.check(job(tmp_path).contract, run.models[0])
+    (finding,) = load_failed.RULE.check(measure(job(tmp_path).contract, run.models[0]))
     assert finding.message == (
         "m, onnx: the artifact changed while it was verified: artifacts/m/model.onnx was sha256 "
         f"{DIGEST[:12]}... when it was loaded; now it is {found}"

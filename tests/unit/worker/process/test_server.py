@@ -11,6 +11,7 @@ import pytest
 from harness.preloaded import fresh_workers
 
 from export_gate.rules import worker_died
+from export_gate.rules.measure import measure
 from export_gate.run import launch
 from export_gate.run.observe import observe
 from export_gate.wall.contract import (
@@ -96,7 +97,7 @@ def test_fault_of_the_gate_itself_is_called_by_its_name(tmp_path: Path, monkeypa
     assert seen.failure is not None
     assert (seen.failure.kind, seen.failure.type) == ("died", "an error of export-gate itself")
     assert seen.failure.trace.rstrip().endswith("ZeroDivisionError: division by zero")
-    (found,) = worker_died.RULE.check(asked.jobs[0].contract, seen)
+    (found,) = worker_died.RULE.check(measure(asked.jobs[0].contract, seen))
     assert found.message == "m: the worker died with an error of export-gate itself in stage model"
     assert found.hint == (
         "This is a bug in export-gate: please report it with the traceback in the details. The model is not verified."
