@@ -277,7 +277,7 @@ FIRST = "KIT/test_data_set_0/input_0.pb"
     [
         (truncated, f"{FIRST}: not a TensorProto"),
         (huge, f"{FIRST}: shape [1099511627776] of float32 does not fit its 4 bytes of values"),
-        (other_name, rf"{FIRST}: holds the tensor 'z\n', expected 'x'"),
+        (other_name, rf"{FIRST}: contains the tensor 'z\n', expected 'x'"),
         (pickled, f"{FIRST}: not a TensorProto"),
         (no_model, "KIT/model.onnx: not an ONNX model: DecodeError"),
         (other_input, r"KIT/model.onnx: its inputs are 'x\n'; kit.json has 'x'"),

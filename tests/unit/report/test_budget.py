@@ -32,7 +32,7 @@ def test_500_violations_fit_a_comment():
     full = text.count("\n#### ❌")
     assert 5 <= full <= 10
     assert "#### ❌ `model-499` onnx, output `logits`: value-mismatch" in text
-    (left_out,) = re.findall(r"(?m)^> Left out.*$", text)
+    (left_out,) = re.findall(r"(?m)^> Omitted.*$", text)
     listed = full + len(re.findall(r"(?m)^- ❌", text))
     rows = len(re.findall(r"(?m)^\| `(?:fine|model)-", text))
     assert left_out == (
@@ -68,7 +68,7 @@ def test_the_report_file_leaves_nothing_out():
     """The file that the others point to has everything."""
     text = _crowd("markdown")
     assert text.count("#### ❌") == 500
-    assert "Left out" not in text
+    assert "Omitted" not in text
 
 
 def test_a_terminal_shows_the_first_twenty_in_full():
@@ -76,19 +76,19 @@ def test_a_terminal_shows_the_first_twenty_in_full():
     text = _crowd("terminal")
     assert len(re.findall(r"(?m)^  run:  export-gate run", text)) == 20
     flat = " ".join(text.split())
-    assert "Left out: the details of 480 findings. All of it is in the Markdown report." in flat
+    assert "Omitted: the details of 480 findings. The full report is in the Markdown report." in flat
 
 
 def test_nothing_is_left_out_without_need():
     """A report that fits is whole."""
-    assert "Left out" not in render(RED, "comment")
+    assert "Omitted" not in render(RED, "comment")
 
 
 def test_the_appendix_goes_first():
     """One character less than the whole costs the appendix, and no finding."""
     whole = render(RED, "comment")
     text = render(RED, "comment", budget=characters(whole) - 1)
-    assert "> Omitted to fit here: stages, control inputs and artifacts. All of it is in" in text
+    assert "> Omitted to fit here: stages, control inputs and artifacts. The full report is in" in text
     assert text.count("#### ❌") == 3
 
 
@@ -143,5 +143,5 @@ def test_one_giant_message_fits():
     report = build_report(replace(red, findings=(giant, *red.findings[1:])))
     text = render(report, "comment")
     assert "xxx ... (999200 more characters)" in text
-    assert "Left out" not in text
+    assert "Omitted" not in text
     assert "x" * 1_000_000 in render(report, "markdown")

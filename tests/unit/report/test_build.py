@@ -218,7 +218,7 @@ def test_the_same_finding_of_several_targets_is_told_once():
 
 def test_different_findings_of_one_rule_stay_apart():
     """Guards missing on different dims are different facts."""
-    first = Probe(kind="below-min", axis="batch", declared="2..16", tried="1", answer="accepted-differs")
+    first = Probe(kind="above-max", axis="batch", declared="2..16", tried="17", answer="accepted-differs")
     second = Probe(kind="wrong-size", axis="x[2]", declared="24", tried="25", answer="accepted-differs")
     targets = (
         samples.target("exported-program", 0.0, probes=(first,)),
