@@ -309,7 +309,7 @@ def test_mistake_in_the_config_is_no_verdict(runner: Runner, github: GitHubServe
     """A config that cannot be read fails the job, and the comment says so, whatever results lie in the repository."""
     lie = runner.folder / ".export-gate" / "results.json"
     lie.parent.mkdir()
-    lie.write_text('{"schema_version": 1, "verdict": "verified"}')
+    lie.write_text('{"schema_version": 2, "verdict": "verified"}')
     write(runner, config=CONFIG.replace("factory", "factroy"))
     done = runner.run("pull_request", pull_request(), "gate.yml")
     assert done.code == 1, done.text

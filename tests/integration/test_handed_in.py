@@ -13,7 +13,7 @@ from harness.gate import gate
 from onnx import TensorProto, helper, numpy_helper
 
 from export_gate.outcome.handed_in import refuse_own_artifacts
-from export_gate.wall.contract import Job, ModelContract, OnnxTarget, Pt2Target
+from export_gate.wall.contract import Job, ModelContract, make_target
 from export_gate.wall.digest import digest_file
 from export_gate.wall.errors import UserError
 
@@ -124,7 +124,7 @@ def test_what_counts_as_the_gates_own(tmp_path: Path, artifact: str, refused: bo
     (tmp_path / "gate" / "artifacts" / "m").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "gate" / "artifacts")
     contract = ModelContract(
-        name="m", factory="m:make", inputs={}, targets=(OnnxTarget(), Pt2Target(artifact=artifact))
+        name="m", factory="m:make", inputs={}, targets=(make_target("onnx"), make_target("pt2", artifact=artifact))
     )
     job = Job(
         contract=contract, base=str(tmp_path), pythonpath=(), artifacts=str(tmp_path / "gate" / "artifacts" / "m")

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 TEMPLATES = sorted(path.name for path in (ROOT / "templates").iterdir())
 RENDER_ALL = """
 from typing import get_args
-from export_gate.wall.contract import ModelContract, OnnxTarget, Size, TensorSpec
+from export_gate.wall.contract import ModelContract, Size, TensorSpec, make_target
 from export_gate.wall.description import Description, Guess
 from export_gate.wall.observation import ModelObservation, RunObservation
 from export_gate.report.build import build_report
@@ -30,7 +30,7 @@ from export_gate.starter.write import Starter, render_starter
 results = Results(
     tool_version="0.1.0", config_path="export-gate.yml", config_sha256="0" * 64, started="2026-01-01T00:00:00Z",
     duration_s=1.0, verdict="violations", run=RunObservation(models=(ModelObservation(model="glyph-head"),)),
-    contracts=(ModelContract(name="glyph-head", factory="m:f", inputs={}, targets=(OnnxTarget(),)),),
+    contracts=(ModelContract(name="glyph-head", factory="m:f", inputs={}, targets=(make_target("onnx"),)),),
     findings=(Finding(rule="value-mismatch", severity="violation", model="glyph-head", message="off", hint="fix it"),),
 )
 for format in get_args(Format):

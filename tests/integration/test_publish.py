@@ -591,7 +591,7 @@ def test_the_second_stage_is_for_pull_requests(second: Step):
     ("content", "reason"),
     [
         ("{", "not JSON: Expecting property name enclosed in double quotes"),
-        ('{"schema_version": 1}', "not valid results: Results: "),
+        ('{"schema_version": 2}', "not valid results: Results: "),
         ("[" * 200_000, "not JSON: "),
     ],
 )

@@ -10,6 +10,7 @@ import click
 
 from export_gate.cli.options import config_option, find_config, python_option, quiet_option
 from export_gate.cli.terminal import complain, counted, follow, say, show
+from export_gate.wall.targets import KINDS
 
 
 @click.command()
@@ -20,7 +21,7 @@ from export_gate.cli.terminal import complain, counted, follow, say, show
     "--target",
     "targets",
     multiple=True,
-    type=click.Choice(["onnx", "pt2"]),
+    type=click.Choice([kind.name for kind in KINDS if kind.kit_file]),
     help="Add this target's file. The ONNX file is always in the kit. Can be repeated.",
 )
 @click.option(

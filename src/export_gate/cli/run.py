@@ -10,7 +10,7 @@ import click
 
 from export_gate.cli.options import config_option, fail_on_option, find_config, python_option, quiet_option
 from export_gate.cli.terminal import complain, follow, say, show
-from export_gate.wall.contract import TARGET_NAMES
+from export_gate.wall.targets import TARGET_NAMES
 
 
 @click.command()

@@ -93,6 +93,8 @@ class Field:
     required: bool = False
     to: str = ""
     """Name of the record's field, if it is not the key with underscores."""
+    default: object = None
+    """The default that editors show, if the record does not have it."""
 
     @property
     def name(self) -> str:
@@ -162,7 +164,7 @@ class Section:
 
     def _property(self, field: Field, defs: Schema) -> Schema:
         schema = field.kind.schema(defs) | {"description": field.text}
-        default = _defaults(self.make).get(field.name)
+        default = _defaults(self.make).get(field.name, field.default)
         if isinstance(default, tuple):
             default = list(default)
         return schema if default in (None, [], {}) or not _is_json(default) else schema | {"default": default}

@@ -8,16 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from export_gate.config.containers import Field, ListOf, Section, Table, Values
-from export_gate.config.controls import CONTROLS, TARGETS, TOLERANCE
+from export_gate.config.controls import CONTROLS, TOLERANCE
 from export_gate.config.dims import DIMS
 from export_gate.config.kinds import Anything, Choice, Exactly, Number, Scope, Text
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ATTRIBUTE, ONE_LINE, RelativePath
 from export_gate.config.references import verify_references
+from export_gate.config.targets import TARGETS
 from export_gate.config.tensors import INPUTS, NAME, OUTPUTS
 from export_gate.config.units import TIME
 from export_gate.config.waivers import WAIVERS, verify_waived_targets
-from export_gate.wall.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
+from export_gate.wall.contract import ModelContract, make_target
+from export_gate.wall.targets import KINDS
 
 MODEL_NAME = Text(
     expected="a model name (letters, digits, '.', '_', '-'; first a letter or digit)",
@@ -30,14 +32,14 @@ OWN_KEYS = ("factory", "dims", "inputs", "outputs", "waivers")
 """Keys of a model that `defaults` cannot hold."""
 
 
-_DEFAULT_TARGETS = (ExportedProgramTarget(), Pt2Target(), OnnxTarget())
+_DEFAULT_TARGETS = tuple(make_target(kind.name) for kind in KINDS if kind.is_default)
 
 
 def _make_model(**values: Any) -> ModelContract:
     dims = tuple(values.pop("dims", {}).values())
     outputs = tuple(values.pop("outputs", {}).values())
     filled = {"targets": _DEFAULT_TARGETS, **values, "dims": dims, "outputs": outputs}
-    strict = any(isinstance(target, ExportedProgramTarget) and target.strict for target in filled["targets"])
+    strict = any(target.options.get("strict") for target in filled["targets"])
     return ModelContract(**filled, strict=strict)
 
 

@@ -15,7 +15,8 @@ from export_gate.config.kinds import INVALID, Choice, Schema, Scope, Text
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ONE_LINE
 from export_gate.rules import CATALOGUE, NAMED
-from export_gate.wall.contract import TARGET_NAMES, Waiver
+from export_gate.wall.contract import Waiver
+from export_gate.wall.targets import TARGET_NAMES
 
 _WAIVABLE = tuple(rule.name for rule in CATALOGUE if rule.waivable is not None)
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from export_gate.kit.files import describe_file, list_files
 from export_gate.outcome.judging import Outcome
 from export_gate.rules.measure import Measured, nonfinite_policy
 from export_gate.wall.codec import encode
 from export_gate.wall.conformance import KIT_SCHEMA, MANIFEST, VALUES_DTYPES, Kit, KitData, KitFile, KitOutput
-from export_gate.wall.contract import OnnxTarget
 from export_gate.wall.errors import GateError
 from export_gate.wall.observation import ModelObservation, OutputLeaf
 from export_gate.wall.tolerance import resolve_tolerance
@@ -28,7 +28,7 @@ def describe_kit(outcome: Outcome, written: Sequence[KitData], folder: Path, *, 
     environment = results.run.environment
     if environment is None or seen.controls is None:
         raise GateError(f"{contract.name}: the worker reported neither the environment nor the control set")
-    onnx = next(target for target in contract.targets if isinstance(target, OnnxTarget))
+    onnx: Any = next(target.options for target in contract.targets if target.kind == "onnx")
     files = {name: describe_file(folder / name) for name in list_files(folder)}
     _require_verified_files(seen, files)
     return Kit(
@@ -43,8 +43,8 @@ def describe_kit(outcome: Outcome, written: Sequence[KitData], folder: Path, *, 
         cpu=environment.cpu,
         python=environment.python,
         versions=environment.versions,
-        providers=onnx.providers,
-        optimization=onnx.optimization,
+        providers=onnx["providers"],
+        optimization=onnx["optimization"],
         outputs=tuple(_output(measured, leaf, written) for leaf in seen.outputs),
         exports=tuple(data.export for data in written),
         files=files,

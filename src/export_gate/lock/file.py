@@ -10,9 +10,9 @@ from pathlib import Path
 
 from export_gate.rules.lock.record import LOCK_VERSION, Lock
 from export_gate.wall.codec import decode, encode
-from export_gate.wall.contract import TARGET_NAMES
 from export_gate.wall.errors import UserError
 from export_gate.wall.strict_json import parse_strictly
+from export_gate.wall.targets import TARGET_NAMES
 
 LARGEST_BYTES = 8 * 1024 * 1024
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

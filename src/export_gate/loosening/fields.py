@@ -29,25 +29,9 @@ from export_gate.loosening.compare import (
     weaker,
 )
 
-Part = Literal["record", "records", "specs", "waivers"]
-"""A field that holds records: one, several paired by name or path, an input's parts, or waivers."""
+Part = Literal["record", "records", "specs", "waivers", "options"]
+"""A field that holds records: one, several paired by name or path, an input's parts, waivers, or a target's options."""
 Directions = dict[str, Union[Compare, Part]]
-
-_TARGET: Directions = {
-    "name": unimportant,  # targets are paired by it
-    "kind": loosened_by_any,
-    "tolerance": unimportant,  # what applies after all defaults is compared in tolerance.py
-    "layouts": weaker("require", "note"),
-    "guards": weaker("require", "warn", "ignore"),
-    "strict": replaced,
-    "decompose": replaced,
-    "opset": replaced,
-    "providers": fewer,
-    "optimization": replaced,
-    "options": replaced,
-    "artifact": replaced,
-    "budget": "record",
-}
 
 FIELDS: dict[str, Directions] = {
     "ModelContract": {
@@ -121,11 +105,16 @@ FIELDS: dict[str, Directions] = {
         "group": replaced,
     },
     "GoldenSource": {"path": unimportant, "inputs": replaced, "outputs": replaced, "tolerance": unimportant},
+    "Target": {
+        "name": unimportant,  # targets are paired by it
+        "kind": loosened_by_any,
+        "tolerance": unimportant,  # what applies after all defaults is compared in tolerances.py
+        "guards": weaker("require", "warn", "ignore"),
+        "artifact": replaced,
+        "budget": "record",
+        "options": "options",  # each says itself what loosens it, in wall/targets.py
+    },
     "Budget": {"max_bytes": larger_limit, "growth": larger_limit, "exceeded": weaker("violation", "warning")},
-    "ExportedProgramTarget": _TARGET,
-    "Pt2Target": _TARGET,
-    "OnnxTarget": _TARGET,
-    "AotiTarget": _TARGET,
     # `Size`, `Tolerance` and `Waiver` are compared as wholes.
 }
 WHOLE = ("Size", "Tolerance", "Waiver")

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from export_gate.loosening.compare import Step, arrow, shown
 from export_gate.loosening.record import Effect
 from export_gate.wall.contract import ModelContract, Tolerance
-from export_gate.wall.tolerance import OTHER_KERNELS, is_inexact, resolve_golden_tolerance, resolve_tolerance
+from export_gate.wall.targets import OTHER_KERNELS
+from export_gate.wall.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
 
 
 def tolerances(before: ModelContract, after: ModelContract) -> Iterator[Step]:

@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from export_gate.loosening.compare import Step, arrow, loosened_by_any
+from export_gate.loosening.compare import Compare, Step, arrow, fewer, loosened_by_any, replaced, weaker
 from export_gate.loosening.fields import FIELDS, YAML_KEYS
-from export_gate.wall.contract import Spec, Waiver
+from export_gate.wall.contract import Spec, Target, Waiver
+from export_gate.wall.targets import Words, kind_named
 
 
 def records(before: Any, after: Any) -> Iterator[Step]:
@@ -26,6 +27,9 @@ def records(before: Any, after: Any) -> Iterator[Step]:
                 steps = _specs(_parts(old), _parts(new))
             case "waivers":
                 steps = _waivers(old, new)
+            case "options":
+                yield from _options(before, after)
+                continue
             case compare:
                 steps = compare(old, new)
         yield from _below(_key(field.name), steps)
@@ -49,10 +53,19 @@ def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Step]:
             yield "loosened", name, "removed"
         elif name not in old:
             yield "tightened", name, "added"
-        elif type(old[name]) is not type(new[name]):
-            yield "loosened", name, "replaced by another kind"
         else:
             yield from _below(name, records(old[name], new[name]))
+
+
+def _options(before: Target, after: Target) -> Iterator[Step]:
+    """The options of one kind; those of another kind are other options."""
+    for option in kind_named(before.kind).options if before.kind == after.kind else ():
+        compare: Compare = replaced
+        if option.strongest_first:
+            compare = weaker(*option.strongest_first)
+        elif isinstance(option.values, Words):
+            compare = fewer
+        yield from _below(_key(option.name), compare(before.options[option.name], after.options[option.name]))
 
 
 def _by_name(items: Sequence[Any]) -> dict[str, Any]:

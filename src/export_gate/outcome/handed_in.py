@@ -19,7 +19,7 @@ def refuse_own_artifacts(folder: Path, jobs: tuple[Job, ...]) -> None:
     own = (folder / "artifacts").resolve()
     for job in jobs:
         for target in job.contract.targets:
-            artifact = getattr(target, "artifact", None)
+            artifact = target.artifact
             if artifact is not None and own in (Path(job.base) / artifact).resolve().parents:
                 raise UserError(
                     f"models.{job.contract.name}.targets.{target.name}.artifact: {artifact} is in the report folder's "

@@ -15,8 +15,8 @@ from export_gate.report.results import Results
 from export_gate.rules import check_loosened
 from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, measure_run
-from export_gate.wall.contract import TARGET_NAMES
 from export_gate.wall.observation import ModelObservation
+from export_gate.wall.targets import KINDS, TARGET_NAMES
 
 
 def build_report(results: Results, measured: tuple[Measured, ...] | None = None) -> Report:
@@ -213,5 +213,5 @@ def _environment(results: Results) -> str:
 
 
 def _prominence(name: str) -> tuple[int, str]:
-    known = ("torch", "numpy", "onnx", "onnxscript", "onnxruntime")
+    known = ("torch", "numpy", *(package for kind in KINDS for package in kind.packages))
     return (known.index(name) if name in known else len(known), name)

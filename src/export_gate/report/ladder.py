@@ -11,6 +11,7 @@ from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import Target
 from export_gate.wall.observation import STAGES, ModelObservation, Stage, TargetObservation
+from export_gate.wall.targets import kind_named
 
 
 def cells(measured: Measured, findings: Sequence[Finding]) -> tuple[Cell, ...]:
@@ -132,7 +133,7 @@ def _on_ladder(stage: Stage) -> Stage:
 def _absent(planned: Target, target: TargetObservation) -> set[Stage]:
     """Rungs that this target does not have."""
     absent: set[Stage] = {"guards"} if target.guards == "ignore" else set()
-    if planned.name == "exported-program":
+    if not kind_named(planned.kind).has_file:
         return absent | {"convert", "load"}
     return absent | {"export", "convert"} if planned.artifact else absent
 

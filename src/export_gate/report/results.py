@@ -25,7 +25,7 @@ from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.observation import RunObservation
 from export_gate.wall.strict_json import parse_strictly
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Incremented whenever an older reader would misread a new `results.json`."""
 LARGEST_FILE_BYTES = 256 * 1024 * 1024
 """Results may come from untrusted pull requests; this limits what they can make us load."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.wording import place
-from export_gate.wall.contract import AotiTarget, TargetName
+from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import FaultKind
 from export_gate.wall.observation import ModelObservation
 
@@ -67,8 +67,7 @@ def differing_outputs(measured: Measured, kind: FaultKind) -> Iterator[Differing
                     output=output,
                     faults=same_kind,
                     branch=branch_words(measured.observation, same_kind[0].case),
-                    is_layout=isinstance(planned, AotiTarget)
-                    and planned.layouts == "note"
+                    is_layout=planned.options.get("layouts") == "note"
                     and all(is_layout_case(measured.observation, fault.case) for fault in faults),
                 )
 

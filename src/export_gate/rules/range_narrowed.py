@@ -12,9 +12,10 @@ from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Failed, Measured
 from export_gate.rules.wording import count, first_line, place
-from export_gate.wall.contract import Dim, GuardPolicy, ModelContract, TargetName
+from export_gate.wall.contract import Dim, ModelContract, TargetName
 from export_gate.wall.observation import DimFound, Probe
 from export_gate.wall.sizes import parse_size
+from export_gate.wall.targets import GuardPolicy
 
 SMALLEST_SYMBOL = 2
 """torch.export's range analysis treats 0 and 1 separately: a minimum of 2 does not contradict a declared 0 or 1."""

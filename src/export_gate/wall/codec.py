@@ -7,11 +7,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 import types
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pattern:
+    """Annotates a text that must match wholly."""
+
+    text: str
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> Any:
+        """The schema of results.json says it too."""
+        return {**handler(core), "pattern": f"^(?:{self.text})$"}
 
 
 def encode(value: Any) -> Any:
@@ -44,7 +56,7 @@ def _text(text: str) -> str:
 
 @cache
 def _hints(record: Any) -> dict[str, Any]:
-    return get_type_hints(record)
+    return get_type_hints(record, include_extras=True)
 
 
 def _decode(kind: Any, value: Any, place: str) -> Any:
@@ -55,6 +67,9 @@ def _decode(kind: Any, value: Any, place: str) -> Any:
         return _decode_record(kind, value, place)
     if origin in (Union, types.UnionType):
         return _decode_union(arguments, value, place)
+    if origin is Annotated:
+        text, pattern = _decode(arguments[0], value, place), arguments[1].text
+        return _require(re.fullmatch(pattern, text), text, text, place, f"a text like {pattern}")
     if origin is Literal:
         return _require(value in arguments, value, value, place, f"one of {arguments}")
     if origin is tuple:
@@ -76,7 +91,7 @@ def _decode_record(kind: Any, value: Any, place: str) -> Any:
     fields = {name: _decode(hints[name], item, f"{place}.{name}") for name, item in value.items()}
     try:
         return kind(**fields)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(f"{place}: {error}") from error
 
 
@@ -119,7 +134,7 @@ def _has_64_bits(number: int) -> bool:
     return -(2**63) <= number < 2**64
 
 
-def _require(condition: bool, result: Any, found: Any, place: str, expected: str) -> Any:
+def _require(condition: object, result: Any, found: Any, place: str, expected: str) -> Any:
     if not condition:
         raise ValueError(f"{place}: expected {expected}, got {found!r:.80}")
     return result

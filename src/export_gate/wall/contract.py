@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Union
+from typing import Annotated, Literal, TypeVar, Union
+
+from export_gate.wall.codec import Pattern
+from export_gate.wall.targets import GuardPolicy, OptionValue, kind_named
 
 DTYPES = (
     "float64", "float32", "float16", "bfloat16",
@@ -26,9 +29,9 @@ BOOL_DRAWS = (
 )  # fmt: skip
 """Also those of an integer tensor that holds 0 and 1 only, which is a mask too."""
 
-TargetName = Literal["exported-program", "pt2", "onnx", "aoti"]
-TARGET_NAMES: tuple[TargetName, ...] = ("exported-program", "pt2", "onnx", "aoti")
-GuardPolicy = Literal["require", "warn", "ignore"]
+TargetName = Annotated[str, Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")]
+"""A target's key in the config: also part of file names, of class names in a page, and of keys on the wire."""
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,59 +258,58 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExportedProgramTarget:
-    """The ExportedProgram itself, run through `program.module()`."""
+class Target:
+    """One artifact of a model that is verified; made by `make_target`, which knows the defaults of its kind."""
 
-    name: Literal["exported-program"] = "exported-program"
-    tolerance: Tolerance = Tolerance()
-    guards: GuardPolicy = "require"
-    strict: bool = False
-    """`torch.export.export(strict=...)`; one export serves every target of the model."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pt2Target:
-    """The program saved to .pt2, loaded again and run."""
-
-    name: Literal["pt2"] = "pt2"
-    tolerance: Tolerance = Tolerance()
-    guards: GuardPolicy = "require"
-    decompose: bool = False
-    """Run `run_decompositions()` before saving."""
-    artifact: str | None = None
+    name: TargetName
+    """Its key in the config."""
+    kind: str
+    tolerance: Tolerance
+    guards: GuardPolicy
+    artifact: str | None
     """An existing file to verify instead of exporting one, relative to the config."""
-    budget: Budget = Budget()
+    budget: Budget
+    options: dict[str, OptionValue]
+    """Every option of the kind."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what no target of the kind can be."""
+        known = {option.name: option for option in kind_named(self.kind).options}
+        if set(known) != set(self.options):
+            raise ValueError(f"expected the options {sorted(known)} of {self.kind}, got {sorted(self.options)!r:.80}")
+        for name, value in self.options.items():
+            if not known[name].admits(value):
+                raise ValueError(f"expected another value for {name} of {self.kind}, got {value!r:.80}")
+
+    def option(self, name: str, of: type[Value]) -> Value:
+        """The value of one of the kind's options that has no other type."""
+        value = self.options[name]
+        if not isinstance(value, of):
+            raise TypeError(f"{name} of {self.kind} is {value!r}")
+        return value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OnnxTarget:
-    """The program converted to ONNX and run by ONNX Runtime."""
-
-    name: Literal["onnx"] = "onnx"
-    tolerance: Tolerance = Tolerance()
-    guards: GuardPolicy = "warn"
-    opset: int | None = None
-    providers: tuple[str, ...] = ("CPUExecutionProvider",)
-    optimization: Literal["disable", "basic", "extended", "all"] = "all"
-    """ONNX Runtime's graph optimization level."""
-    artifact: str | None = None
-    budget: Budget = Budget()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AotiTarget:
-    """The program compiled by AOTInductor into a package and run."""
-
-    name: Literal["aoti"] = "aoti"
-    tolerance: Tolerance = Tolerance()
-    guards: GuardPolicy = "warn"
-    layouts: Literal["note", "require"] = "note"
-    """What it means that only inputs in another memory layout differ: packages may misread strides."""
-    artifact: str | None = None
-    budget: Budget = Budget()
-
-
-Target = Union[ExportedProgramTarget, Pt2Target, OnnxTarget, AotiTarget]
+def make_target(
+    kind: str,
+    *,
+    name: str | None = None,
+    tolerance: Tolerance = Tolerance(),
+    guards: GuardPolicy | None = None,
+    artifact: str | None = None,
+    budget: Budget = Budget(),
+    **options: OptionValue,
+) -> Target:
+    """A target of that kind; what is left out is as the kind has it."""
+    entry = kind_named(kind)
+    return Target(
+        name=name or kind,
+        kind=kind,
+        tolerance=tolerance,
+        guards=guards or entry.guards,
+        artifact=artifact,
+        budget=budget,
+        options={option.name: option.default for option in entry.options} | options,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,6 +359,10 @@ class ModelContract:
     def dim(self, name: str) -> Dim:
         """The declared dim of that name."""
         return next(dim for dim in self.dims if dim.name == name)
+
+    def target(self, name: str) -> Target | None:
+        """The declared target of that name, if it is declared."""
+        return next((target for target in self.targets if target.name == name), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

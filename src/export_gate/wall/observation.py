@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from export_gate.wall.contract import GuardPolicy, TargetName
+from export_gate.wall.contract import TargetName
 from export_gate.wall.noise import Noise
+from export_gate.wall.targets import GuardPolicy
 
 Stage = Literal["model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards"]
 STAGES: tuple[Stage, ...] = ("model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards")

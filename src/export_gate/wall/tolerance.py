@@ -5,22 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from export_gate.wall.contract import GoldenSource, ModelContract, TargetName, Tolerance
-
-# Source: the protocol of section 3 of the design for float32; unit roundoff with a small factor for the rest.
-SAME_KERNELS = {
-    "float64": (1e-12, 1e-12),
-    "float32": (1e-6, 1e-6),
-    "float16": (1e-4, 1e-3),
-    "bfloat16": (1e-3, 8e-3),
-}
-"""dtype -> (atol, rtol) where the artifact runs eager's own kernels (exported-program, pt2)."""
-OTHER_KERNELS = {
-    "float64": (1e-12, 1e-10),
-    "float32": (1e-5, 1e-5),
-    "float16": (1e-3, 5e-3),
-    "bfloat16": (1e-2, 2e-2),
-}
-"""dtype -> (atol, rtol) where a runtime brings its own kernels (onnx, aoti)."""
+from export_gate.wall.targets import OTHER_KERNELS, Kernels, kind_named
 
 PARTS = {"complex64": "float32", "complex128": "float64", "complex32": "float16"}
 """Complex numbers are compared as pairs of reals."""
@@ -36,9 +21,9 @@ def resolve_tolerance(contract: ModelContract, target: TargetName, dtype: str) -
 
     Integers and bools are exact whatever is declared. So is a dtype without a row: an unknown bound must not pass.
     """
-    declared = next((planned.tolerance for planned in contract.targets if planned.name == target), Tolerance())
-    table = SAME_KERNELS if target in ("exported-program", "pt2") else OTHER_KERNELS
-    return _layered(declared, contract.tolerance, table, dtype)
+    planned = contract.target(target)
+    declared = planned.tolerance if planned else Tolerance()
+    return _layered(declared, contract.tolerance, kind_named(planned.kind if planned else target).kernels, dtype)
 
 
 def resolve_golden_tolerance(contract: ModelContract, sources: Sequence[GoldenSource], dtype: str) -> Tolerance:
@@ -55,7 +40,7 @@ def resolve_golden_tolerance(contract: ModelContract, sources: Sequence[GoldenSo
     )
 
 
-def _layered(first: Tolerance, second: Tolerance, table: dict[str, tuple[float, float]], dtype: str) -> Tolerance:
+def _layered(first: Tolerance, second: Tolerance, table: Kernels, dtype: str) -> Tolerance:
     if not is_inexact(dtype):
         return Tolerance(atol=0.0, rtol=0.0)
     atol, rtol = table[PARTS.get(dtype, dtype)]

@@ -17,24 +17,21 @@ from export_gate.config.nodes import Allowance
 from export_gate.config.problems import Problems
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.contract import (
-    AotiTarget,
     Budget,
     ConstantSpec,
     Controls,
     DataSource,
     DictSpec,
     Dim,
-    ExportedProgramTarget,
     GoldenSource,
     ModelContract,
-    OnnxTarget,
     Output,
-    Pt2Target,
     SequenceSpec,
     Size,
     TensorSpec,
     Tolerance,
     Waiver,
+    make_target,
 )
 
 BATCH, SEQ, SIDE = Size(factors={"batch": 1}), Size(factors={"seq": 1}), Size(factors={"side": 1})
@@ -90,10 +87,10 @@ def test_the_full_example_reaches_the_contract(project: Project):
             ),
             tolerance=CLOSE,
             targets=(
-                ExportedProgramTarget(tolerance=Tolerance(atol=1e-6, rtol=1e-6)),
-                Pt2Target(),
-                OnnxTarget(opset=20, artifact="dist/model.onnx"),
-                AotiTarget(budget=Budget(max_bytes=200_000_000, growth=0.1, exceeded="warning")),
+                make_target("exported-program", tolerance=Tolerance(atol=1e-6, rtol=1e-6)),
+                make_target("pt2"),
+                make_target("onnx", opset=20, artifact="dist/model.onnx"),
+                make_target("aoti", budget=Budget(max_bytes=200_000_000, growth=0.1, exceeded="warning")),
             ),
             timeout_s=600.0,
             waivers=(
@@ -115,7 +112,7 @@ def test_the_full_example_reaches_the_contract(project: Project):
 def test_the_small_example_takes_every_default(project: Project):
     """Nothing but a factory, an input and the dims it names is needed."""
     (model,) = project.load(documented_configs()[0]).models
-    assert model.targets == (ExportedProgramTarget(), Pt2Target(), OnnxTarget())
+    assert model.targets == (make_target("exported-program"), make_target("pt2"), make_target("onnx"))
     assert (model.controls, model.tolerance, model.outputs, model.timeout_s) == (Controls(), Tolerance(), (), 600.0)
 
 
@@ -159,10 +156,13 @@ models:
     assert own.tolerance == Tolerance(atol=1e-3, rtol=1e-4)
     assert own.controls == Controls(seed=3, random=7, sizes={"n": (2,)})
     assert own.kwargs == {"b": 2}
-    onnx = OnnxTarget(opset=20, guards="ignore", tolerance=Tolerance(atol=1e-2, rtol=0))
-    assert own.targets == (onnx, AotiTarget())
-    assert none.targets == (Pt2Target(decompose=True), OnnxTarget(opset=20, tolerance=Tolerance(atol=1e-2)))
-    assert empty.targets == (Pt2Target(decompose=True),)
+    onnx = make_target("onnx", opset=20, guards="ignore", tolerance=Tolerance(atol=1e-2, rtol=0))
+    assert own.targets == (onnx, make_target("aoti"))
+    assert none.targets == (
+        make_target("pt2", decompose=True),
+        make_target("onnx", opset=20, tolerance=Tolerance(atol=1e-2)),
+    )
+    assert empty.targets == (make_target("pt2", decompose=True),)
     assert [model.timeout_s for model in loaded.models] == [90.0, 5400.0, 90.0]
     assert none.kwargs == {"a": 1}
 

@@ -8,13 +8,13 @@ import pytest
 
 from export_gate.outcome.folder import prepare_folder
 from export_gate.outcome.links import refuse_links
-from export_gate.wall.contract import ExportedProgramTarget, Job, ModelContract
+from export_gate.wall.contract import Job, ModelContract, make_target
 from export_gate.wall.errors import UserError
 
 
 def job(folder: Path) -> Job:
     """A job whose artifacts go below the folder."""
-    contract = ModelContract(name="m", factory="m:f", inputs={}, targets=(ExportedProgramTarget(),))
+    contract = ModelContract(name="m", factory="m:f", inputs={}, targets=(make_target("exported-program"),))
     return Job(contract=contract, base=".", pythonpath=(), artifacts=str(folder / "artifacts" / "m"))
 
 

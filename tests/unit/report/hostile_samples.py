@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from export_gate.report.results import Results
 from export_gate.wall.codec import decode, encode
-from export_gate.wall.contract import TARGET_NAMES
+from export_gate.wall.targets import TARGET_NAMES
 
 PAYLOAD = (
     "\u202e`|<script>x</script> @octocat #12 GH-1 https://evil.example [x](y) ![i](z) **b** <!-- \n::error::x\n"

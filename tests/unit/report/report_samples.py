@@ -6,17 +6,7 @@ from dataclasses import replace
 
 from export_gate.report.results import Results
 from export_gate.rules.judge import Terms, judge
-from export_gate.wall.contract import (
-    Dim,
-    ExportedProgramTarget,
-    ModelContract,
-    OnnxTarget,
-    Output,
-    Pt2Target,
-    Size,
-    TargetName,
-    TensorSpec,
-)
+from export_gate.wall.contract import Dim, ModelContract, Output, Size, TargetName, TensorSpec, make_target
 from export_gate.wall.observation import (
     Artifact,
     CaseResult,
@@ -37,7 +27,7 @@ from export_gate.wall.observation import (
 )
 
 BATCH = Dim(name="batch", min=2, max=16)
-TARGETS = (ExportedProgramTarget(), Pt2Target(), OnnxTarget())
+TARGETS = (make_target("exported-program"), make_target("pt2"), make_target("onnx"))
 FAMILIES = ("normal", "uniform", "halves", "constant", "zeros", "low", "high", "offset", "sweep", "large")
 CASES = tuple(f"{family}-1@batch={size}" for size in (2, 8, 16) for family in FAMILIES)
 
@@ -306,7 +296,7 @@ def crowd(number: int, trace_lines: int = 60) -> Results:
         )
         for index in range(number)
     )
-    contracts = tuple(contract(seen.model, targets=(OnnxTarget(),)) for seen in (*fine, *wrong))
+    contracts = tuple(contract(seen.model, targets=(make_target("onnx"),)) for seen in (*fine, *wrong))
     made = results(contracts, RunObservation(environment=ENVIRONMENT, models=(*fine, *wrong)))
     trace = tuple(f"line {line} of a long explanation" for line in range(trace_lines))
     return replace(made, findings=tuple(replace(finding, details=trace) for finding in made.findings))

@@ -14,7 +14,7 @@ from export_gate.report.findings import reproduce
 from export_gate.report.record import LADDER, Cell, Report, Row
 from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
-from export_gate.wall.contract import Dim, ModelContract, OnnxTarget
+from export_gate.wall.contract import Dim, ModelContract, make_target
 from export_gate.wall.observation import CaseResult, ControlInput, ModelObservation, Probe, RunObservation
 
 
@@ -172,7 +172,7 @@ def test_a_separate_export_has_its_own_ladder():
     main = samples.target("onnx", 0.0)
     controls = samples.controls((*samples.CASES, "normal-1@batch=1"))
     observed = samples.model("m", (alone, main), controls=controls)
-    report = _run(observed, contracts=(samples.contract("m", targets=(OnnxTarget(),)),))
+    report = _run(observed, contracts=(samples.contract("m", targets=(make_target("onnx"),)),))
     cell = _cell(report, "m", "onnx")
     assert [(ladder.label, ladder.state) for ladder in cell.ladders] == [("onnx", "ok"), ("onnx at batch=1", "failed")]
     assert cell.state == "failed"
@@ -190,7 +190,7 @@ def _case(name: str, *outputs: object) -> CaseResult:
 def test_ignored_guards_are_not_applicable():
     """A policy of `ignore` leaves the rung empty, neither green nor red."""
     onnx = samples.target("onnx", 0.0, guards="ignore", reached="compare", probes=())
-    contract = samples.contract("m", targets=(OnnxTarget(guards="ignore"),))
+    contract = samples.contract("m", targets=(make_target("onnx", guards="ignore"),))
     report = _run(samples.model("m", (onnx,)), contracts=(contract,))
     assert _states(report, "m", "onnx").endswith("compare=ok guards=not-applicable")
     assert _cell(report, "m", "onnx").state == "ok"
@@ -198,7 +198,7 @@ def test_ignored_guards_are_not_applicable():
 
 def test_an_artifact_that_was_handed_in_is_not_converted():
     """With `artifact:` the gate exported and converted nothing for that target."""
-    contract = samples.contract("m", targets=(OnnxTarget(artifact="dist/model.onnx"),))
+    contract = samples.contract("m", targets=(make_target("onnx", artifact="dist/model.onnx"),))
     report = _run(samples.model("m", (samples.target("onnx", 0.0),)), contracts=(contract,))
     assert _states(report, "m", "onnx").startswith("eager=ok export=not-applicable convert=not-applicable load=ok")
 

@@ -17,7 +17,7 @@ from export_gate.report.charts.model import ModelCharts, model_charts
 from export_gate.report.charts.record import Chart, Panel
 from export_gate.report.charts.scale import log_scale, power_of_ten
 from export_gate.rules.measure import measure
-from export_gate.wall.contract import ModelContract, OnnxTarget, Tolerance
+from export_gate.wall.contract import ModelContract, Tolerance, make_target
 from export_gate.wall.observation import AxisNorms, CaseResult, Comparison, ErrorPicture, ModelObservation, Structure
 
 
@@ -26,7 +26,7 @@ def drawn(
 ) -> ModelCharts:
     """The pictures of one model on one target."""
     seen = samples.target("onnx", 0.0, cases=cases, pictures=pictures)
-    promised = contract or samples.contract("m", targets=(OnnxTarget(),))
+    promised = contract or samples.contract("m", targets=(make_target("onnx"),))
     return model_charts(measure(promised, samples.model("m", (seen,))))
 
 
@@ -127,7 +127,7 @@ def test_of_several_outputs_the_worst_is_drawn():
 
 def test_bounds_of_each_index_colour_nothing():
     """Where each index of an axis has a bound of its own, no single bound is drawn over all entries."""
-    contract = samples.contract("m", targets=(OnnxTarget(tolerance=Tolerance(axis=1)),))
+    contract = samples.contract("m", targets=(make_target("onnx", tolerance=Tolerance(axis=1)),))
     norms = tuple(AxisNorms(index=i, max_abs_diff=3.1e-3, expected_max_abs=1.0) for i in range(3))
     charts = drawn((case(3.1e-3, per_axis=norms),), (samples.picture(),), contract)
     assert "limit-line" not in kinds(chart(charts, "Error histogram").panels[0])
@@ -165,7 +165,7 @@ def test_no_number_breaks_a_picture(
     )
     picture = replace(samples.picture(), case=samples.CASES[0], grid=tuple(grid))
     atol, rtol = tolerance
-    contract = samples.contract("m", targets=(OnnxTarget(tolerance=Tolerance(atol=atol, rtol=rtol)),))
+    contract = samples.contract("m", targets=(make_target("onnx", tolerance=Tolerance(atol=atol, rtol=rtol)),))
     for found in drawn(cases, (picture,), contract).charts:
         for panel in found.panels:
             paths = "".join(shape.d for shape in panel.shapes)

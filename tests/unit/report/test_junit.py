@@ -18,7 +18,7 @@ from export_gate.report.escape import visible
 from export_gate.report.junit import junit
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
-from export_gate.wall.contract import ModelContract, OnnxTarget, Waiver
+from export_gate.wall.contract import ModelContract, Waiver, make_target
 from export_gate.wall.observation import CaseResult, ModelObservation, RunObservation, Structure
 
 MESSAGE = {"type", "message"}
@@ -148,7 +148,7 @@ def test_a_model_that_could_not_be_checked_is_an_error():
 def test_waived_control_inputs_pass():
     """A waiver makes its control inputs pass and is told in the suite's output; the others still fail."""
     waiver = Waiver(rule="value-mismatch", reason="ties", until="2099-01-01", case="halves-*")
-    contract = samples.contract("glyph-head", targets=(OnnxTarget(),), waivers=(waiver,))
+    contract = samples.contract("glyph-head", targets=(make_target("onnx"),), waivers=(waiver,))
     results = one(contract, samples.model("glyph-head", (samples.wrong_target(),)))
     root = written(results)
     assert set(failures(root)) == {"glyph-head.onnx constant-1@batch=8", "glyph-head.onnx normal-1@batch=8"}
@@ -169,7 +169,7 @@ def test_other_outputs_and_failed_calls_fail():
         CaseResult(case="halves-1@batch=2", failure=replace(samples.export_failure(), stage="run", type="OrtError")),
     )
     seen = samples.model("m", (samples.target("onnx", 0.0, cases=cases),), controls=samples.controls())
-    found = failures(written(one(samples.contract("m", targets=(OnnxTarget(),)), seen)))
+    found = failures(written(one(samples.contract("m", targets=(make_target("onnx"),)), seen)))
     assert found["m.onnx normal-1@batch=2"] == (
         "m, onnx, case normal-1@batch=2: expected outputs logits, got logits, extra"
     )

@@ -121,7 +121,7 @@ def test_other_schema_version(path: Path):
     """Another schema names both versions and the tool that wrote it."""
     _changed(path, schema_version=7, tool_version="9.0.0")
     assert _refusal(path) == (
-        "results.json: schema version 7, but this export-gate reads version 1; use the version of export-gate that "
+        "results.json: schema version 7, but this export-gate reads version 2; use the version of export-gate that "
         "wrote the file (9.0.0)"
     )
 

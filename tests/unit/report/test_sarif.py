@@ -27,7 +27,7 @@ from export_gate.report.sarif import sarif
 from export_gate.rules import CATALOGUE
 from export_gate.rules.base import Finding
 from export_gate.run.checkout import Checkout
-from export_gate.wall.contract import OnnxTarget, Waiver
+from export_gate.wall.contract import Waiver, make_target
 from export_gate.wall.observation import RunObservation
 
 CHECKOUT = Checkout(root="/home/runner/work/glyphlab", config="ci/export-gate.yml", lines={"glyph-head": 12})
@@ -136,7 +136,7 @@ def test_fingerprints_are_stable():
 
     seen = samples.model("glyph-head", (samples.target("onnx", worse),))
     run = RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
-    other = samples.results((samples.contract("glyph-head", targets=(OnnxTarget(),)),), run)
+    other = samples.results((samples.contract("glyph-head", targets=(make_target("onnx"),)),), run)
     assert prints(other) == prints(samples.red())
 
 
@@ -151,7 +151,7 @@ def test_every_fingerprint_is_there_once():
 def test_waived_findings_are_suppressed():
     """A waived violation is there, with its reason and its end."""
     waiver = Waiver(rule="value-mismatch", reason="ties", until="2099-01-01")
-    contract = samples.contract("glyph-head", targets=(OnnxTarget(),), waivers=(waiver,))
+    contract = samples.contract("glyph-head", targets=(make_target("onnx"),), waivers=(waiver,))
     run = RunObservation(
         environment=samples.ENVIRONMENT, models=(samples.model("glyph-head", (samples.wrong_target(),)),)
     )

@@ -9,18 +9,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from export_gate.wall.contract import (
-    AotiTarget,
     Controls,
     Dim,
-    ExportedProgramTarget,
     GoldenSource,
     ModelContract,
-    OnnxTarget,
     Output,
-    Pt2Target,
     Size,
+    Target,
     TensorSpec,
     Tolerance,
+    make_target,
 )
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import (
@@ -82,7 +80,7 @@ def contract(**fields: Any) -> ModelContract:
         dims=(BATCH,),
         inputs={"x": TensorSpec(dtype="float32", shape=(batch, fixed), range=(0.0, 1.0))},
         outputs=(Output(name="logits"),),
-        targets=(OnnxTarget(),),
+        targets=(make_target("onnx"),),
     )
     return replace(base, **fields)
 
@@ -204,7 +202,7 @@ GUARD = "Guard failed: x.size()[0] <= 15"
 NAN = NonfiniteCount(nan=1)
 
 
-def _strided(planned: AotiTarget) -> Sample:
+def _strided(planned: Target) -> Sample:
     """A package that is right on dense inputs and misreads a strided one."""
     strided = ControlInput(name="noncontiguous-1@batch=2", family="noncontiguous", sizes={"batch": 2})
     seen = observed(target(case(strided.name, leaf(**FAR)), name="aoti"))
@@ -342,11 +340,11 @@ SAMPLES: dict[str, Sample] = {
     "load-failed": Sample(observed(ended("load", type="Fail", message="bad magic number"))),
     "load-failed-nearly": Sample(observed(target(failed(message="bad magic number")))),
     "range-narrowed": on(
-        ExportedProgramTarget(),
+        make_target("exported-program"),
         target(failed(CASES[1], type="AssertionError", message=GUARD), name="exported-program"),
     ),
     "range-narrowed-probe": on(
-        AotiTarget(),
+        make_target("aoti"),
         target(
             name="aoti",
             probes=(
@@ -363,7 +361,7 @@ SAMPLES: dict[str, Sample] = {
     "run-failed": Sample(observed(target(failed(), failed(CASES[1])))),
     "run-failed-nearly": Sample(observed(target())),
     "nothing-compared": Sample(observed(TargetObservation(target="onnx", cases=(case(CASES[0]),)))),
-    "nothing-compared-target": on(Pt2Target(), target(name="onnx")),
+    "nothing-compared-target": on(make_target("pt2"), target(name="onnx")),
     "nothing-compared-elements": Sample(
         observed(target(*(case(name, leaf(elements=0, expected_shape=(0, 3), actual_shape=(0, 3))) for name in CASES)))
     ),
@@ -483,7 +481,7 @@ SAMPLES: dict[str, Sample] = {
         observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1.0)) for name in CASES)))
     ),
     "guard-missing": on(
-        ExportedProgramTarget(),
+        make_target("exported-program"),
         target(
             name="exported-program",
             probes=(
@@ -503,16 +501,18 @@ SAMPLES: dict[str, Sample] = {
             )
         )
     ),
-    "guard-missing-equal": on(Pt2Target(), target(name="pt2", probes=(probe("below-min", "accepted-equal", "1"),))),
+    "guard-missing-equal": on(
+        make_target("pt2"), target(name="pt2", probes=(probe("below-min", "accepted-equal", "1"),))
+    ),
     "guard-missing-lower-bound": on(
-        ExportedProgramTarget(),
+        make_target("exported-program"),
         target(name="exported-program", probes=(probe("below-min", "accepted-differs", "1", message="max |P-M| 0.5"),)),
     ),
     "guard-missing-empty": on(
-        Pt2Target(), target(name="pt2", probes=(probe("below-min", "accepted-differs", "0", empty=True),))
+        make_target("pt2"), target(name="pt2", probes=(probe("below-min", "accepted-differs", "0", empty=True),))
     ),
     "guard-missing-beside-a-difference": on(
-        ExportedProgramTarget(),
+        make_target("exported-program"),
         target(
             case("normal-1@batch=2", leaf(**FAR)),
             name="exported-program",
@@ -520,13 +520,15 @@ SAMPLES: dict[str, Sample] = {
         ),
     ),
     "range-narrowed-probe-eager-refuses": on(
-        Pt2Target(), target(name="pt2", probes=(probe("at-max", "refused", "16", eager_refuses=True),))
+        make_target("pt2"), target(name="pt2", probes=(probe("at-max", "refused", "16", eager_refuses=True),))
     ),
-    "value-mismatch-layout": _strided(AotiTarget()),
-    "value-mismatch-layout-required": _strided(AotiTarget(layouts="require")),
-    "guard-missing-ignored": on(OnnxTarget(guards="ignore"), target(probes=(probe("above-max", "accepted-differs"),))),
+    "value-mismatch-layout": _strided(make_target("aoti")),
+    "value-mismatch-layout-required": _strided(make_target("aoti", layouts="require")),
+    "guard-missing-ignored": on(
+        make_target("onnx", guards="ignore"), target(probes=(probe("above-max", "accepted-differs"),))
+    ),
     "guard-missing-nearly": on(
-        ExportedProgramTarget(), target(name="exported-program", probes=(probe("above-max", "refused"),))
+        make_target("exported-program"), target(name="exported-program", probes=(probe("above-max", "refused"),))
     ),
     "range-undeclared": Sample(
         observed(
@@ -699,7 +701,7 @@ SAMPLES: dict[str, Sample] = {
     ),
     "range-narrowed-auto": Sample(observed(dims=(dim_found((2, 15)),)), contract(dims=(replace(BATCH, mode="auto"),))),
     "range-narrowed-multiple": on(
-        Pt2Target(),
+        make_target("pt2"),
         target(failed(message="Guard failed: 4 * (x.size()[2] // 4) == x.size()[2]"), name="pt2"),
     ),
     "range-narrowed-nearly-by-steps": Sample(
@@ -750,7 +752,7 @@ SAMPLES: dict[str, Sample] = {
         contract(outputs=(Output(name="hidden"), Output(name="logits", nonfinite="forbid"))),
     ),
     "range-narrowed-probes": on(
-        AotiTarget(),
+        make_target("aoti"),
         target(
             name="aoti",
             probes=(
@@ -789,7 +791,7 @@ SAMPLES: dict[str, Sample] = {
         observed(target(case(CASES[0], leaf(max_abs_diff=1.1e-5)))), contract(tolerance=Tolerance(axis=1))
     ),
     "guard-missing-many": on(
-        Pt2Target(),
+        make_target("pt2"),
         target(
             name="pt2",
             probes=(

@@ -8,7 +8,7 @@ from rule_samples import CASES, TargetObservation, contract, failed, failure, ob
 from export_gate.rules.failures import failures_of, rule_for
 from export_gate.rules.judge import judge
 from export_gate.rules.measure import measure
-from export_gate.wall.contract import OnnxTarget, Pt2Target
+from export_gate.wall.contract import make_target
 from export_gate.wall.observation import STAGES, Failure, ModelObservation
 
 KINDS = get_args(get_type_hints(Failure)["kind"])
@@ -76,7 +76,7 @@ def test_a_separate_export_that_fails_for_all_targets_is_one_finding():
         *(target(name=name) for name in targets),
         *(TargetObservation(target=name, separate={"batch": 1}, failure=broken) for name in targets),
     )
-    model = contract(targets=(Pt2Target(), OnnxTarget()))
+    model = contract(targets=(make_target("pt2"), make_target("onnx")))
 
     (finding,) = judge([model], run(observation)).findings
 

@@ -11,7 +11,7 @@ from rule_samples import FAR, SAMPLES, case, contract, failure, hygiene, leaf, o
 
 from export_gate.rules.judge import Terms, judge
 from export_gate.wall.codec import decode, encode
-from export_gate.wall.contract import OnnxTarget, Pt2Target, Tolerance, Waiver
+from export_gate.wall.contract import Tolerance, Waiver, make_target
 from export_gate.wall.observation import HygieneObservation, ModelObservation, Problem, RunObservation
 
 MISTAKE = Problem(message="factory 'x:y': no module named 'x'", hint="Set `pythonpath`.")
@@ -96,7 +96,7 @@ def test_both_observations_of_a_model_count():
 
 def test_causes_come_before_effects_and_the_worst_ratio_first():
     """A reader meets what explains the rest first, then the largest excess."""
-    model = contract(targets=(OnnxTarget(), Pt2Target()))
+    model = contract(targets=(make_target("onnx"), make_target("pt2")))
     observation = observed(
         target(case("normal-1@batch=2", leaf(**FAR))),
         target(case("normal-1@batch=2", leaf(**FAR)), name="pt2"),

@@ -14,7 +14,7 @@ from export_gate.rules.lock.facts import locked_model
 from export_gate.rules.lock.margin_shrunk import has_shrunk
 from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor, LockUsed, Margin
 from export_gate.rules.measure import measure
-from export_gate.wall.contract import Budget, Dim, ModelContract, OnnxTarget, Output, Pt2Target, Size, Waiver
+from export_gate.wall.contract import Budget, Dim, ModelContract, Output, Size, Waiver, make_target
 from export_gate.wall.observation import (
     Artifact,
     CaseResult,
@@ -253,15 +253,15 @@ def test_an_artifact_over_its_budget(budget: Budget, was: int, message: str | No
     """As the config declares it: by size, or by growth over the lock."""
     before = replace(LOCKED, targets={"onnx": replace(LOCKED.targets["onnx"], sizes={"main": was})})
 
-    found = against(before, targets=(OnnxTarget(budget=budget),))
+    found = against(before, targets=(make_target("onnx", budget=budget),))
     assert said(found) == ([] if message is None else [("artifact-grew", "violation", message)])
-    warned = against(before, targets=(OnnxTarget(budget=replace(budget, exceeded="warning")),))
+    warned = against(before, targets=(make_target("onnx", budget=replace(budget, exceeded="warning")),))
     assert warned.exit_code == 0
 
 
 def test_a_budget_of_size_holds_without_a_lock():
     """Growth needs something to grow from; a size does not."""
-    tight = OnnxTarget(budget=Budget(max_bytes=999, growth=0.01))
+    tight = make_target("onnx", budget=Budget(max_bytes=999, growth=0.01))
 
     found = only(judged(None, targets=(tight,)))
     assert found.hint == (
@@ -360,7 +360,7 @@ def test_separate_exports_have_sizes_of_their_own_and_margins_in_common():
 
 def test_a_target_of_a_failed_model_is_still_a_target():
     """What failed to export is not gone from the interface."""
-    model = contract(targets=(OnnxTarget(), Pt2Target()))
+    model = contract(targets=(make_target("onnx"), make_target("pt2")))
     failed = ModelObservation(model="glyph-head")
 
     assert list(facts_of(model, failed).targets) == ["onnx", "pt2"]

@@ -10,7 +10,7 @@ from rule_samples import CASES, FAR, SAMPLES, case, contract, ended, failed, lea
 from export_gate.rules import RULES
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import Judgement, Terms, judge
-from export_gate.wall.contract import OnnxTarget, Pt2Target, Waiver
+from export_gate.wall.contract import Waiver, make_target
 from export_gate.wall.observation import ModelObservation, NonfiniteCount, Structure
 
 TODAY = Terms(today="2027-01-31")
@@ -97,7 +97,7 @@ def test_a_waiver_keeps_to_its_target_and_output():
     outputs = (leaf(**FAR), leaf(**FAR, output="boxes"))
     seen = observed(target(case(CASES[0], *outputs)), target(case(CASES[0], *outputs), name="pt2"))
 
-    judgement = judged(seen, waiver(target="onnx", output="log*"), targets=(OnnxTarget(), Pt2Target()))
+    judgement = judged(seen, waiver(target="onnx", output="log*"), targets=(make_target("onnx"), make_target("pt2")))
 
     assert sorted((f.target, f.output, f.severity) for f in judgement.findings) == [
         ("onnx", "boxes", "violation"),

@@ -6,7 +6,7 @@ import pytest
 from rule_samples import contract
 
 from export_gate.rules.wording import targets_key
-from export_gate.wall.contract import ExportedProgramTarget, OnnxTarget
+from export_gate.wall.contract import make_target
 
 
 @pytest.mark.parametrize(
@@ -22,5 +22,5 @@ from export_gate.wall.contract import ExportedProgramTarget, OnnxTarget
 )
 def test_advice_names_the_key_that_drops_no_target(listed: str, key: str):
     """A model that lists targets of its own has no others: whoever follows advice must not lose them unawares."""
-    promised = contract(targets_listed=listed, targets=(ExportedProgramTarget(), OnnxTarget()))
+    promised = contract(targets_listed=listed, targets=(make_target("exported-program"), make_target("onnx")))
     assert targets_key(promised, "onnx", "guards") == key

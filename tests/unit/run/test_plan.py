@@ -8,7 +8,7 @@ import pytest
 
 from export_gate.config import Config
 from export_gate.run.plan import Selection, make_plan
-from export_gate.wall.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
+from export_gate.wall.contract import ModelContract, make_target
 from export_gate.wall.errors import UserError
 
 
@@ -21,8 +21,8 @@ def model(name: str, *targets: object) -> ModelContract:
 def config(tmp_path: Path) -> Config:
     """Two models with different targets."""
     models = (
-        model("head", ExportedProgramTarget(), OnnxTarget(opset=18)),
-        model("body", Pt2Target()),
+        model("head", make_target("exported-program"), make_target("onnx", opset=18)),
+        model("body", make_target("pt2")),
     )
     return Config(path=tmp_path / "export-gate.yml", sha256="0", python=None, pythonpath=("/src",), models=models)
 
@@ -43,7 +43,7 @@ def test_selection_cuts_models_and_targets(config: Config):
     assert planned(config, models=("head",)) == {"head": ["exported-program", "onnx"]}
     assert planned(config, targets=("onnx",)) == {"head": ["onnx"]}
     (job,) = make_plan(config, Selection(targets=("onnx",)), Path("out"))
-    assert job.contract.targets == (OnnxTarget(opset=18),)
+    assert job.contract.targets == (make_target("onnx", opset=18),)
 
 
 def test_skipped_targets_need_not_be_planned(config: Config):

@@ -11,7 +11,7 @@ import pytest
 from export_gate.rules import load_failed
 from export_gate.rules.measure import measure
 from export_gate.run.seal import remove_unfinished, sealed
-from export_gate.wall.contract import ExportedProgramTarget, Job, ModelContract, OnnxTarget
+from export_gate.wall.contract import Job, ModelContract, make_target
 from export_gate.wall.observation import Artifact, Failure, ModelObservation, RunObservation, TargetObservation
 
 CONTENT = b"an artifact"
@@ -21,7 +21,10 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 def job(folder: Path, artifact: str | None = None) -> Job:
     """A job that makes an ONNX file, or is handed one."""
     contract = ModelContract(
-        name="m", factory="m:f", inputs={}, targets=(ExportedProgramTarget(), OnnxTarget(artifact=artifact))
+        name="m",
+        factory="m:f",
+        inputs={},
+        targets=(make_target("exported-program"), make_target("onnx", artifact=artifact)),
     )
     artifacts = str(folder / "report" / "artifacts" / "m")
     return Job(contract=contract, base=str(folder), pythonpath=(), artifacts=artifacts)

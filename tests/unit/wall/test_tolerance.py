@@ -6,16 +6,7 @@ import pytest
 from rule_samples import contract, golden, leaf
 
 from export_gate.rules.measure import measure
-from export_gate.wall.contract import (
-    AotiTarget,
-    Controls,
-    ExportedProgramTarget,
-    GoldenSource,
-    OnnxTarget,
-    Pt2Target,
-    TargetName,
-    Tolerance,
-)
+from export_gate.wall.contract import Controls, GoldenSource, TargetName, Tolerance, make_target
 from export_gate.wall.tolerance import resolve_golden_tolerance, resolve_tolerance
 
 # The design's table, written out once more: a change of a default must be made twice, on purpose.
@@ -31,7 +22,7 @@ TABLE = [
     ("bool", (0, 0), (0, 0)),
     ("float8_e4m3fn", (0, 0), (0, 0)),
 ]
-ALL = (ExportedProgramTarget(), Pt2Target(), OnnxTarget(), AotiTarget())
+ALL = (make_target("exported-program"), make_target("pt2"), make_target("onnx"), make_target("aoti"))
 
 
 @pytest.mark.parametrize(("dtype", "same", "other"), TABLE)
@@ -52,7 +43,7 @@ def test_each_field_comes_from_the_narrowest_declaration(name: TargetName):
     """A target's atol stands beside the model's rtol and axis; nothing declared is lost."""
     model = contract(
         tolerance=Tolerance(atol=1e-2, rtol=1e-3, axis=1),
-        targets=(OnnxTarget(tolerance=Tolerance(atol=5e-4)), AotiTarget(tolerance=Tolerance(axis=0))),
+        targets=(make_target("onnx", tolerance=Tolerance(atol=5e-4)), make_target("aoti", tolerance=Tolerance(axis=0))),
     )
     expected = {
         "onnx": Tolerance(atol=5e-4, rtol=1e-3, axis=1),
@@ -64,7 +55,7 @@ def test_each_field_comes_from_the_narrowest_declaration(name: TargetName):
 
 def test_a_declared_zero_is_a_declaration():
     """`atol: 0` means zero, not the default."""
-    model = contract(tolerance=Tolerance(atol=0.0), targets=(OnnxTarget(tolerance=Tolerance(rtol=0.0)),))
+    model = contract(tolerance=Tolerance(atol=0.0), targets=(make_target("onnx", tolerance=Tolerance(rtol=0.0)),))
 
     assert resolve_tolerance(model, "onnx", "float32") == Tolerance(atol=0.0, rtol=0.0)
 
@@ -79,7 +70,7 @@ def test_integers_stay_exact_under_a_declared_tolerance():
 def test_goldens_take_their_own_tolerance_then_the_models_then_that_of_onnx():
     """A golden from another machine is judged like another runtime, unless the contract says otherwise."""
     source = GoldenSource(path="golden.npz", tolerance=Tolerance(atol=1e-3))
-    declared = contract(tolerance=Tolerance(rtol=2e-3), targets=(Pt2Target(),))
+    declared = contract(tolerance=Tolerance(rtol=2e-3), targets=(make_target("pt2"),))
 
     assert resolve_golden_tolerance(contract(), [], "float32") == Tolerance(atol=1e-5, rtol=1e-5)
     assert resolve_golden_tolerance(declared, [source], "float32") == Tolerance(atol=1e-3, rtol=2e-3)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from export_gate.run.observe import Assembly
-from export_gate.wall.contract import ExportedProgramTarget, Job, ModelContract, Size, TensorSpec
+from export_gate.wall.contract import Job, ModelContract, Size, TensorSpec, make_target
 from export_gate.wall.observation import HygieneObservation, ModelObservation
 from export_gate.wall.protocol import read_numbered
 from export_gate.wall.sizes import parse_size
@@ -33,7 +33,7 @@ def tensor(*shape: str | int, dtype: str = "float32", **fields: Any) -> TensorSp
 
 def contract(inputs: Mapping[str, Any], *dims: Any, **fields: Any) -> ModelContract:
     """A model named m, for the exported program alone."""
-    fields = {"targets": (ExportedProgramTarget(),), **fields}
+    fields = {"targets": (make_target("exported-program"),), **fields}
     return ModelContract(name="m", factory="m:make", dims=dims, inputs=dict(inputs), **fields)
 
 

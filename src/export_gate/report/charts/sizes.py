@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 from export_gate.report.charts import shapes
 from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick
 from export_gate.report.charts.scale import LogScale, log_scale
 from export_gate.report.filters import share
-from export_gate.wall.contract import TARGET_NAMES, TargetName
+from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import ControlSetObservation
+from export_gate.wall.targets import TARGET_NAMES
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 14.0, 50.0
 FAULT, ZERO = 16.0, 18.0
 MOST_LABELS = 8
 SHIFT = 7.0
-MARKS = {"exported-program": shapes.circle, "pt2": shapes.square, "onnx": shapes.triangle, "aoti": shapes.diamond}
+MARKS = dict(zip(TARGET_NAMES, cycle((shapes.circle, shapes.square, shapes.triangle, shapes.diamond)), strict=False))
 
 
 def sizes_chart(

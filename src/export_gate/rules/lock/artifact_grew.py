@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from export_gate.rules.base import Finding
 from export_gate.rules.lock.base import Change, LockRule
 from export_gate.rules.wording import place, targets_key
-from export_gate.wall.contract import AotiTarget, Budget, ModelContract, OnnxTarget, Pt2Target, TargetName
+from export_gate.wall.contract import Budget, ModelContract, TargetName
 
 
 def check(change: Change) -> Iterator[Finding]:
     """One finding for each artifact and bound; a budget's size holds without a lock."""
     before = change.before
     for planned in change.contract.targets:
-        if not isinstance(planned, (Pt2Target, OnnxTarget, AotiTarget)):
-            continue
         old = before.targets.get(planned.name) if before else None
         for export, size in change.after.targets[planned.name].sizes.items():
             was = old.sizes.get(export) if old else None

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, LockedTensor
 from export_gate.rules.lock.sizes import axis_size, axis_sizes, dim_sizes
 from export_gate.rules.lock.span import Span
-from export_gate.wall.contract import TARGET_NAMES, Size, TargetName
+from export_gate.wall.contract import Size, TargetName
+from export_gate.wall.targets import TARGET_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ import sys
 
 from export_gate.wall.observation import Environment
 from export_gate.wall.request import Describe, ListControls, Request
+from export_gate.wall.targets import KINDS
 
 ALWAYS = ("torch", "numpy")
 EXPORT_MODULES = (
@@ -33,19 +34,7 @@ EXPORT_MODULES = (
     "sympy.tensor.tensor",
 )
 """What an export imports on its way (torch 2.13); one that is not there is imported later, or never."""
-ONNX_MODULES = (
-    "onnx",
-    "onnx_ir",
-    "onnxscript",
-    "onnxscript.function_libs.torch_lib.ops",
-    "onnxscript.rewriter.onnx_fusions",
-    "onnxscript.rewriter.rules.fusion",
-    "torch.onnx",
-    "torch.onnx._internal.exporter._compat",
-    "torch.onnx._internal.exporter._torchlib.ops",
-    "onnxruntime",
-)
-DISTRIBUTIONS = ("torch", "numpy", "onnx", "onnxscript", "onnxruntime")
+DISTRIBUTIONS = ("torch", "numpy", *(package for kind in KINDS for package in kind.packages))
 
 
 def preload(request: Request) -> str | None:
@@ -70,8 +59,10 @@ def _needed(request: Request) -> tuple[str, ...]:
     """What the request's work imports: control inputs are listed without an export, and not every model has an ONNX."""
     if isinstance(request.task, ListControls):
         return ()
-    has_onnx = any(target.name == "onnx" for job in request.jobs for target in job.contract.targets)
-    return EXPORT_MODULES + (ONNX_MODULES if has_onnx and not isinstance(request.task, Describe) else ())
+    if isinstance(request.task, Describe):
+        return EXPORT_MODULES
+    planned = {target.kind for job in request.jobs for target in job.contract.targets}
+    return (*EXPORT_MODULES, *(module for kind in KINDS if kind.name in planned for module in kind.preload))
 
 
 def missing_packages(names: list[str]) -> str:

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from export_gate.wall.codec import encode
-from export_gate.wall.conformance import MANIFEST, ONNX_FILE, PT2_FILE, DataSet, KitData, KitExport
+from export_gate.wall.conformance import MANIFEST, DataSet, KitData, KitExport
 from export_gate.wall.contract import Job, ModelContract, Target
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
+from export_gate.wall.targets import KINDS
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.leaves.values import Leaf, flatten
@@ -28,7 +28,7 @@ from export_gate.worker.study.variants import variants
 from export_gate.worker.study.verify import existing_artifact
 from export_gate.worker.targets import TARGETS
 
-FILE_NAMES = {"onnx": ONNX_FILE, "pt2": PT2_FILE}
+FILE_NAMES = {kind.name: kind.kit_file for kind in KINDS if kind.kit_file}
 """Targets whose files a kit contains -> their file names."""
 
 
@@ -87,7 +87,7 @@ def _artifact(study: Study, variant: Variant, target: Target) -> Path:
     return handed_in or Path(study.job.artifacts) / variant.folder / FILE_NAMES[target.name]
 
 
-def _copy_artifact(target: Any, path: Path, folder: Path, model: str) -> None:
+def _copy_artifact(target: str, path: Path, folder: Path, model: str) -> None:
     """Copy the artifact's main file under the kit's name, and data files to where the main file looks for them."""
     folder.mkdir(parents=True, exist_ok=True)
     for source in TARGETS[target].files(path):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from export_gate.wall.contract import AotiTarget, ModelContract, OnnxTarget, Output, Pt2Target, Target, Tolerance
+from export_gate.wall.contract import ModelContract, Output, Target, Tolerance
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import CaseResult
 from export_gate.wall.tolerance import resolve_tolerance
@@ -69,7 +69,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
     try:
         path = _artifact(work, desk)
         with desk.stage("load", target=key), uncollected():
-            loaded = guarded(TARGETS[work.target.name].load)(work.context, work.target, path)
+            loaded = guarded(TARGETS[work.target.kind].load)(work.context, work.target, path)
         loaded = _without_ignored(loaded, work.context.contract.outputs)
         channel.set("facts", loaded.facts, target=key)
         channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
@@ -184,7 +184,7 @@ def _compared(case: ControlCase, reference: Reference, actual: Sequence[Leaf], w
 
 def _artifact(work: Verification, desk: Desk) -> Path | None:
     """The artifact to load, handed in or converted now."""
-    module = TARGETS[work.target.name]
+    module = TARGETS[work.target.kind]
     path = existing_artifact(work.target, work.base)
     root = work.report if path is None else work.base
     if path is None:
@@ -217,11 +217,7 @@ def require_artifacts(contract: ModelContract, base: Path) -> None:
 
 def existing_artifact(target: Target, base: Path) -> Path | None:
     """The file to verify instead of an export, if the contract names one."""
-    match target:
-        case Pt2Target() | OnnxTarget() | AotiTarget() if target.artifact is not None:
-            return base / target.artifact
-        case _:
-            return None
+    return None if target.artifact is None else base / target.artifact
 
 
 def tolerance_axis(contract: ModelContract, target: Target) -> int | None:

@@ -1,20 +1,16 @@
-"""The artifacts a program is exported to, listed in `TARGETS`."""
+"""The artifacts a program is exported to: one module for each of `KINDS`, called like it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from types import MappingProxyType
+from typing import cast
 
-from export_gate.wall.contract import TargetName
-from export_gate.worker.targets import aoti, exported_program, onnx, pt2
+from export_gate.wall.targets import KINDS
 from export_gate.worker.targets.base import TargetModule
 
-TARGETS: Mapping[TargetName, TargetModule] = MappingProxyType(
-    {
-        "exported-program": exported_program,
-        "pt2": pt2,
-        "onnx": onnx,
-        "aoti": aoti,
-    }
+TARGETS: Mapping[str, TargetModule] = MappingProxyType(
+    {kind.name: cast("TargetModule", import_module(f"{__name__}.{kind.name.replace('-', '_')}")) for kind in KINDS}
 )
-"""Cheapest first: the order in which they are observed."""
+"""Kind -> its module."""

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from export_gate.wall.contract import AotiTarget
+from export_gate.wall.contract import Target
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.targets.base import Context, Loaded, files
 
@@ -18,7 +18,7 @@ __all__ = ["convert", "files", "load"]
 CHECK_INPUTS = "AOTI_RUNTIME_CHECK_INPUTS"
 
 
-def convert(context: Context, options: AotiTarget) -> Path | None:  # noqa: ARG001 - a target's signature
+def convert(context: Context, target: Target) -> Path | None:  # noqa: ARG001 - a target's signature
     """Compile and package the program.
 
     Raises:
@@ -39,7 +39,7 @@ def convert(context: Context, options: AotiTarget) -> Path | None:  # noqa: ARG0
     return path
 
 
-def load(context: Context, options: AotiTarget, path: Path | None) -> Loaded:  # noqa: ARG001 - as above
+def load(context: Context, target: Target, path: Path | None) -> Loaded:  # noqa: ARG001 - as above
     """Load the package into this process; a bad one can crash it, which the worker's parent records."""
     if path is None:
         raise AssertionError("aoti always has a file")

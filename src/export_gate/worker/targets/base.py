@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from export_gate.wall.contract import ModelContract
+from export_gate.wall.contract import ModelContract, Target
 from export_gate.wall.digest import digest_file
 from export_gate.wall.observation import Artifact, OutputLeaf
 from export_gate.worker.export.program import Exported
@@ -81,7 +81,7 @@ def absent_notes(outputs: Sequence[OutputLeaf]) -> tuple[str, ...]:
 class TargetModule(Protocol):
     """A module of this package."""
 
-    def convert(self, context: Context, options: Any) -> Path | None:
+    def convert(self, context: Context, target: Target) -> Path | None:
         """Write the artifact; return None if the target does not have a file."""
 
     def files(self, path: Path) -> tuple[Path, ...]:

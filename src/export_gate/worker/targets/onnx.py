@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.export.graph_signature import ConstantArgument, OutputKind
 
-from export_gate.wall.contract import OnnxTarget
+from export_gate.wall.contract import Target
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model.reference import Runner, rename
@@ -34,7 +34,7 @@ INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 DEFAULT_OPSET = 20
 
 
-def convert(context: Context, options: OnnxTarget) -> Path | None:
+def convert(context: Context, target: Target) -> Path | None:
     """Convert the program (never the module: that path drops violated Dims in silence), write and check the file.
 
     Raises:
@@ -45,7 +45,7 @@ def convert(context: Context, options: OnnxTarget) -> Path | None:
 
     path = context.folder / "model.onnx"
     _require_tensors(context)
-    opset = options.opset or DEFAULT_OPSET
+    opset = target.options["opset"] or DEFAULT_OPSET
     converted = torch.onnx.export(
         context.exported.program,
         context.exported.call.args,
@@ -73,7 +73,7 @@ def files(path: Path) -> tuple[Path, ...]:
     return (path, *(path.parent / name for name in external_files(onnx.load(str(path), load_external_data=False))))
 
 
-def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
+def load(context: Context, target: Target, path: Path | None) -> Loaded:
     """An ONNX Runtime session over the file, one thread, without prepacking (which doubles the weights).
 
     Raises:
@@ -84,7 +84,8 @@ def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
 
     if path is None:
         raise AssertionError("onnx always has a file")
-    session = open_session(path, options.providers, options.optimization)
+    optimization = target.option("optimization", str)
+    session = open_session(path, target.option("providers", tuple), optimization)
     _require_inputs(session, context.input_names)
     model = onnx.load(str(path), load_external_data=False)
     renamed = renamed_outputs(model)
@@ -93,7 +94,7 @@ def load(context: Context, options: OnnxTarget, path: Path | None) -> Loaded:
         facts={
             "opset": ", ".join(f"{opset.domain or 'ai.onnx'} {opset.version}" for opset in model.opset_import),
             "providers": ", ".join(session.get_providers()),
-            "optimization": options.optimization,
+            "optimization": optimization,
         },
         notes=absent_notes(context.outputs)
         + tuple(
@@ -141,7 +142,7 @@ def _require_tensors(context: Context) -> None:
             )
 
 
-def _require_opset(model: Any, wanted: int) -> None:
+def _require_opset(model: Any, wanted: object) -> None:
     """Check the opset: the exporter silently falls back to 18 if it cannot make the requested one (torch 2.13)."""
     made = model.opset_imports.get("")
     if made != wanted:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from export_gate.wall.contract import Pt2Target
+from export_gate.wall.contract import Target
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.export.affine import is_affine_graph
 from export_gate.worker.model.reference import module_runner
@@ -15,23 +15,23 @@ from export_gate.worker.targets.base import Context, Loaded, files
 __all__ = ["convert", "files", "load"]
 
 
-def convert(context: Context, options: Pt2Target) -> Path | None:
+def convert(context: Context, target: Target) -> Path | None:
     """Save the program, decomposed first where asked."""
     path = context.folder / "model.pt2"
     program = context.exported.program
-    if options.decompose:
+    if target.option("decompose", bool):
         program = program.run_decompositions()
     torch.export.save(program, path)
     return path
 
 
-def load(context: Context, options: Pt2Target, path: Path | None) -> Loaded:
+def load(context: Context, target: Target, path: Path | None) -> Loaded:
     """Load the archive; its module shares nothing with the program in memory."""
     if path is None:
         raise AssertionError("pt2 always has a file")
     program = torch.export.load(path)
     return Loaded(
         run=module_runner(program.module(), context.names),
-        facts={"decomposed": "yes" if options.decompose else "no"},
+        facts={"decomposed": "yes" if target.option("decompose", bool) else "no"},
         affine=context.has_basis and is_affine_graph(program, by_row=packs_rows(context.contract) is not None),
     )

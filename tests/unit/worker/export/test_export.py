@@ -9,15 +9,7 @@ import torch
 from torch import nn
 from worker_samples import contract, tensor
 
-from export_gate.wall.contract import (
-    ConstantSpec,
-    DictSpec,
-    Dim,
-    ExportedProgramTarget,
-    ModelContract,
-    OnnxTarget,
-    SequenceSpec,
-)
+from export_gate.wall.contract import ConstantSpec, DictSpec, Dim, ModelContract, SequenceSpec, make_target
 from export_gate.wall.observation import DimFound, Failure
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.export.axes import found_dims, is_static
@@ -433,8 +425,8 @@ def test_strict_export_serves_all_targets():
             return x + float(next(iter(open(__file__)))[0] == '"')  # noqa: PTH123 - what dynamo refuses
 
     inputs = {"x": tensor("batch", 3)}
-    lenient = contract(inputs, BATCH, targets=(ExportedProgramTarget(), OnnxTarget()))
-    strict = contract(inputs, BATCH, targets=(OnnxTarget(),), strict=True)
+    lenient = contract(inputs, BATCH, targets=(make_target("exported-program"), make_target("onnx")))
+    strict = contract(inputs, BATCH, targets=(make_target("onnx"),), strict=True)
     assert export(Reading(), lenient).program is not None
     with pytest.raises(torch._dynamo.exc.Unsupported):
         export(Reading(), strict)

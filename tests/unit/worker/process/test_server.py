@@ -14,14 +14,7 @@ from export_gate.rules import worker_died
 from export_gate.rules.measure import measure
 from export_gate.run import launch
 from export_gate.run.observe import observe
-from export_gate.wall.contract import (
-    ExportedProgramTarget,
-    Job,
-    ModelContract,
-    Pt2Target,
-    Size,
-    TensorSpec,
-)
+from export_gate.wall.contract import Job, ModelContract, Size, TensorSpec, make_target
 from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.protocol import Event, event_line
 from export_gate.wall.request import PROTOCOL, Request
@@ -49,7 +42,7 @@ def job(name: str, factory: str, folder: Path) -> Job:
         name=name,
         factory=factory,
         inputs={"x": TensorSpec(dtype="float32", shape=(Size(offset=3), Size(offset=2)), range=(0.0, 1.0))},
-        targets=(ExportedProgramTarget(), Pt2Target()),
+        targets=(make_target("exported-program"), make_target("pt2")),
     )
     return Job(contract=contract, base=str(FAULTS), pythonpath=(str(FAULTS),), artifacts=str(folder / name))
 

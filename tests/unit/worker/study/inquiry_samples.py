@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from export_gate.wall.contract import ModelContract, OnnxTarget
+from export_gate.wall.contract import ModelContract, make_target
 from export_gate.wall.tolerance import resolve_tolerance
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.controls.record import ControlCase
@@ -64,4 +64,4 @@ def inquire(
     return Inquired(suspects=len(suspects), inquiry=inquiry, cases=cases)
 
 
-ONNX = (OnnxTarget(),)
+ONNX = (make_target("onnx"),)

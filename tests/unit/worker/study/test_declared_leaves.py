@@ -10,13 +10,11 @@ from worker_samples import Recorder, contract, job, tensor
 
 from export_gate.rules.judge import judge
 from export_gate.wall.contract import (
-    AotiTarget,
     Dim,
-    ExportedProgramTarget,
     ModelContract,
-    OnnxTarget,
     Output,
     Target,
+    make_target,
 )
 from export_gate.wall.observation import ModelObservation, RunObservation
 from export_gate.worker.study.engine import observe_model
@@ -50,7 +48,7 @@ def observe(
     (folder / "leaves.py").write_text(MODEL)
     plain = contract({"x": tensor("batch", 3, range=(-1.0, 1.0))}, BATCH, outputs=(NONE, LOGITS, aux))
     promised = replace(
-        plain, factory="leaves.py:make", kwargs={"loss": loss}, targets=targets or (ExportedProgramTarget(),)
+        plain, factory="leaves.py:make", kwargs={"loss": loss}, targets=targets or (make_target("exported-program"),)
     )
     recorder = Recorder(folder)
     observe_model(job(promised, folder), recorder.desk.channel)
@@ -65,7 +63,9 @@ def found_rules(promised: ModelContract, seen: ModelObservation) -> set[str]:
 
 def test_an_ignored_output_is_not_compared(tmp_path: Path):
     """It may differ on every target, also at the probes and in the sweep; a note on each target says so."""
-    promised, seen = observe(tmp_path, Output(name="aux", leaf="ignore"), ExportedProgramTarget(), OnnxTarget())
+    promised, seen = observe(
+        tmp_path, Output(name="aux", leaf="ignore"), make_target("exported-program"), make_target("onnx")
+    )
     assert found_rules(promised, seen) == set()
     for target in seen.targets:
         assert "output 'aux' is not compared: the contract says `ignore`" in target.notes
@@ -88,7 +88,7 @@ def test_an_output_declared_none_is_none_everywhere(tmp_path: Path):
 @pytest.mark.slow
 def test_a_compiled_package_may_lack_what_is_none(tmp_path: Path):
     """AOTInductor compiles a model with such an output, and the rest is compared."""
-    promised, seen = observe(tmp_path, Output(name="aux", leaf="ignore"), AotiTarget())
+    promised, seen = observe(tmp_path, Output(name="aux", leaf="ignore"), make_target("aoti"))
     assert seen.targets[0].failure is None
     assert found_rules(promised, seen) == set()
     assert {leaf.output for case in seen.targets[0].cases for leaf in case.outputs} == {"logits"}

@@ -12,16 +12,7 @@ import torch
 from torch import nn
 from worker_samples import Recorder, contract, subject, tensor
 
-from export_gate.wall.contract import (
-    Controls,
-    Dim,
-    ExportedProgramTarget,
-    GoldenSource,
-    ModelContract,
-    Output,
-    Size,
-    Tolerance,
-)
+from export_gate.wall.contract import Controls, Dim, GoldenSource, ModelContract, Output, Size, Tolerance, make_target
 from export_gate.wall.observation import ModelObservation, OutputLeaf
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.study.eager import Eager, observe_behaviour, observe_eager
@@ -216,7 +207,7 @@ def test_behaviour_of_a_model_that_raises_is_left_to_its_references(tmp_path: Pa
 
 def test_references_follow_one_instances_history(tmp_path: Path):
     """The control inputs are run in order on one instance, so that state shows as it does in an artifact."""
-    promised = contract({"x": tensor(1, range=(0.0, 0.0))}, controls=FEW, targets=(ExportedProgramTarget(),))
+    promised = contract({"x": tensor(1, range=(0.0, 0.0))}, controls=FEW, targets=(make_target("exported-program"),))
     eager, _ = run(Remembering(), promised, tmp_path)
     values = [float(reference.leaves[0].value[0]) for reference in eager.references.values()]
     assert values == [float(number + 1) for number in range(len(values))]

@@ -18,11 +18,11 @@ from export_gate.wall.contract import (
     DictSpec,
     Dim,
     ModelContract,
-    OnnxTarget,
     SequenceSpec,
     Size,
     Spec,
     TensorSpec,
+    make_target,
 )
 from export_gate.wall.observation import CaseResult, Comparison, Probe, Structure
 from export_gate.worker.export.program import export_program
@@ -48,7 +48,7 @@ def image(*shape: Size, dtype: str = "float32") -> TensorSpec:
 
 def contract(inputs: dict[str, Spec], *dims: Dim) -> ModelContract:
     """A model with these inputs."""
-    return ModelContract(name="m", factory="m:make", dims=dims, inputs=inputs, targets=(OnnxTarget(),))
+    return ModelContract(name="m", factory="m:make", dims=dims, inputs=inputs, targets=(make_target("onnx"),))
 
 
 def _made(spec: Spec, sizes: dict[str, int]) -> Any:

@@ -13,15 +13,7 @@ import torch
 from torch import nn
 from worker_samples import Recorder, contract, job, tensor
 
-from export_gate.wall.contract import (
-    Controls,
-    Dim,
-    ExportedProgramTarget,
-    ModelContract,
-    OnnxTarget,
-    Pt2Target,
-    Tolerance,
-)
+from export_gate.wall.contract import Controls, Dim, ModelContract, Tolerance, make_target
 from export_gate.wall.observation import ModelObservation
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.controls.record import ControlCase
@@ -156,7 +148,7 @@ def test_separate_exports_are_observed_beside_the_main_one(tmp_path: Path):
         {"x": tensor("batch", "side", range=(-1.0, 1.0))},
         BATCH,
         replace(SIDE, separate=(1,)),
-        targets=(ExportedProgramTarget(), Pt2Target()),
+        targets=(make_target("exported-program"), make_target("pt2")),
         **SMALL,
     )
     seen = observe(promised, tmp_path, "Pooled")
@@ -184,7 +176,10 @@ def test_separate_exports_are_observed_beside_the_main_one(tmp_path: Path):
 def test_a_separate_export_that_fails_costs_its_own_targets(tmp_path: Path):
     """The failure is told for each target of that export; the main export is verified."""
     promised = contract(
-        {"x": tensor("batch", 3, range=(0.0, 1.0))}, BATCH, targets=(ExportedProgramTarget(), Pt2Target()), **SMALL
+        {"x": tensor("batch", 3, range=(0.0, 1.0))},
+        BATCH,
+        targets=(make_target("exported-program"), make_target("pt2")),
+        **SMALL,
     )
     seen = observe(promised, tmp_path, "Stubborn")
     assert seen.failure is None
@@ -200,7 +195,10 @@ def test_a_separate_export_that_fails_costs_its_own_targets(tmp_path: Path):
 def test_targets_of_an_earlier_process_are_not_observed_again(tmp_path: Path):
     """After a death the next process skips what is done, and what was found about the dims stays complete."""
     promised = contract(
-        {"x": tensor("batch", 3, range=(-1.0, 1.0))}, BATCH, targets=(ExportedProgramTarget(), Pt2Target()), **SMALL
+        {"x": tensor("batch", 3, range=(-1.0, 1.0))},
+        BATCH,
+        targets=(make_target("exported-program"), make_target("pt2")),
+        **SMALL,
     )
     (tmp_path / "whole").mkdir()
     (tmp_path / "part").mkdir()
@@ -224,7 +222,7 @@ def test_metadata_is_the_contract(steps: int):
         {"x": tensor("batch", "2*side+1", range=(0.0, float("inf")), nonfinite=("nan",))},
         replace(BATCH, separate=()),
         Dim(name="side", min=8, max=64, multiple_of=steps),
-        targets=(OnnxTarget(tolerance=Tolerance(atol=1e-4)),),
+        targets=(make_target("onnx", tolerance=Tolerance(atol=1e-4)),),
         tolerance=Tolerance(rtol=1e-3, axis=1),
     )
     found = contract_metadata(promised, "abc")

@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 from torch import nn
 from worker_samples import contract, tensor
 
-from export_gate.wall.contract import Dim, ModelContract, OnnxTarget
+from export_gate.wall.contract import Dim, ModelContract, make_target
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.export.program import Exported, export_program
@@ -109,14 +109,14 @@ class Branch(nn.Module):
 def test_names_do_not_collide_with_those_of_a_branch(tmp_path: Path):
     """An output may be called as a value inside a branch is; the file is valid and computes the same."""
     promised = contract({"x": tensor("batch", 3)}, BATCH)
-    path = target.convert(context(Branch(), promised, tmp_path), OnnxTarget())
+    path = target.convert(context(Branch(), promised, tmp_path), make_target("onnx"))
     assert path is not None
     model = onnx.load(str(path))
     onnx.checker.check_model(model, full_check=True)
     assert [output.name for output in model.graph.output] == ["add", "mul", "sub"]
     names = [name for graph in graphs(model.graph) for node in graph.node for name in node.output]
     assert len(names) == len(set(names))
-    run = target.load(context(Branch(), promised, tmp_path), OnnxTarget(), path).run
+    run = target.load(context(Branch(), promised, tmp_path), make_target("onnx"), path).run
     for sign in (1.0, -1.0):
         given = torch.full((4, 3), sign)
         found = {leaf.name: leaf.value for leaf in run(bind({"x": given}, forward_parameters(Branch())))}
@@ -136,7 +136,7 @@ def test_opset_that_cannot_be_made_is_told(tmp_path: Path, opset: int):
     """Torch's exporter writes opset 18 in silence where it cannot make the one asked for; that is a failure here."""
     given = context(Branch(), contract({"x": tensor("batch", 3)}, BATCH), tmp_path)
     with pytest.raises(ValueError) as raised:
-        target.convert(given, OnnxTarget(opset=opset))
+        target.convert(given, make_target("onnx", opset=opset))
     assert str(raised.value) == (
         f"opset {opset} was asked for and torch's exporter made opset 18: it cannot make {opset}"
     )
