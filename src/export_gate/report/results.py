@@ -147,6 +147,7 @@ def _contradictions(results: Results) -> Iterator[str]:
     if not (results.contracts or results.planned):
         yield "no models, and not a shard of a run with models: nothing was compared, which is never a pass"
     yield from impossible_numbers(results, "Results")
+    yield from _foreign_options(results)
     promised = [contract.name for contract in results.contracts]
     observed = [model.model for model in results.run.models]
     gone = {CONFIG, *(results.lock.gone if results.lock else ())}
@@ -164,6 +165,13 @@ def _contradictions(results: Results) -> Iterator[str]:
             yield f"{day!r:.40} is not a date; expected one such as 2027-01-31 for waivers"
     if results.verdict == "verified" and any(finding.severity == "violation" for finding in results.findings):
         yield "the verdict is 'verified', but there are violations"
+
+
+def _foreign_options(results: Results) -> Iterator[str]:
+    for contract in (*results.contracts, *results.planned):
+        for target in contract.targets:
+            if problem := target.option_problem():
+                yield f"model {contract.name!r:.80}, target {target.name}: {problem}"
 
 
 def is_day(text: str) -> bool:

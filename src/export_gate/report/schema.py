@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import types
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from export_gate.report.results import SCHEMA_VERSION, Results
 from export_gate.wall.codec import encode
@@ -38,7 +38,7 @@ def results_schema() -> Schema:
 
 def _record(record: type, defs: dict[str, Schema]) -> Schema:
     """One object schema; a field without a default is required."""
-    hints = get_type_hints(record)
+    hints = get_type_hints(record, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(record)}
     described = {"description": inspect.getdoc(record)}
     properties = {name: _kind(hints[name], defs) | _default(field) for name, field in fields.items()}
@@ -59,6 +59,8 @@ def _kind(kind: Any, defs: dict[str, Schema]) -> Schema:
         return _reference(kind, defs)
     if origin in (Union, types.UnionType):
         return {"anyOf": [_kind(argument, defs) for argument in arguments]}
+    if origin is Annotated:
+        return _kind(arguments[0], defs) | {"pattern": f"^(?:{arguments[1].text})$"}
     if origin is Literal:
         return {"enum": list(arguments)}
     if origin is tuple and arguments[1:] == (...,):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, TypeVar, Union
 
 from export_gate.wall.codec import Pattern
-from export_gate.wall.targets import GuardPolicy, OptionValue, kind_named
+from export_gate.wall.targets import TARGET_NAMES, GuardPolicy, OptionValue, kind_named
 
 DTYPES = (
     "float64", "float32", "float16", "bfloat16",
@@ -263,7 +263,7 @@ class Target:
 
     name: TargetName
     """Its key in the config."""
-    kind: str
+    kind: Annotated[str, Pattern("|".join(TARGET_NAMES))]
     tolerance: Tolerance
     guards: GuardPolicy
     artifact: str | None
@@ -272,14 +272,13 @@ class Target:
     options: dict[str, OptionValue]
     """Every option of the kind."""
 
-    def __post_init__(self) -> None:
-        """Raises ValueError for what no target of the kind can be."""
+    def option_problem(self) -> str:
+        """Say how its options are not those of its kind; empty if they are."""
         known = {option.name: option for option in kind_named(self.kind).options}
         if set(known) != set(self.options):
-            raise ValueError(f"expected the options {sorted(known)} of {self.kind}, got {sorted(self.options)!r:.80}")
-        for name, value in self.options.items():
-            if not known[name].admits(value):
-                raise ValueError(f"expected another value for {name} of {self.kind}, got {value!r:.80}")
+            return f"expected the options {sorted(known)} of {self.kind}, got {sorted(self.options)!r:.80}"
+        wrong = (name for name, value in self.options.items() if not known[name].admits(value))
+        return next((f"expected another value for {name} of {self.kind}" for name in wrong), "")
 
     def option(self, name: str, of: type[Value]) -> Value:
         """The value of one of the kind's options that has no other type."""
@@ -301,7 +300,7 @@ def make_target(
 ) -> Target:
     """A target of that kind; what is left out is as the kind has it."""
     entry = kind_named(kind)
-    return Target(
+    target = Target(
         name=name or kind,
         kind=kind,
         tolerance=tolerance,
@@ -310,6 +309,9 @@ def make_target(
         budget=budget,
         options={option.name: option.default for option in entry.options} | options,
     )
+    if problem := target.option_problem():
+        raise ValueError(problem)
+    return target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

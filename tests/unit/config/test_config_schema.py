@@ -12,13 +12,14 @@ from config_samples import DOCS, MESSAGES, TEMPLATES, Project, config, documente
 
 from export_gate.config import json_schema
 from export_gate.config.containers import Field, Section
-from export_gate.config.controls import BUDGET, CONTROLS, DATA, GOLDEN, TARGETS, TOLERANCE
+from export_gate.config.controls import CONTROLS, DATA, GOLDEN, TOLERANCE
 from export_gate.config.dims import DIM
 from export_gate.config.document import read_document
 from export_gate.config.grammar import CONFIG, MODEL
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Allowance, Node
 from export_gate.config.problems import Problems
+from export_gate.config.targets import BUDGET, TARGETS
 from export_gate.config.tensors import FORMS, OUTPUTS, TENSOR, OutputSpec
 from export_gate.config.waivers import WAIVERS
 

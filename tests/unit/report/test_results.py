@@ -126,6 +126,17 @@ def test_other_schema_version(path: Path):
     )
 
 
+def test_options_of_another_kind(path: Path):
+    """A target with an option that its kind lacks, or with a value that it cannot have, is refused."""
+    _changed(path)
+    value = json.loads(path.read_text())
+    target = value["contracts"][0]["targets"][0]
+    for options in ({}, {"strict": "yes"}, {"strict": True, "opset": 20}):
+        target["options"] = options
+        path.write_text(json.dumps(value))
+        assert "target exported-program: expected " in _refusal(path)
+
+
 def test_wrong_shape(path: Path):
     """The message says where the shape is wrong."""
     _changed(path, duration_s="long")

@@ -8,7 +8,7 @@ import pytest
 from export_gate.rules import CATALOGUE
 from export_gate.rules.base import Named
 from export_gate.rules.judge import EXIT_CODES
-from export_gate.wall.tolerance import OTHER_KERNELS, SAME_KERNELS
+from export_gate.wall.targets import OTHER_KERNELS, SAME_KERNELS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "rules.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
