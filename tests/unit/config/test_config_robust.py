@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from export_gate.config import Config
-from export_gate.config.controls import CONTROLS, TARGETS
+from export_gate.config.controls import CONTROLS
 from export_gate.config.grammar import CONFIG, MODEL
+from export_gate.config.targets import TARGETS
 from export_gate.config.tensors import TENSOR
 
 DOCUMENTS = int(os.environ.get("EXPORT_GATE_FUZZ", "1200"))

@@ -34,6 +34,8 @@ EXPORT_MODULES = (
     "sympy.tensor.tensor",
 )
 """What an export imports on its way (torch 2.13); one that is not there is imported later, or never."""
+TARGET_MODULES = tuple(module for kind in KINDS for module in kind.preload)
+"""What targets import on their way, likewise."""
 DISTRIBUTIONS = ("torch", "numpy", *(package for kind in KINDS for package in kind.packages))
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from export_gate.wall.contract import ModelContract, Target
 from export_gate.wall.digest import digest_file
@@ -87,7 +87,7 @@ class TargetModule(Protocol):
     def files(self, path: Path) -> tuple[Path, ...]:
         """Every file of an artifact, `path` first."""
 
-    def load(self, context: Context, options: Any, path: Path | None) -> Loaded:
+    def load(self, context: Context, target: Target, path: Path | None) -> Loaded:
         """Load the artifact (or the program itself) for running."""
 
 
