@@ -27,7 +27,7 @@ from export_gate.run.interpreter import Interpreter, find_interpreter
 from export_gate.run.launch import Listener
 from export_gate.run.observe import observe
 from export_gate.run.order import Order, worker_request
-from export_gate.run.plan import make_plan
+from export_gate.run.plan import make_plan, unselected_targets
 from export_gate.run.seal import remove_unfinished, sealed
 from export_gate.run.shards import jobs_of
 from export_gate.wall.contract import Job
@@ -87,6 +87,8 @@ def verify(
         checkout=find_checkout(config, [contract.name for contract in contracts]),
         planned=() if order.shard is None else tuple(job.contract for job in planned),
         judged_on=started.date().isoformat(),
+        unselected_models=len(config.models) - len(planned),
+        unselected_targets=unselected_targets(config, tuple(job.contract for job in planned)),
         narrowed=order.selection.is_narrow,
         lock=found.lock,
         change=change,

@@ -6,11 +6,11 @@ in full, all findings in full, the appendix (stages, control inputs, artifacts).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from export_gate.report.filters import plural
-from export_gate.report.record import STATES, FindingView, ProblemView, Report, Row
+from export_gate.report.record import FindingView, ProblemView, Report, Row
 from export_gate.rules.base import Severity
 
 COMMENT_CHARACTERS = 65_536
@@ -149,7 +149,7 @@ def _most(low: int, high: int, needs: Callable[[int], int], limit: int) -> int:
 
 
 def _everything(report: Report, allowance: Allowance) -> _Amounts:
-    full = sum(view.severity in allowance.in_full for view in report.findings)
+    full = sum(_is_full(view, allowance) for view in report.findings)
     return _Amounts(
         rows=len(report.rows),
         problems=len(report.problems),
@@ -159,9 +159,14 @@ def _everything(report: Report, allowance: Allowance) -> _Amounts:
     )
 
 
+def _is_full(view: FindingView, allowance: Allowance) -> bool:
+    """Notes that ask for nothing are one line everywhere; they are the last findings."""
+    return view.severity in allowance.in_full and not view.asks_nothing
+
+
 def _shown(report: Report, amounts: _Amounts, allowance: Allowance) -> Shown:
     return Shown(
-        rows=_worst_rows(report.rows, amounts.rows),
+        rows=report.rows[: amounts.rows],
         problems=report.problems[: amounts.problems],
         full=report.findings[: amounts.full],
         brief=report.findings[amounts.full : amounts.listed],
@@ -171,15 +176,9 @@ def _shown(report: Report, amounts: _Amounts, allowance: Allowance) -> Shown:
     )
 
 
-def _worst_rows(rows: Sequence[Row], number: int) -> tuple[Row, ...]:
-    """The worst rows, in the config's order."""
-    chosen = sorted(range(len(rows)), key=lambda index: STATES.index(rows[index].state))[:number]
-    return tuple(rows[index] for index in sorted(chosen))
-
-
 def _left_out(report: Report, amounts: _Amounts, allowance: Allowance) -> tuple[str, ...]:
     most = _everything(report, allowance)
-    detailed = min(sum(view.severity in allowance.in_full for view in report.findings), amounts.listed)
+    detailed = min(sum(_is_full(view, allowance) for view in report.findings), amounts.listed)
     missing = (
         (most.rows - amounts.rows, "{} of the table", "model"),
         (most.problems - amounts.problems, "{} that could not be checked", "model"),

@@ -6,11 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.report.changes import change_view
-from export_gate.report.evidence import affine_line, dims_line, left_out_lines, model_evidence, run_evidence
+from export_gate.report.evidence import (
+    affine_line,
+    dims_line,
+    dropped_line,
+    left_out_lines,
+    model_evidence,
+    run_evidence,
+)
 from export_gate.report.filters import plural
 from export_gate.report.findings import reproduce, views
 from export_gate.report.ladder import cells
-from export_gate.report.record import ArtifactView, Cell, Counts, ProblemView, Report, Row, State
+from export_gate.report.record import STATES, ArtifactView, Cell, Counts, ProblemView, Report, Row, State
 from export_gate.report.results import Results
 from export_gate.rules import check_loosened
 from export_gate.rules.base import Finding
@@ -29,8 +36,9 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
     measured = measure_run(results.contracts, results.run) if measured is None else measured
     # What a change loosens is shown by itself, above the table, and not as a state of models and targets.
     about_models = replace(results, findings=_without(check_loosened.RULE.name, results.findings))
-    rows = _rows(about_models, measured)
+    rows = tuple(sorted(_rows(about_models, measured), key=lambda row: STATES.index(row.state)))
     counts = _counts(results, rows)
+    order = {row.model: place for place, row in enumerate(rows)}
     columns = {planned.name for contract in results.contracts for planned in contract.targets}
     return Report(
         verdict=results.verdict,
@@ -40,7 +48,7 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         rows=rows,
         findings=views(about_models),
         problems=tuple(_problems(results)),
-        artifacts=tuple(_artifacts(results, rows)),
+        artifacts=tuple(sorted(_artifacts(results, rows), key=lambda found: order.get(found.model, 0))),
         evidence=run_evidence(rows),
         environment=_environment(results),
         tool_version=results.tool_version,
@@ -72,7 +80,19 @@ def headline(results: Results, counts: Counts) -> str:
             parts.append(plural(number, noun))
     if counts.waived:
         parts.append(waived_words(results.findings))
-    return f"export-gate: {', '.join(parts)}"
+    left = left_out(results)
+    return f"export-gate: {', '.join(parts)}{f' (left out: {left})' if left else ''}"
+
+
+def left_out(results: Results) -> str:
+    """What the command line left out of the check: `2 models, 1 target, 47 control inputs`; empty for nothing."""
+    controls = [seen.controls for seen in results.run.models if seen.controls is not None]
+    numbers = {
+        "model": results.unselected_models,
+        "target": results.unselected_targets,
+        "control input": sum(observed.unselected for observed in controls),
+    }
+    return ", ".join(plural(number, noun) for noun, number in numbers.items() if number)
 
 
 def waived_words(findings: Sequence[Finding]) -> str:
@@ -132,6 +152,7 @@ def _row(measured: Measured, findings: Sequence[Finding], reason: str) -> Row:
         evidence=model_evidence(controls, compared, verified=state in ("ok", "warned")),
         affine=affine_line([ladder for cell in filled for ladder in cell.ladders], controls),
         left_out=left_out_lines(controls),
+        dropped=dropped_line(controls),
         parameters=observation.parameters,
         weights_bytes=observation.weights_bytes,
         peak_memory_bytes=observation.peak_memory_bytes,

@@ -61,14 +61,19 @@ def _dim(dim: Dim) -> str:
     return f"{dim.name} {dim.min}..{dim.max}{steps}{apart}{mode}"
 
 
+def dropped_line(controls: ControlSetObservation | None) -> str:
+    """`73 control inputs left out: 70 over the limit of 50; 3 over the FLOP budget`; empty for none."""
+    if controls is None or not controls.left_out:
+        return ""
+    because = f": {controls.left_out_reason}" if controls.left_out_reason else ""
+    return f"{plural(controls.left_out, 'control input')} left out{because}"
+
+
 def left_out_lines(controls: ControlSetObservation | None) -> tuple[str, ...]:
     """What the control set does not cover, so that nobody assumes that it does."""
     if controls is None:
         return ()
-    lines = []
-    if controls.left_out:
-        because = f": {controls.left_out_reason}" if controls.left_out_reason else ""
-        lines.append(f"{plural(controls.left_out, 'control input')} left out{because}")
+    lines = [line for line in (dropped_line(controls),) if line]
     lines += [f"input {name} has no declared range: wide values were not tried" for name in controls.undeclared_range]
     return (*lines, *controls.notes)
 

@@ -6,12 +6,13 @@ import math
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from export_gate.report.record import FindingView
 from export_gate.report.results import Results
 from export_gate.rules import NAMED
-from export_gate.rules.base import SEVERITIES, Finding
+from export_gate.rules.base import SEVERITIES, Finding, asks_nothing
 from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import ratio
@@ -21,11 +22,34 @@ DEFAULT_CONFIG = "export-gate.yml"
 
 def views(results: Results) -> tuple[FindingView, ...]:
     """All findings, worst first: in the judge's order, but sorted by severity if results were merged."""
+    calm = [finding for finding in results.findings if asks_nothing(finding)]
     groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in sorted(results.findings, key=lambda finding: SEVERITIES.index(finding.severity)):
+    asking = [finding for finding in results.findings if finding not in calm]
+    for finding in sorted(asking, key=lambda finding: SEVERITIES.index(finding.severity)):
         groups.setdefault(_sameness(finding), []).append(finding)
     known = {contract.name: {target.name for target in contract.targets} for contract in results.contracts}
-    return tuple(_view(group, results.config_path, known) for group in groups.values())
+    seen = tuple(_view(group, results.config_path, known) for group in groups.values())
+    models = dict.fromkeys(finding.model for finding in calm)
+    return (*seen, *(_calm_view(model, calm, results.config_path) for model in models))
+
+
+def _calm_view(model: str, notes: Sequence[Finding], config_path: str) -> FindingView:
+    """All notes of a model that ask for nothing, as one."""
+    mine = [finding for finding in notes if finding.model == model]
+    texts = [finding.message.removeprefix(f"{model}, ").removeprefix(f"{model}: ") for finding in mine]
+    statement = "; ".join(dict.fromkeys(texts))
+    whole = replace(
+        mine[0],
+        message=f"{model}: {statement}",
+        target=None,
+        output=None,
+        case=None,
+        measured=None,
+        allowed=None,
+        details=(),
+    )
+    command = reproduce(config_path, model)
+    return FindingView(finding=whole, statement=statement, times_over=None, command=command, asks_nothing=True)
 
 
 def _sameness(finding: Finding) -> tuple[str, ...]:

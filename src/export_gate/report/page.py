@@ -32,7 +32,9 @@ def build_page(results: Results, report: Report) -> Page:
     """The page of one run."""
     chosen = _pictured(report.rows)
     missing = len(report.rows) - len(chosen)
-    drawn = [model_charts(measured) for measured in report.measured if measured.contract.name in chosen]
+    order = {row.model: place for place, row in enumerate(report.rows)}
+    worst_first = sorted(report.measured, key=lambda measured: order.get(measured.contract.name, 0))
+    drawn = [model_charts(measured) for measured in worst_first if measured.contract.name in chosen]
     return Page(
         report=report,
         pictures=tuple(charts for charts in drawn if charts.charts),

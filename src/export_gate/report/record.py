@@ -83,6 +83,8 @@ class Row:
     affine: str = ""
     """The targets that the affine reduction covers; empty for none."""
     left_out: tuple[str, ...] = ()
+    dropped: str = ""
+    """The control inputs that the limit and the budget left out; empty for none."""
     parameters: int = 0
     weights_bytes: int = 0
     peak_memory_bytes: int = 0
@@ -107,6 +109,9 @@ class FindingView:
     """The user's source line; None if unknown, or if the statement quotes it."""
     also: tuple[Finding, ...] = ()
     """The same finding in other targets, by output or by text."""
+
+    asks_nothing: bool = False
+    """Whether it stands for a model's notes that ask for nothing, in one line."""
 
     @property
     def severity(self) -> Severity:
@@ -194,6 +199,7 @@ class Report:
     targets: tuple[TargetName, ...]
     """Columns of the table."""
     rows: tuple[Row, ...]
+    """Worst first, so that nobody looks for the model that failed."""
     findings: tuple[FindingView, ...]
     """Worst first."""
     problems: tuple[ProblemView, ...]

@@ -56,6 +56,10 @@ class Results:
     """ISO date (UTC) used for waivers; empty means the day of `started`."""
     narrowed: bool = False
     """Whether the command line excluded targets or control inputs."""
+    unselected_models: int = 0
+    """Models of the config that the command line left out."""
+    unselected_targets: int = 0
+    """Targets that it left out of the other models."""
     lock: LockUsed | None = None
     """The interface lock that the run was compared with, if the project has one."""
 

@@ -42,6 +42,15 @@ class Finding:
     """The waiver that accepts it until a date; a waived finding is a note, and its hint says so."""
 
 
+NOTHING_TO_DO = "Nothing to do"
+"""How the hint of a note starts that asks for nothing; reports fold such notes into one line for each model."""
+
+
+def asks_nothing(finding: Finding) -> bool:
+    """Whether nobody needs to act on it."""
+    return finding.severity == "note" and finding.waiver is None and finding.hint.startswith(NOTHING_TO_DO)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     """Everything that reports, lists and the config need to know of a rule."""

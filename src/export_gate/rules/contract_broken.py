@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from export_gate.rules.base import Finding, Rule
+from export_gate.rules.base import NOTHING_TO_DO, Finding, Rule
 from export_gate.rules.cases import is_layout_case, other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.measure import Measured
@@ -75,7 +75,7 @@ def _layout(contract: ModelContract, refused: Sequence[PromiseBroken]) -> Findin
             f"{place(contract.name, case=first.case)}: eager refuses this memory layout{at}: "
             f"{first_line(first.message)}"
         ),
-        hint="Nothing to do if callers pass dense tensors; use `reshape` instead of `view` to accept any layout.",
+        hint=f"{NOTHING_TO_DO} if callers pass dense tensors; use `reshape` instead of `view` to accept any layout.",
         occurrences=len(refused),
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in refused]),

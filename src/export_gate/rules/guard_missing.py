@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from export_gate.rules.base import Finding, Rule, Severity
+from export_gate.rules.base import NOTHING_TO_DO, Finding, Rule, Severity
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, listing, place, targets_key
@@ -96,7 +96,7 @@ def _finding(
 def _hint(contract: ModelContract, target: TargetName, severity: Severity, probes: Sequence[Probe]) -> str:
     key = f"models.{contract.name}"
     if severity == "note":
-        return f"Nothing to do; widen `{key}.dims` if such input is meant to be supported, so that it is verified."
+        return f"{NOTHING_TO_DO}; widen `{key}.dims` if such input is meant to be supported, so that it is verified."
     if severity == "warning":
         return (
             f"Check sizes and dtypes before calling the artifact: {_enforced(target)}. Widen `{key}.dims` "

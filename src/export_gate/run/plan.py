@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -73,6 +73,12 @@ def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
             "Skip fewer targets, or select models that have others.",
         )
     return kept
+
+
+def unselected_targets(config: Config, planned: Sequence[ModelContract]) -> int:
+    """How many targets of the planned models the selection leaves out."""
+    whole = {contract.name: len(contract.targets) for contract in config.models}
+    return sum(whole[contract.name] - len(contract.targets) for contract in planned)
 
 
 def _cut(contract: ModelContract, selection: Selection) -> tuple[Target, ...]:

@@ -325,6 +325,8 @@ class ControlSetObservation:
     left_out: int = 0
     """Cases dropped by the limit on their number or by the FLOP budget."""
     left_out_reason: str = ""
+    unselected: int = 0
+    """Control inputs that the patterns of the command line left out."""
     case_flops: float | None = None
     """Forward floating-point operations of the reference case."""
     undeclared_range: tuple[str, ...] = ()

@@ -11,7 +11,8 @@ import report_samples as samples
 
 from export_gate.report.build import build_report
 from export_gate.report.findings import reproduce
-from export_gate.report.record import LADDER, Cell, Report, Row
+from export_gate.report.record import LADDER, STATES, Cell, Report, Row
+from export_gate.report.render import render
 from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
 from export_gate.wall.contract import Dim, ModelContract, make_target
@@ -226,7 +227,61 @@ def test_different_findings_of_one_rule_stay_apart():
         samples.target("onnx", 0.0),
     )
     report = _run(samples.model("m", targets))
-    assert [view.targets for view in report.findings] == [("exported-program",), ("pt2",)]
+    assert {view.targets for view in report.findings} == {("exported-program",), ("pt2",)}
+
+
+def test_notes_that_ask_for_nothing_are_one_line_of_the_model():
+    """What was accepted with eager's results is said once for all targets, after everything else, and folded."""
+    equal = tuple(
+        Probe(kind="above-max", axis="batch", declared="2..16", tried=tried, answer="accepted-equal")
+        for tried in ("17", "18")
+    )
+    targets = tuple(samples.target(name, 0.0, probes=equal) for name in ("exported-program", "pt2", "onnx"))
+    report = _run(samples.model("m", targets))
+
+    (view,) = report.findings
+    assert view.asks_nothing
+    assert view.statement.startswith("exported-program: accepts 2 inputs outside the contract: batch=17 gave eager's")
+    assert view.statement.count("; pt2: ") == view.statement.count("; onnx: ") == 1
+    assert report.counts.notes == 3
+    assert "batch=17" not in render(report, "terminal")
+    for kind in ("comment", "summary"):
+        (line,) = [line for line in render(report, kind).splitlines() if "batch=17" in line]
+        assert line.startswith("- 📝 `m`: exported-program: accepts")
+
+
+def test_the_worst_models_come_first():
+    """In the table, the stages and the artifacts; models of one state stay in the config's order."""
+    report = build_report(samples.red())
+    states = [row.state for row in report.rows]
+
+    assert states == sorted(states, key=STATES.index)
+    assert [row.model for row in report.rows if row.state == "failed"] == ["glyph-head", "sentence-encoder", "detector"]
+    crowd = build_report(samples.crowd(20))
+    assert {row.state for row in crowd.rows[:10]} == {"failed"}
+    assert {row.state for row in crowd.rows[10:]} == {"ok"}
+
+
+def test_what_the_command_line_left_out_is_in_the_verdict():
+    """A run of one target and one case is not taken for the whole."""
+    results = samples.green()
+    models = tuple(
+        replace(model, controls=replace(model.controls, unselected=5)) if model.controls else model
+        for model in results.run.models
+    )
+    narrow = replace(
+        results, run=replace(results.run, models=models), unselected_models=2, unselected_targets=1, narrowed=True
+    )
+
+    assert build_report(narrow).headline.endswith(f"(left out: 2 models, 1 target, {5 * len(models)} control inputs)")
+    assert "left out" not in build_report(results).headline
+
+
+def test_the_terminal_says_what_the_budget_dropped():
+    """One line for each model of which control inputs were dropped."""
+    text = render(build_report(samples.green()), "terminal")
+
+    assert "sentence-encoder: 12 control inputs left out: the budget of 200 GFLOP for each target\n" in text
 
 
 def test_findings_come_worst_first():

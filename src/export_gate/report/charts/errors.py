@@ -16,6 +16,8 @@ from export_gate.wall.observation import ControlSetObservation
 
 WIDTH, LEFT, RIGHT = 960.0, 74.0, 18.0
 TITLE, HEIGHT, GAP = 26.0, 112.0, 12.0
+EXACT = 22.0
+"""Line above the panels for the targets without any difference, which have none."""
 FAULT, ZERO = 16.0, 18.0
 """Strips at the top of a panel (no number) and at its bottom (no difference at all)."""
 FOOT = 92.0
@@ -58,11 +60,17 @@ def errors_chart(
     slots = _slots(controls, [point.case for found in seen.values() for point in found])
     everything = [point for found in seen.values() for point in found]
     values = [value for point in everything for value in (point.measured, point.allowed) if value]
-    tops = [TITLE + place * (HEIGHT + TITLE + GAP) for place in range(len(seen))]
+    exact = [target for target, found in seen.items() if all(point.measured == 0 for point in found)]
+    drawn = {target: found for target, found in seen.items() if target not in exact}
+    head = TITLE + (EXACT if exact else 0.0)
+    tops = [head + place * (HEIGHT + TITLE + GAP) for place in range(len(drawn))]
     panels = [
         _panel(target, found, slots, top, log_scale(values, top + HEIGHT - ZERO, top + FAULT))
-        for top, (target, found) in zip(tops, seen.items(), strict=True)
+        for top, (target, found) in zip(tops, drawn.items(), strict=True)
     ]
+    if exact:
+        words = Words(x=LEFT, y=EXACT - 6, text=_exact_line(exact, seen), kind="detail", anchor="start")
+        panels[0] = replace(panels[0], words=(words, *panels[0].words))
     bottom = tops[-1] + HEIGHT
     return Chart(
         title=f"{model}: error against allowed at each control input",
@@ -75,6 +83,11 @@ def errors_chart(
         legend=tuple(entry for entry in LEGEND if any(entry.kind == s.kind for p in panels for s in p.shapes)),
         wide=True,
     )
+
+
+def _exact_line(exact: Sequence[TargetName], seen: Mapping[TargetName, Sequence[Point]]) -> str:
+    """`exported-program: exact at 48 control inputs; pt2: exact at 48 control inputs`."""
+    return "; ".join(f"{target}: {_verdict(seen[target])}" for target in exact)
 
 
 def _slots(controls: ControlSetObservation | None, cases: Sequence[str]) -> Slots:

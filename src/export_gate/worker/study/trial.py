@@ -53,7 +53,10 @@ def choose_trial(job: Job, subject: Subject, desk: Desk, notes: tuple[str, ...] 
     desk.channel.at("controls")
     return Trial(
         cases=kept,
-        observation=_describe(replace(controls, notes=(*notes, *controls.notes)), kept, len(cases), flops),
+        observation=replace(
+            _describe(replace(controls, notes=(*notes, *controls.notes)), kept, len(cases), flops),
+            unselected=len({case.name for case in every} - {case.name for case in cases}),
+        ),
         has_basis=bool(basis) and {case.name for case in basis} <= {case.name for case in kept},
     )
 
