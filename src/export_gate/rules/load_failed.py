@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.wording import first_line, targets_key
+from export_gate.rules.wording import first_line, paragraph, targets_key
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import ARTIFACT_CHANGED, Failure
 
@@ -24,20 +25,27 @@ def check(measured: Measured) -> Iterator[Finding]:
         if failure.type != ARTIFACT_CHANGED:
             what = f"the artifact does not load: {cause}"
         if OTHER_NAMES in failure.message:
-            what = f"the artifact's input names are not the contract's: {first_line(failure.message)}"
+            what = f"the artifact's names are not the contract's: {first_line(failure.message)}"
         message = f"{group[0].place(contract.name)}: {what}"
-        yield finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
+        found = finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
+        yield replace(found, details=(*_names(failure), *found.details))
 
 
 OTHER_NAMES = "that the contract lacks"
-"""The worker's words on an ONNX file with other inputs than the contract."""
+"""The worker's words on an ONNX file with other names than the contract; a table of both sides follows."""
+
+
+def _names(failure: Failure) -> tuple[str, ...]:
+    return paragraph("\n".join(failure.message.splitlines()[1:])) if OTHER_NAMES in failure.message else ()
 
 
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     if OTHER_NAMES in failure.message:
+        key = f"models.{contract.name}"
         return (
-            f"Say what the file calls each input: `name` under `models.{contract.name}.inputs`, such as `x: {{name: "
-            "images, ...}`; or write the file with the contract's names."
+            f"Say what the file calls each input: `name` under `{key}.inputs`, such as `x: {{name: images, ...}}`; "
+            f"list outputs under the file's names, in eager's order, in `{key}.outputs`; or write the file with the "
+            "contract's names."
         )
     if failure.type == ARTIFACT_CHANGED:
         return (

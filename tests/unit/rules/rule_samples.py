@@ -638,7 +638,12 @@ SAMPLES: dict[str, Sample] = {
             ended(
                 "load",
                 type="ValueError",
-                message="the graph has input 'images' that the contract lacks; the contract has input 'x'",
+                message=(
+                    "the graph has input 'images' that the contract lacks; the contract has input 'x'\n"
+                    "          contract  artifact\n"
+                    "input 1   x         images\n"
+                    "output 1  logits    logits"
+                ),
             )
         )
     ),

@@ -27,6 +27,7 @@ from export_gate.worker.onnx_file.session import (
 from export_gate.worker.onnx_file.tensors import widen_bfloat16
 from export_gate.worker.targets.base import Context, Loaded, absent_notes, with_absent
 from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
+from export_gate.worker.targets.signature import Names, require_names
 
 INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 """Weights above this go to external data: an inline save peaks at four times the weights."""
@@ -77,7 +78,7 @@ def load(context: Context, target: Target, path: Path | None) -> Loaded:
     """An ONNX Runtime session over the file, one thread, without prepacking (which doubles the weights).
 
     Raises:
-        ValueError: a provider is not available, or the graph has inputs that the contract lacks.
+        ValueError: a provider is not available, or the graph has names that the contract lacks.
         Exception: whatever ONNX Runtime raises.
     """
     import onnx
@@ -86,9 +87,16 @@ def load(context: Context, target: Target, path: Path | None) -> Loaded:
         raise AssertionError("onnx always has a file")
     optimization = target.option("optimization", str)
     session = open_session(path, target.option("providers", tuple), optimization)
-    _require_inputs(session, context.input_names)
     model = onnx.load(str(path), load_external_data=False)
     renamed = renamed_outputs(model)
+    require_names(
+        Names(
+            inputs=context.input_names,
+            outputs=[leaf.name for leaf in context.outputs if leaf.dtype != "None"],
+            graph_inputs=[value.name for value in session.get_inputs()],
+            graph_outputs=[renamed.get(value.name, value.name) for value in session.get_outputs()],
+        )
+    )
     return Loaded(
         run=with_absent(session_runner(session, context.input_names, renamed), context.outputs),
         facts={
@@ -149,19 +157,6 @@ def _require_opset(model: Any, wanted: object) -> None:
         raise ValueError(
             f"opset {wanted} was asked for and torch's exporter made opset {made}: it cannot make {wanted}"
         )
-
-
-def _require_inputs(session: Any, input_names: Sequence[str]) -> None:
-    foreign = [value.name for value in session.get_inputs() if value.name not in input_names]
-    if foreign:
-        raise ValueError(
-            f"the graph has {_listing('input', foreign)} that the contract lacks; "
-            f"the contract has {_listing('input', input_names)}"
-        )
-
-
-def _listing(noun: str, names: Sequence[str]) -> str:
-    return f"{noun}{'' if len(names) == 1 else 's'} {', '.join(map(repr, names))}"
 
 
 def _give_names(graph: Any, context: Context) -> dict[str, str]:
