@@ -20,9 +20,10 @@ DTYPES = (
 """Element types a contract may name, spelled as torch spells them."""
 
 FLOAT_DRAWS = (
-    "normal", "uniform", "halves", "constant", "zeros", "low", "high", "offset", "sweep", "large", "nonfinite",
+    "normal", "uniform", "halves", "constant", "zeros", "low", "high", "offset", "sweep", "large", "ends", "tiny",
+    "bands", "nonfinite",
 )  # fmt: skip
-INTEGER_DRAWS = ("random", "low", "high", "duplicates", "distinct")
+INTEGER_DRAWS = ("random", "low", "high", "duplicates", "distinct", "ends", "spots")
 BOOL_DRAWS = (
     "random", "all-true", "all-false", "sparse", "right-padded", "right-masked", "left-padded", "holed", "row-off",
     "tail-off",

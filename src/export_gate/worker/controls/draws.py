@@ -39,6 +39,8 @@ REPEATED = frozenset((
 """Families whose seeded draws differ; the others have one member each."""
 
 
+IMAGE_RANK, IMAGE_SPAN = 3, 64
+"""Axes and range of uint8 values from which a tensor may be an image."""
 MASK_ENDS = {"low": "all-false", "high": "all-true"}
 """What integer families are called in a mask."""
 
@@ -75,8 +77,14 @@ def _drawn(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, st
         integers = draw_integers(family, *integer_bounds(spec), count, stream)
         return torch.from_numpy(integers).to(torch_dtype(spec.dtype)).reshape(shape)
     width = 2 if spec.dtype.startswith("complex") else 1
-    values = draw_floats(family, float_interval(spec), count * width, stream)
+    row = (shape[-1] if shape else 1) * width
+    values = draw_floats(family, float_interval(spec), count * width, stream, row)
     return to_tensor(spec, _with_nonfinite(spec, values, shape, family=family, index=index, stream=stream), shape)
+
+
+def _is_image(spec: TensorSpec) -> bool:
+    low, high = integer_bounds(spec)
+    return spec.dtype == "uint8" and len(spec.shape) >= IMAGE_RANK and high - low >= IMAGE_SPAN
 
 
 def _mask(spec: TensorSpec, family: str, rows: int, row: int, *, stream: Stream) -> npt.NDArray[np.bool_]:
@@ -98,7 +106,8 @@ def _fitting(spec: TensorSpec) -> tuple[str, ...]:
     if is_restricted(spec):
         return _fitting_allowed(spec)
     if is_integer(spec):
-        return fitting_integer_families(*integer_bounds(spec), count)
+        known = fitting_integer_families(*integer_bounds(spec), count)
+        return (*known, "spots") if _is_image(spec) and "distinct" in known else known
     if is_undeclared(spec):
         return ("normal", "nonfinite") if spec.nonfinite else ("normal",)
     fitting = fitting_families(float_interval(spec), spec.nonfinite)

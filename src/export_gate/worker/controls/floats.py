@@ -14,11 +14,17 @@ NARROW = 20.0
 """Up to this magnitude a range has no `large` values."""
 
 
+WHOLE = {4: math.inf, 5: -math.inf}
+"""Indices of non-finite draws that are one infinity everywhere."""
+
+
 def fitting_families(interval: Interval, nonfinite: tuple[str, ...]) -> tuple[str, ...]:
     """Families that give different values in this interval."""
     if interval.width == 0:
         return ("normal", "nonfinite") if nonfinite else ("normal",)
-    families = ["normal", "uniform", "halves", "constant", "low", "high", "offset", "sweep"]
+    families = ["normal", "uniform", "halves", "constant", "low", "high", "offset", "sweep", "ends", "bands"]
+    if interval.low <= 0 <= interval.high:
+        families.append("tiny")
     if interval.low < 0 < interval.high:
         families.append("zeros")
     elif interval.low == 0:
@@ -30,8 +36,8 @@ def fitting_families(interval: Interval, nonfinite: tuple[str, ...]) -> tuple[st
     return (*families, "nonfinite") if nonfinite else tuple(families)
 
 
-def draw_floats(family: str, interval: Interval, count: int, stream: Stream) -> Floats:
-    """`count` values of a finite family, inside the interval."""
+def draw_floats(family: str, interval: Interval, count: int, stream: Stream, row: int = 1) -> Floats:
+    """`count` values of a finite family, inside the interval; `row` is the length of the last axis."""
     if interval.width == 0:
         return np.full(count, interval.low)
     match family:
@@ -39,10 +45,12 @@ def draw_floats(family: str, interval: Interval, count: int, stream: Stream) -> 
             values = interval.low + stream.uniform(count) * interval.width
         case "halves":
             values = _halves(interval, count, stream)
-        case "constant":
-            values = np.full(count, _bell(interval, 1, stream)[0])
-        case "zeros" | "low" | "high":
-            values = np.full(count, {"zeros": 0.0, "low": interval.low, "high": interval.high}[family])
+        case "constant" | "zeros" | "low" | "high" | "ends":
+            values = _flat(family, interval, count, stream)
+        case "tiny":
+            values = _tiny(interval, count, stream)
+        case "bands":
+            values = _bands(interval, count, max(row, 1), stream)
         case "offset":
             values = _offset(interval, count, stream)
         case "sweep":
@@ -58,10 +66,13 @@ def sprinkle(values: Floats, row: int, kinds: tuple[Literal["nan", "inf"], ...],
     """Non-finite values at about one place in eight, at the edges of the first row, and over one whole row.
 
     `row` is the length of the last axis. Where both kinds are admitted, index 1 has NaN alone, 2 has infinities
-    alone and later ones mix. The row after the whole one stays finite where it is not the first.
+    alone and later ones mix. The whole row has one value alone; the row after it stays finite where it is not the
+    first. The indices of `WHOLE` fill the tensor with one infinity.
     """
     if values.size == 0:
         return values
+    if index in WHOLE and "inf" in kinds:
+        return np.full(values.shape, WHOLE[index])
     rows = values.reshape(-1, row)
     use = kinds if len(kinds) == 1 or index > 2 else (("nan",) if index == 1 else ("inf",))  # noqa: PLR2004 - see above
     palette = np.array([value for kind in use for value in {"nan": [math.nan], "inf": [math.inf, -math.inf]}[kind]])
@@ -74,6 +85,8 @@ def sprinkle(values: Floats, row: int, kinds: tuple[Literal["nan", "inf"], ...],
         chosen[0, 0] = chosen[0, -1] = True
         chosen[whole] |= len(rows) > 3  # noqa: PLR2004 - fewer rows leave little beside a whole one
     filled = palette[stream.integers(0, len(palette) - 1, values.size)].reshape(rows.shape)
+    if len(rows) > 3:  # noqa: PLR2004 - as above
+        filled[whole] = filled[whole, 0]
     spread: Floats = np.where(chosen, filled, rows).reshape(values.shape)
     return spread
 
@@ -85,6 +98,19 @@ def _bell(interval: Interval, count: int, stream: Stream) -> Floats:
     return interval.low + interval.width / 2 + stream.normal(count) * (interval.width / 6)
 
 
+def _flat(family: str, interval: Interval, count: int, stream: Stream) -> Floats:
+    """One value everywhere, or one of two."""
+    match family:
+        case "zeros":
+            return _signed_zeros(np.zeros(count), interval, stream)
+        case "ends":
+            return np.where(stream.integers(0, 1, count) == 1, interval.high, interval.low)
+        case "low" | "high":
+            return np.full(count, interval.low if family == "low" else interval.high)
+        case _:
+            return np.full(count, _bell(interval, 1, stream)[0])
+
+
 def _halves(interval: Interval, count: int, stream: Stream) -> Floats:
     """Multiples of 1/2 near zero; of a smaller power of two where fewer than three fit."""
     step = max(0.5, 2.0 ** (math.frexp(interval.magnitude)[1] - 40))
@@ -93,7 +119,32 @@ def _halves(interval: Interval, count: int, stream: Stream) -> Floats:
     least, most = math.ceil(interval.low / step), math.floor(interval.high / step)
     centre = min(max(0, least), most)
     multiples = stream.integers(max(least, centre - 8), min(most, centre + 8), count)
-    return multiples.astype(np.float64) * step
+    return _signed_zeros(multiples.astype(np.float64) * step, interval, stream)
+
+
+def _signed_zeros(values: Floats, interval: Interval, stream: Stream) -> Floats:
+    """Half of the zeros negative, where the interval has negative numbers: `1 / x` and `atan2` tell them apart."""
+    if interval.low >= 0:
+        return values
+    negative = (values == 0) & (stream.integers(0, 1, len(values)) == 1)
+    return np.where(negative, -0.0, values)
+
+
+def _tiny(interval: Interval, count: int, stream: Stream) -> Floats:
+    """Magnitudes from a millionth of 1 (or of what the interval has) up to it, evenly spread over the powers of two."""
+    powers = 2.0 ** -stream.integers(0, 20, count).astype(np.float64)
+    values = powers * (0.5 + stream.uniform(count) / 2) * min(1.0, interval.magnitude)
+    signs = np.where(stream.integers(0, 1, count) == 1, 1.0, -1.0)
+    inside = (values * signs >= interval.low) & (values * signs <= interval.high)
+    return np.where(inside, values * signs, -values * signs)
+
+
+def _bands(interval: Interval, count: int, row: int, stream: Stream) -> Floats:
+    """Each row uniform between two bounds of its own."""
+    rows = -(-count // row)
+    one, other = (interval.low + stream.uniform(rows) * interval.width for _ in range(2))
+    low, width = np.repeat(np.minimum(one, other), row)[:count], np.repeat(abs(one - other), row)[:count]
+    return low + stream.uniform(count) * width
 
 
 def _offset(interval: Interval, count: int, stream: Stream) -> Floats:

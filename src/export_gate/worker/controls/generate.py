@@ -11,6 +11,7 @@ import torch
 
 from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.draws import MASK_ENDS, REPEATED, base_family, draw, families
+from export_gate.worker.controls.floats import WHOLE
 from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
 from export_gate.worker.controls.made import MadeTensor, has_makers, joint_values, made_values
 from export_gate.worker.controls.record import ControlCase, case_name
@@ -28,8 +29,8 @@ from export_gate.worker.leaves.values import Values
 
 CATCH_ORDER = (
     "halves", "offset", "nonfinite", "row-off", "tail-off", "right-padded", "left-padded", "holed", "right-masked",
-    "all-false", "all-true", "sparse", "sweep", "large", "integer-low", "integer-high", "duplicates", "distinct", "low",
-    "high", "uniform", "zeros", "constant", "random", "normal",
+    "all-false", "all-true", "sparse", "sweep", "large", "ends", "bands", "spots", "tiny", "integer-low",
+    "integer-high", "duplicates", "distinct", "low", "high", "uniform", "zeros", "constant", "random", "normal",
 )  # fmt: skip
 """Families by what they caught in reproduced bug reports, after the base draws at boundary sizes."""
 
@@ -129,12 +130,16 @@ def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int
     yield from ((main, 1, sizes) for sizes in plan.beside)
     yield from ((family, 1, sizes) for sizes in plan.separate for family in known)
     yield from _repeats(contract, (main, *known), plan.middle)
+    yield from _all_infinite(contract, known, plan)
     yield from ((family, 1, plan.largest) for family in known if plan.largest != plan.middle)
     yield from _combined(contract, plan)
-    yield from ((family, 1, plan.smallest) for family in known if plan.smallest != plan.middle)
+    small = () if plan.smallest == plan.middle else (family for family in known if family not in ROOMY)
+    yield from ((family, 1, plan.smallest) for family in small)
     yield from ((main, 1, sizes) for sizes in plan.pairs)
 
 
+ROOMY = ("ends", "bands", "spots", "tiny")
+"""Families that say little in the few elements of the smallest sizes."""
 PADDED = ("right-padded", "left-padded", "holed")
 ROWS = 3
 """Rows of a padded mask: fewer cannot have a full row, a short one and one in between."""
@@ -181,6 +186,13 @@ def _repeats(contract: ModelContract, known: Iterable[str], sizes: Sizes) -> Ite
         count = contract.controls.random
         count = max(count, 3) if family == "nonfinite" and both else count
         yield from ((family, index, sizes) for index in range(2, count + 1) if family in REPEATED)
+
+
+def _all_infinite(contract: ModelContract, known: Iterable[str], plan: SizePlan) -> Iterator[tuple[str, int, Sizes]]:
+    """Whole tensors of one infinity: a maximum over them starts from the identity that a runtime chooses."""
+    if "nonfinite" in known and any("inf" in spec.nonfinite for _, spec in tensor_leaves(contract)):
+        places = [plan.middle] if plan.smallest == plan.middle else [plan.middle, plan.smallest]
+        yield from (("nonfinite", index, sizes) for sizes in places for index in WHOLE)
 
 
 def _combined(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int, Sizes]]:

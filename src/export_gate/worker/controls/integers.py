@@ -18,7 +18,7 @@ def fitting_integer_families(low: int, high: int, count: int) -> tuple[str, ...]
         return ("random", "low", "high")
     if high - low == 1:  # all the same is all low or all high
         return ("random", "low", "high", "distinct")
-    return ("random", "low", "high", "duplicates", "distinct")
+    return ("random", "low", "high", "duplicates", "distinct", "ends")
 
 
 def draw_integers(family: str, low: int, high: int, count: int, stream: Stream) -> Integers:
@@ -30,6 +30,10 @@ def draw_integers(family: str, low: int, high: int, count: int, stream: Stream) 
             return np.full(count, stream.integers(low, high, 1)[0], dtype=np.int64)
         case "distinct":
             return _distinct(low, high, count, stream)
+        case "ends":
+            return np.where(stream.integers(0, 1, count) == 1, np.int64(high), np.int64(low))
+        case "spots":
+            return _spots(low, high, count, stream)
         case _:
             return stream.integers(low, high, count)
 
@@ -119,6 +123,14 @@ def _valid(rows: int, row: int, stream: Stream) -> Bools:
     lengths[int(stream.integers(0, rows - 1, 1)[0])] = row
     valid: Bools = np.arange(row) < lengths[:, None]
     return valid
+
+
+def _spots(low: int, high: int, count: int, stream: Stream) -> Integers:
+    """A dark image with bright spots: most values in the lowest twelfth, one in 32 in the highest."""
+    part = (high - low) // 12
+    dark, bright = stream.integers(low, low + part, count), stream.integers(high - part, high, count)
+    spotted: Integers = np.where(stream.integers(0, 31, count) == 0, bright, dark)
+    return spotted
 
 
 def _distinct(low: int, high: int, count: int, stream: Stream) -> Integers:

@@ -2,6 +2,7 @@ import hashlib
 import math
 from dataclasses import replace
 from itertools import combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_gate.wall.contract import BOOL_DRAWS, DTYPES, FLOAT_DRAWS, INTEGER_DRAWS, Dim, Size, TensorSpec
-from export_gate.worker.controls.build import values_at
+from export_gate.worker.controls.build import build_control_set, values_at
 from export_gate.worker.controls.draws import base_family, draw, families
 from export_gate.worker.controls.intervals import admits
 from export_gate.worker.controls.stream import Stream
@@ -190,7 +191,7 @@ def test_nonfinite_has_the_admitted_kinds_only(kinds: tuple[str, ...], nan: bool
 def test_nonfinite_takes_turns_where_both_are_admitted():
     """Index 1 is NaN alone, 2 infinities alone, 3 both; one row is wholly non-finite and one wholly finite."""
     spec = tensor("float32", 8, 5, range=(-4, 4), nonfinite=("nan", "inf"))
-    one, two, three = (made(spec, (8, 5), "nonfinite", index) for index in (1, 2, 3))
+    one, two, three = (made(spec, (16, 8), "nonfinite", index) for index in (1, 2, 3))
     assert one.isnan().any()
     assert not one.isinf().any()
     assert two.isposinf().any()
@@ -199,6 +200,7 @@ def test_nonfinite_takes_turns_where_both_are_admitted():
     assert three.isnan().any()
     assert three.isinf().any()
     assert (~three.isfinite()).all(1).any()
+    assert any(bool((row == sign).all()) for row in two for sign in (torch.inf, -torch.inf))
     assert (~one[0].isfinite())[[0, -1]].all()
 
 
@@ -295,3 +297,62 @@ def test_sizes_outside_the_range_can_be_drawn():
     """Guard probes draw at sizes that the contract does not allow."""
     model = contract(Dim(name="n", min=2, max=4), x=tensor("float32", "n", 3, range=(-4, 4)))
     assert [values_at(model, {"n": n}, "normal", 1)["x"].shape[0] for n in (0, 1, 5)] == [0, 1, 5]
+
+
+def test_nonfinite_reaches_whole_tensors_of_one_sign():
+    """Indices 4 and 5 are one infinity everywhere, where infinities are admitted; also at the smallest sizes."""
+    both = tensor("float32", 2, 3, range=(-4, 4), nonfinite=("nan", "inf"))
+    assert bool((made(both, (2, 3), "nonfinite", 4) == torch.inf).all())
+    assert bool((made(both, (2, 3), "nonfinite", 5) == -torch.inf).all())
+    assert bool(made(tensor("float32", 2, 3, nonfinite=("nan",)), (2, 3), "nonfinite", 4).isfinite().any())
+    batch = Dim(name="batch", min=1, max=9)
+    names = {
+        case.name
+        for case in build_control_set(
+            contract(batch, x=tensor("float32", "batch", 3, nonfinite=("inf",))), Path()
+        ).cases
+    }
+    assert {f"nonfinite-{index}@batch={size}" for index in (4, 5) for size in (1, 5)} <= names
+
+
+def test_ends_are_the_bounds_alone():
+    """Each element is the lowest or the highest value, and both occur, of floats and of integers."""
+    for dtype, bounds in (("float32", (-2.0, 5.0)), ("int64", (3, 9))):
+        assert set(made(tensor(dtype, 40, range=bounds), (40,), "ends").tolist()) == set(bounds)
+
+
+def test_tiny_is_near_zero_in_a_wide_range():
+    """Magnitudes spread over twenty powers of two below 1, of both signs where the range has both."""
+    drawn = made(tensor("float32", 1000, range=(-4000, 4000)), (1000,), "tiny")
+    assert float(drawn.abs().max()) <= 1
+    assert float(drawn.abs().min()) < 1e-5
+    assert bool((drawn < 0).any() and (drawn > 0).any())
+    assert float(made(tensor("float32", 1000, range=(0, 4000)), (1000,), "tiny").min()) > 0
+    assert "tiny" not in families(tensor("float32", 4, range=(1, 4000)))
+
+
+def test_bands_give_each_row_a_range_of_its_own():
+    """Rows fill different parts of the range, each of them narrower than all together."""
+    drawn = made(tensor("float64", 20, 200, range=(0, 1)), (20, 200), "bands")
+    widths = drawn.amax(1) - drawn.amin(1)
+    assert float(widths.min()) < 0.5 < float(drawn.max() - drawn.min())
+    assert len({round(float(value), 6) for value in drawn.amin(1)}) == 20
+
+
+def test_zeros_and_halves_have_negative_zeros():
+    """Where the range has negative numbers, about half of the zeros are negative."""
+    for family in ("zeros", "halves"):
+        drawn = made(tensor("float32", 1000, range=(-4, 4)), (1000,), family)
+        zeros = drawn[drawn == 0]
+        assert 0.3 < float(torch.signbit(zeros).float().mean()) < 0.7
+    assert not bool(torch.signbit(made(tensor("float32", 100, range=(0, 4)), (100,), "zeros")).any())
+
+
+def test_spots_are_bright_on_a_dark_image():
+    """uint8 images have a dark mean and a few bright values; other integers have no such family."""
+    image = tensor("uint8", 3, 32, 32, range=(0, 255))
+    drawn = made(image, (3, 32, 32), "spots").double()
+    assert float(drawn.mean()) < 25
+    assert 0.01 < float((drawn > 200).double().mean()) < 0.06
+    assert "spots" in families(image)
+    assert "spots" not in families(tensor("int64", 3, 32, 32, range=(0, 255)))
