@@ -31,7 +31,7 @@ def draw_integers(family: str, low: int, high: int, count: int, stream: Stream) 
         case "distinct":
             return _distinct(low, high, count, stream)
         case "ends":
-            return np.where(stream.integers(0, 1, count) == 1, np.int64(high), np.int64(low))
+            return np.array((low, high), dtype=np.int64)[stream.integers(0, 1, count)]
         case "spots":
             return _spots(low, high, count, stream)
         case _:
