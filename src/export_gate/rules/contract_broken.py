@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import NOTHING_TO_DO, Finding, Rule
-from export_gate.rules.cases import is_layout_case, other_cases
+from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.measure import Measured
+from export_gate.rules.refusals import refused_empty_masks, refused_layouts
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Failure, ModelObservation, PromiseBroken
 
-RAISED = re.compile(r"\w+: ")
-"""An exception's class begins the message; other broken promises are sentences."""
 ENDED = {
     "model": "the model could not be created",
     "controls": "the control set could not be built",
@@ -29,8 +27,9 @@ def check(measured: Measured) -> Iterator[Finding]:
     if groups:
         yield _ended(contract, observation, groups[0][0].failure)
         return
-    layouts = tuple(promise for promise in observation.broken if _refuses_layout(promise, observation))
-    broken = tuple(promise for promise in observation.broken if promise not in layouts)
+    layouts = refused_layouts(observation)
+    empty, _ = refused_empty_masks(contract, observation)
+    broken = tuple(promise for promise in observation.broken if promise not in (*layouts, *empty))
     if broken:
         yield _broken(contract, broken)
     if layouts:
@@ -52,14 +51,6 @@ def _ended(contract: ModelContract, observation: ModelObservation, failure: Fail
         source=failure.source,
         details=failure_details(failure) + also,
     )
-
-
-def _refuses_layout(promise: PromiseBroken, observation: ModelObservation) -> bool:
-    """Whether eager raised only because of the memory layout, about which the contract says nothing."""
-    inputs = observation.controls.inputs if observation.controls else ()
-    refused = {broken.case for broken in observation.broken}
-    is_layout = is_layout_case(observation, promise.case)
-    return is_layout and bool(RAISED.match(promise.message)) and any(member.name not in refused for member in inputs)
 
 
 def _layout(contract: ModelContract, refused: Sequence[PromiseBroken]) -> Finding:

@@ -7,8 +7,10 @@ from collections.abc import Iterator, Sequence
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Measured, Measurement
-from export_gate.rules.wording import listing, place
+from export_gate.rules.refusals import refused_empty_masks
+from export_gate.rules.wording import first_line, listing, place
 from export_gate.wall.contract import TargetName
+from export_gate.wall.observation import PromiseBroken
 
 PLACES = {
     "empty-row": "samples without any kept position",
@@ -25,6 +27,30 @@ def check(measured: Measured) -> Iterator[Finding]:
             leaves = [leaf for leaf in excused if leaf.output == output]
             leaves.sort(key=lambda leaf: -(leaf.masked.dropped if leaf.masked else 0))
             yield _finding(measured, planned.name, leaves)
+    refused, mask = refused_empty_masks(measured.contract, measured.observation)
+    if mask is not None:
+        yield _refused(measured.contract.name, refused, mask)
+
+
+def _refused(model: str, refused: Sequence[PromiseBroken], mask: str) -> Finding:
+    first = refused[0]
+    return Finding(
+        rule=RULE.name,
+        severity="warning",
+        model=model,
+        case=first.case,
+        message=(
+            f"{place(model, case=first.case)}: eager raises only where {mask} keeps no position of any sample: "
+            f"{first_line(first.message)}"
+        ),
+        hint=(
+            f"Set `models.{model}.inputs.{mask}.mask` to `keep` (1 is a real token) or `drop` (1 is padding), so that "
+            "every row has a position; `any` makes this a violation."
+        ),
+        occurrences=len(refused),
+        source=first.source,
+        details=other_cases([promise.case for promise in refused]),
+    )
 
 
 def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) -> Finding:
@@ -67,7 +93,7 @@ def _hint(measured: Measured, output: str, mask: str, *, is_empty: bool) -> str:
 RULE = Rule(
     name="masked-positions",
     severity="warning",
-    summary="An output differs only at places that a mask switches off.",
+    summary="An output differs, or eager raises, only at places that a mask switches off.",
     stage="compare",
     waivable=None,
     check=check,

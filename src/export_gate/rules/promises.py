@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from export_gate.rules.contract_broken import RAISED
+from export_gate.rules.refusals import RAISED
 from export_gate.wall.contract import ModelContract, Output
 from export_gate.wall.observation import ModelObservation, OutputLeaf, PromiseBroken
 from export_gate.wall.promises import broken_promises, leaf_promises

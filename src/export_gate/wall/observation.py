@@ -367,6 +367,8 @@ class PromiseBroken:
     case: str
     message: str
     source: SourceLine | None = None
+    flat_masks: dict[str, int] = field(default_factory=dict)
+    """Inputs of this case that may be masks and have one value everywhere -> that value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -124,6 +124,15 @@ def failure(**fields: Any) -> Failure:
     return replace(base, **fields)
 
 
+PAD = TensorSpec(dtype="bool", shape=(Size(factors={"batch": 1}), Size(offset=3)))
+
+
+def refused_at(flat: dict[str, int]) -> ModelObservation:
+    """Eager raises at the second case, at which these masks have one value."""
+    promise = PromiseBroken(case=CASES[1], message="RuntimeError: to_padded_tensor: at least one", flat_masks=flat)
+    return observed(TargetObservation(target="onnx", cases=(case(CASES[0]),)), broken=(promise,))
+
+
 def observed(*targets: TargetObservation, **fields: Any) -> ModelObservation:
     """A model observed without fault, with these targets; without any, onnx agrees everywhere."""
     base = ModelObservation(
@@ -465,6 +474,11 @@ SAMPLES: dict[str, Sample] = {
             target(case(CASES[0], leaf(nonfinite_mismatched=3, nonfinite_where=(0, 0))), masked=(masked("empty-row"),))
         )
     ),
+    "masked-positions-refused": Sample(refused_at({"pad": 1}), contract(inputs={**contract().inputs, "pad": PAD})),
+    "masked-positions-refused-where-declared": Sample(
+        refused_at({"pad": 1}), contract(inputs={**contract().inputs, "pad": replace(PAD, mask="any")})
+    ),
+    "masked-positions-refused-nearly": Sample(refused_at({}), contract(inputs={**contract().inputs, "pad": PAD})),
     "masked-positions-nearly": Sample(
         observed(target(case(CASES[0], leaf(**FAR)), masked=(masked("off-position", **FAR),))),
     ),

@@ -11,6 +11,7 @@ from export_gate.wall.contract import ModelContract
 from export_gate.wall.noise import FLAT_FAMILIES
 from export_gate.wall.observation import CaseResult, Contrast, HygieneObservation, OutputLeaf, PromiseBroken
 from export_gate.wall.promises import broken_promises
+from export_gate.worker.controls.flat_masks import flat_masks
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.contrast import contrasts
@@ -111,7 +112,7 @@ def ask_eager(
         try:
             leaves = run(bind(case.make(), parameters))
         except BaseException as error:  # noqa: BLE001 - whatever forward raises is an observation
-            broken.append(_refusal(error, case, desk))
+            broken.append(replace(_refusal(error, case, desk), flat_masks=flat_masks(contract, case)))
             continue
         names = names or contract_names(leaves, contract.outputs)
         leaves = rename(leaves, names)

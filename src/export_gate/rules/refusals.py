@@ -1,0 +1,59 @@
+"""Why eager raises inside its contract, where that is not the model's fault."""
+
+from __future__ import annotations
+
+import re
+
+from export_gate.rules.cases import is_layout_case
+from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.observation import ModelObservation, PromiseBroken
+
+RAISED = re.compile(r"\w+: ")
+"""An exception's class begins the message; other broken promises are sentences."""
+EMPTY = {"keep": (0,), "drop": (1,), "any": (), None: (0, 1)}
+"""What a mask means by 1 -> the values that keep nothing where they are everywhere."""
+
+
+def refused_layouts(observation: ModelObservation) -> tuple[PromiseBroken, ...]:
+    """Where eager raised only because of the memory layout, about which the contract says nothing."""
+    refused = {broken.case for broken in observation.broken}
+    inputs = observation.controls.inputs if observation.controls else ()
+    if all(member.name in refused for member in inputs):
+        return ()
+    return tuple(
+        promise
+        for promise in observation.broken
+        if RAISED.match(promise.message) and is_layout_case(observation, promise.case)
+    )
+
+
+def refused_empty_masks(
+    contract: ModelContract, observation: ModelObservation
+) -> tuple[tuple[PromiseBroken, ...], str | None]:
+    """Where eager raised, and the mask that keeps nothing at every one of them; none if there is no such mask.
+
+    Fast paths refuse an input in which every row is padding; no caller sends one.
+    """
+    layouts = refused_layouts(observation)
+    raised = [p for p in observation.broken if RAISED.match(p.message) and p not in layouts]
+    refused = {promise.case for promise in observation.broken}
+    inputs = observation.controls.inputs if observation.controls else ()
+    if not raised or all(member.name in refused for member in inputs):
+        return (), None
+    for path, value in raised[0].flat_masks.items():
+        is_everywhere = all(promise.flat_masks.get(path) == value for promise in raised)
+        if is_everywhere and value in EMPTY.get(_meaning(contract, path), ()):
+            return tuple(raised), path
+    return (), None
+
+
+def _meaning(contract: ModelContract, path: str) -> str | None:
+    """What the contract says that 1 means in that input."""
+    first, *rest = path.split(".")
+    spec: Spec | None = contract.inputs.get(first)
+    for key in rest:
+        if isinstance(spec, SequenceSpec):
+            spec = spec.items[int(key)]
+        elif isinstance(spec, DictSpec):
+            spec = spec.items.get(key)
+    return spec.mask if isinstance(spec, TensorSpec) else "any"
