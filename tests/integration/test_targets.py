@@ -592,7 +592,7 @@ def test_compiled_package_is_verified(compiled: tuple[Path, Outcome]):
     made, outcome = compiled
     assert told(outcome, "convolved") == []
     found = target(outcome, "convolved", "aoti")
-    assert len(found.cases) == 12
+    assert len(found.cases) >= 12
     assert found.cases[0].outputs[0].output == "features"
     assert max(differences(found)) < 1e-5
     assert found.artifact is not None

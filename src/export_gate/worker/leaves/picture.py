@@ -65,7 +65,9 @@ def draw(comparison: Comparison, case: str, expected: Array, actual: Array) -> E
     axes = tuple([axis for axis, size in enumerate(expected.shape) if size > 1][-2:])
     slices = tuple(slice(None) if axis in axes else at[axis] for axis in range(expected.ndim))
     grid = _grid(np.atleast_2d(expected[slices]), np.atleast_2d(actual[slices]))
-    equal, unequal = _spread(flat_reals(expected), flat_reals(actual), comparison.max_abs_diff)
+    apart = comparison.sentinels.max_abs_diff if comparison.sentinels else 0.0
+    largest = max(comparison.max_abs_diff, apart)
+    equal, unequal = _spread(flat_reals(expected), flat_reals(actual), largest)
     return ErrorPicture(
         output=comparison.output,
         case=case,

@@ -41,8 +41,12 @@ class Further:
     operators: list[str] = field(default_factory=list)
 
     def asked_by(self, export: Export | None, variant: Variant) -> Asked:
-        """The variant's further control inputs; none where the run is narrowed to some control inputs."""
-        if self.study.job.cases:
+        """The variant's further control inputs; none if the run is narrowed to some control inputs.
+
+        Nor for a model with state: these inputs are answered by an instance with another history than the program's,
+        so that every later answer would differ. Such a model is red as it is.
+        """
+        if self.study.job.cases or self.study.hygiene.state_changed:
             return Asked()
         cases = () if export is None else self._branching(export, variant)
         known = (*variant.cases, *cases)

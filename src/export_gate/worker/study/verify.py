@@ -45,6 +45,8 @@ class Verification:
     references: Mapping[str, Reference]
     sweep: Sweep
     probing: Probing
+    is_steady: bool
+    """Whether eager answers alike when it is asked again: chance and state would pass for rounding."""
     masks: Masks
     laboratory: Laboratory
     """Runs eager again, to tell what excuses a difference."""
@@ -80,7 +82,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)
             suspects += _run_sweep(work, guarded(loaded.run), desk)
-        if suspects or loose:
+        if work.is_steady and (suspects or loose):
             _inquire(work, suspects, loose, guarded(loaded.run), desk)
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
