@@ -16,6 +16,7 @@ from export_gate.worker.study.branching import branching
 from export_gate.worker.study.eager import ask_eager
 from export_gate.worker.study.records import Export, Study, Variant
 from export_gate.worker.study.sweeping import Sweep, affordable, answered
+from export_gate.worker.study.trial import is_named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +42,22 @@ class Further:
     operators: list[str] = field(default_factory=list)
 
     def asked_by(self, export: Export | None, variant: Variant) -> Asked:
-        """The variant's further control inputs; none if the run is narrowed to some control inputs.
+        """The variant's further control inputs; if the run is narrowed, only those that it names.
 
-        Nor for a model with state: these inputs are answered by an instance with another history than the program's,
+        None for a model with state: these inputs are answered by an instance with another history than the program's,
         so that every later answer would differ. Such a model is red as it is.
         """
-        if self.study.job.cases or self.study.hygiene.state_changed:
+        if self.study.hygiene.state_changed:
             return Asked()
-        cases = () if export is None else self._branching(export, variant)
-        known = (*variant.cases, *cases)
-        nodes = len(export.exported.program.graph.nodes) if export else None
-        swept = () if variant.separate else self._swept(known, nodes)
+        patterns = self.study.job.cases
+        swept: tuple[ControlCase, ...] = ()
+        if patterns:
+            asked = self._at_thresholds(export, variant) if export else ()
+            cases = tuple(case for case in asked if is_named(case, patterns))
+        else:
+            cases = () if export is None else self._branching(export, variant)
+            nodes = len(export.exported.program.graph.nodes) if export else None
+            swept = () if variant.separate else self._swept((*variant.cases, *cases), nodes)
         if not cases and not swept:
             return Asked()
         run = module_runner(export.eager() if export else self.study.factory(), self.study.eager.names)

@@ -16,6 +16,7 @@ from export_gate.worker.controls.build import build_control_set, digest, referen
 from export_gate.worker.controls.generate import case_named
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.specs import elements_at, tensor_leaves
+from export_gate.worker.controls.threshold_rows import FAMILY
 from export_gate.worker.model.reference import count_flops
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.subject import Subject, looks_affine
@@ -48,7 +49,7 @@ def choose_trial(job: Job, subject: Subject, desk: Desk, notes: tuple[str, ...] 
         desk.channel.at("eager", case=controls.cases[0].name)
     basis = _affine_basis(job.contract, subject)
     every = (*controls.cases, *basis)
-    cases = matching((*every, *_named(job, every)), job.cases)
+    cases = _selected((*every, *_named(job, every)), job.cases)
     kept, flops = within_budget(cases, subject)
     desk.channel.at("controls")
     return Trial(
@@ -68,6 +69,18 @@ def _named(job: Job, cases: Sequence[ControlCase]) -> list[ControlCase]:
     return [case for case in made if case is not None]
 
 
+def _selected(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[ControlCase, ...]:
+    """The matching cases; the first one where the patterns ask only for what is known after the export."""
+    if cases and any(pattern.startswith(FAMILY) for pattern in patterns):
+        return tuple(case for case in cases if is_named(case, patterns)) or (cases[0],)
+    return matching(cases, patterns)
+
+
+def is_named(case: ControlCase, patterns: Sequence[str]) -> bool:
+    """Whether any pattern matches the case's name."""
+    return any(fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns)
+
+
 def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[ControlCase, ...]:
     """The cases whose names match any of the patterns; all where there are none.
 
@@ -76,7 +89,7 @@ def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[Con
     """
     if not patterns:
         return tuple(cases)
-    found = tuple(case for case in cases if any(fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns))
+    found = tuple(case for case in cases if is_named(case, patterns))
     if not found:
         names = ", ".join([case.name for case in cases[:NAMES_SHOWN]] + ["..."] * (len(cases) > NAMES_SHOWN))
         raise UserError(
