@@ -97,6 +97,8 @@ class Judged:
         expected = VERDICTS[self.case.recorded]
         if self.verdict not in expected:
             yield f"{self.case.name}: expected {_listing(expected)}, got {self.verdict}"
+        if self.verdict == "violations" and self.case.causes:
+            yield from self._wrong_causes()
         if self.verdict != "refused":
             for target in TARGETS:
                 yield from self._disagreements_on(target)
@@ -116,11 +118,19 @@ class Judged:
         elif rules and not own and not shared & {"export-failed", "contract-broken", "nondeterministic-model"}:
             yield f"{place}: expected a violation of its own, got {_listing(shared)} of the model"
 
+    def _wrong_causes(self) -> Iterator[str]:
+        """A right cause must be named, and no wrong one; an unknown one beside it is no mistake."""
+        named = set(self.causes)
+        if not named & set(self.case.causes):
+            yield f"{self.case.name}: expected cause {_listing(self.case.causes)}, got {_listing(named)}"
+        wrong = named - set(self.case.causes) - {"unknown"}
+        if wrong and named & set(self.case.causes):
+            yield f"{self.case.name}: expected no cause but {_listing(self.case.causes)}, got {_listing(wrong)} as well"
+
     @property
     def causes(self) -> tuple[str, ...]:
         """The causes that the findings name, each once."""
-        named = (getattr(finding, "cause", None) for finding in self.violations)
-        return tuple(dict.fromkeys(str(cause) for cause in named if cause))
+        return tuple(dict.fromkeys(finding.cause for finding in self.violations))
 
 
 def _listing(rules: Sequence[str] | set[str]) -> str:
@@ -201,6 +211,9 @@ def table(judged: Sequence[Judged]) -> Iterator[str]:
         ).rstrip()
         if row.causes:
             yield f"    cause: {', '.join(row.causes)} (recorded: {_listing(row.case.causes)})"
+            yield from (
+                f"    {finding.owner}, {finding.cause}: {'; '.join(finding.evidence)}" for finding in row.violations
+            )
         yield from (f"    {line}" for line in wrong)
         if wrong:
             yield f"    about: {row.case.summary}"

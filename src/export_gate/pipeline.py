@@ -47,7 +47,7 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
         UserError: the config, the selection or the interpreter is not usable.
         GateError: the worker broke down or the results cannot be written.
     """
-    outcome, _ = verify(order, announce)
+    outcome, _ = verify(order, announce, Observe(diagnosis=order.diagnosis))
     publish(outcome, order.folder)
     return outcome
 

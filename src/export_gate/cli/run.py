@@ -49,6 +49,7 @@ from export_gate.wall.targets import TARGET_NAMES
 @click.option(
     "-j", "--jobs", type=click.IntRange(1, 64), help="Verify this many models at a time. Default: one per core."
 )
+@click.option("--no-diagnosis", is_flag=True, help="Skip the experiments that find the cause of a failure.")
 @quiet_option
 def run(
     models: tuple[str, ...],
@@ -62,6 +63,7 @@ def run(
     shard: str | None,
     fail_on: str,
     jobs: int | None,
+    no_diagnosis: bool,
     quiet: bool,
 ) -> None:
     """Export and verify MODELS (default: all), and print the report."""
@@ -91,6 +93,7 @@ def run(
         shard=parse_shard(shard) if shard else None,
         base=base or None,
         unpushed=push.unpushed,
+        diagnosis=not no_diagnosis,
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)

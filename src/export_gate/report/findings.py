@@ -15,9 +15,21 @@ from export_gate.rules import NAMED
 from export_gate.rules.base import SEVERITIES, Finding, asks_nothing
 from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
+from export_gate.wall.diagnosis import Owner
 from export_gate.wall.equivalence import ratio
 
 DEFAULT_CONFIG = "export-gate.yml"
+OWNER_PLACES: dict[Owner, str] = {
+    "model": "in the model",
+    "contract": "in the contract",
+    "torch.export": "in torch.export",
+    "decomposition": "in a decomposition of torch's",
+    "converter": "in the converter",
+    "runtime-optimisation": "in an optimisation of the runtime",
+    "runtime": "in the runtime",
+    "artifact": "in the artifact",
+    "gate": "in export-gate",
+}
 
 
 def views(results: Results) -> tuple[FindingView, ...]:
@@ -59,7 +71,7 @@ def _sameness(finding: Finding) -> tuple[str, ...]:
     is_ending = rule is not None and rule.stage is None
     own = "" if finding.target and not is_ending else str(finding.target)
     waiver = f"{finding.waiver.until} {finding.waiver.reason}" if finding.waiver else ""
-    return (finding.severity, waiver, finding.model, finding.rule, about, own)
+    return (finding.severity, waiver, finding.model, finding.rule, finding.cause, about, own)
 
 
 def _view(group: Sequence[Finding], config_path: str, known: Mapping[str, Collection[str]]) -> FindingView:
@@ -73,9 +85,19 @@ def _view(group: Sequence[Finding], config_path: str, known: Mapping[str, Collec
         statement=worst.message.removeprefix(f"{place(worst.model, worst.target, worst.output, worst.case)}: "),
         times_over=over if 1 < over < math.inf else None,
         command=reproduce(config_path, model, target, worst.case),
+        cause=cause_words(worst),
         source=None if source and f"{source.path}:{source.line}" in worst.message else source,
         also=tuple(others),
     )
+
+
+def cause_words(finding: Finding) -> str:
+    """`special-value, in the converter: the same input agrees once ...; the exported program agrees with eager`."""
+    if finding.severity != "violation":
+        return ""
+    cause = "not known" if finding.cause == "unknown" else finding.cause
+    owner = f", {OWNER_PLACES[finding.owner]}" if finding.owner else ""
+    return f"{cause}{owner}{': ' if finding.evidence else ''}{'; '.join(finding.evidence)}"
 
 
 def reproduce(

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from xml.etree import ElementTree as ET
 
 from export_gate.report.escape import visible
-from export_gate.report.findings import reproduce
+from export_gate.report.findings import cause_words, reproduce
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
@@ -130,7 +130,7 @@ def _failing(
             message = f"{place(contract.name, target, output, case)}: {words}" if words else finding.message
             command = reproduce(config_path, contract.name, target, case)
             worst = "" if case == finding.case or finding.case is None else f" (of the worst, {finding.case})"
-            text = f"{message}\nnext{worst}: {finding.hint}\nrun: {command}"
+            text = f"{message}\ncause{worst}: {cause_words(finding)}\nnext{worst}: {finding.hint}\nrun: {command}"
             why = Failing(rule=finding.rule, message=message, text=text)
             found.setdefault((target, case), []).append((finding, why))
     told = {finding for some in found.values() for finding, _ in some}
@@ -170,7 +170,8 @@ def _said_by(
 
 def _by_finding(finding: Finding, config_path: str) -> Failing:
     command = reproduce(config_path, finding.model, finding.target, finding.case)
-    lines = [finding.message, f"next: {finding.hint}", f"run: {command}", *finding.details]
+    told = (f"cause: {cause_words(finding)}", f"next: {finding.hint}", f"run: {command}")
+    lines = [finding.message, *told, *finding.details]
     return Failing(rule=finding.rule, message=finding.message, text="\n".join(lines))
 
 

@@ -115,6 +115,9 @@ def _suppressions(finding: Finding) -> dict[str, Any]:
 def _properties(finding: Finding, config_path: str) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "case": None if finding.case is None else visible(finding.case),
+        "owner": finding.owner,
+        "cause": finding.cause,
+        "evidence": [visible(line) for line in finding.evidence] or None,
         "measured": _number(finding.measured),
         "allowed": _number(finding.allowed),
         "occurrences": finding.occurrences,

@@ -8,6 +8,7 @@ from typing import Literal
 
 from export_gate.rules.measure import Measured
 from export_gate.wall.contract import TargetName, Waiver
+from export_gate.wall.diagnosis import Cause, Owner
 from export_gate.wall.observation import SourceLine, Stage
 
 Severity = Literal["violation", "warning", "note"]
@@ -38,6 +39,13 @@ class Finding:
     source: SourceLine | None = None
     details: tuple[str, ...] = ()
     """Further lines, folded away in the report (traceback, torch's suggestions)."""
+    owner: Owner | None = None
+    """The part that has to change, or whose bug it is; None where nothing says it."""
+    cause: Cause = "unknown"
+    evidence: tuple[str, ...] = ()
+    """What owner and cause rest on, one sentence a line; also what it is not."""
+    follow_ups: int = 0
+    """Findings that this one explains and that are not listed."""
     waiver: Waiver | None = None
     """The waiver that accepts it until a date; a waived finding is a note, and its hint says so."""
 
@@ -67,6 +75,10 @@ class Named:
     """The parts of a finding that its waivers may name. None: no waiver accepts it, since it says that something was
     not measured, and nobody would know what is accepted.
     """
+    owner: Owner | None = None
+    """The owner of findings that do not name one themselves."""
+    cause: Cause = "unknown"
+    """The cause of those."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

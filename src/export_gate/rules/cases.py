@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from export_gate.rules.base import Finding
+from export_gate.rules.blame import NOT_KNOWN, Blame
+from export_gate.rules.diagnosis import LAYOUTS, diagnose
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import FaultKind
 from export_gate.wall.observation import ModelObservation
 
-LAYOUTS = ("noncontiguous", "channels-last")
-"""Families of control inputs that hold the same values in a different memory layout."""
 DENSE = (
     "Pass dense tensors (`x.contiguous()`): packages may read a strided input as if it were dense. To make this a "
     "violation, set `{key}.targets.{target}.layouts` to `require`."
@@ -29,6 +29,7 @@ class Differing:
     output: str
     faults: tuple[Measurement, ...]
     """The worst first."""
+    blame: Blame = NOT_KNOWN
     branch: str = ""
     """What `branch_words` says of the worst one."""
     is_layout: bool = False
@@ -51,6 +52,9 @@ class Differing:
             message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}{self.branch}",
             hint=DENSE.format(target=self.target, key=f"models.{self.model}") if self.is_layout else hint,
             occurrences=len(self.faults),
+            owner=self.blame.owner,
+            cause=self.blame.cause,
+            evidence=self.blame.evidence,
             details=other_cases([fault.case for fault in self.faults]),
         )
 
@@ -66,6 +70,7 @@ def differing_outputs(measured: Measured, kind: FaultKind) -> Iterator[Differing
                     target=planned.name,
                     output=output,
                     faults=same_kind,
+                    blame=diagnose(measured, planned.name, output, same_kind),
                     branch=branch_words(measured.observation, same_kind[0].case),
                     is_layout=planned.options.get("layouts") == "note"
                     and all(is_layout_case(measured.observation, fault.case) for fault in faults),

@@ -31,4 +31,5 @@ RULE = Named(
     summary="The change makes the check accept more than its base does.",
     stage="eager",
     waivable=None,
+    owner="contract",
 )

@@ -11,6 +11,7 @@ from export_gate.rules.measure import Measured
 from export_gate.rules.refusals import refused_empty_masks, refused_layouts
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
 from export_gate.wall.contract import ModelContract
+from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import Failure, ModelObservation, PromiseBroken
 
 ENDED = {
@@ -31,7 +32,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     empty, _ = refused_empty_masks(contract, observation)
     broken = tuple(promise for promise in observation.broken if promise not in (*layouts, *empty))
     if broken:
-        yield _broken(contract, broken)
+        yield _broken(contract, broken, _owner(broken, observation))
     if layouts:
         yield _layout(contract, layouts)
 
@@ -48,6 +49,8 @@ def _ended(contract: ModelContract, observation: ModelObservation, failure: Fail
         message=f"{place(contract.name, case=failure.case)}: {what}",
         hint=_hint(contract.name) if failure.stage == "eager" else START_HINT,
         occurrences=1 + len(observation.broken),
+        owner="contract" if failure.stage == "controls" else "model",
+        cause="eager",
         source=failure.source,
         details=failure_details(failure) + also,
     )
@@ -68,12 +71,21 @@ def _layout(contract: ModelContract, refused: Sequence[PromiseBroken]) -> Findin
         ),
         hint=f"{NOTHING_TO_DO} if callers pass dense tensors; use `reshape` instead of `view` to accept any layout.",
         occurrences=len(refused),
+        owner="model",
+        cause="layout",
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in refused]),
     )
 
 
-def _broken(contract: ModelContract, broken: Sequence[PromiseBroken]) -> Finding:
+def _owner(broken: Sequence[PromiseBroken], observation: ModelObservation) -> Owner:
+    """The model where it takes no input at all, else the contract, which promises more than the model does."""
+    inputs = observation.controls.inputs if observation.controls else ()
+    raised = {promise.case for promise in broken if RAISED.match(promise.message)}
+    return "model" if inputs and raised >= {member.name for member in inputs} else "contract"
+
+
+def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], owner: Owner) -> Finding:
     first = broken[0]
     number = len(broken)
     at = f" at {source_place(first.source)}" if first.source else ""
@@ -89,6 +101,8 @@ def _broken(contract: ModelContract, broken: Sequence[PromiseBroken]) -> Finding
         ),
         hint=_hint(contract.name),
         occurrences=number,
+        owner=owner,
+        cause="eager" if RAISED.match(first.message) else "interface",
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in broken]),
     )

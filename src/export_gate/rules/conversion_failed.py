@@ -37,7 +37,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         failure = group[0].failure
         at = f" at {source_place(failure.source)}" if failure.source else ""
         message = f"{group[0].place(contract.name)}: the conversion failed{at}: {_cause(failure)}"
-        yield finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
+        yield finding(RULE.name, contract, group, message, _hint(contract, failure, group[0].target or "target"))
 
 
 def _cause(failure: Failure) -> str:
@@ -97,5 +97,7 @@ RULE = Rule(
     summary="The exported program could not be converted to the target's format.",
     stage="convert",
     waivable=None,
+    owner="converter",
+    cause="conversion",
     check=check,
 )

@@ -88,5 +88,7 @@ RULE = Rule(
     summary="A dim that was declared with a range has one size in the exported program.",
     stage="export",
     waivable=(),
+    owner="torch.export",
+    cause="size-guard",
     check=check,
 )

@@ -20,7 +20,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         where = place(contract.name, case=failure.case, at=group[0].where)
         at = f" at {source_place(failure.source)}" if failure.source else ""
         message = f"{where}: torch.export failed{at}: {failure.type}: {essence(failure)}"
-        yield finding(RULE.name, contract.name, group, message, export_advice(contract, failure))
+        yield finding(RULE.name, contract, group, message, export_advice(contract, failure))
 
 
 def essence(failure: Failure) -> str:
@@ -37,5 +37,7 @@ RULE = Rule(
     summary="torch.export could not capture the model.",
     stage="export",
     waivable=None,
+    owner="torch.export",
+    cause="export",
     check=check,
 )

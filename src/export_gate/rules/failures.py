@@ -6,10 +6,11 @@ import re
 from collections.abc import Sequence
 
 from export_gate.rules.base import Finding
+from export_gate.rules.blame import blame_failure
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Failed, Measured
 from export_gate.rules.wording import paragraph
-from export_gate.wall.contract import TargetName
+from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.observation import Failure, Stage
 
 SHAPE_REFUSAL = re.compile(
@@ -66,14 +67,17 @@ def refuses_size(failure: Failure) -> bool:
     return failure.stage == "run" and failure.case is not None and bool(SHAPE_REFUSAL.search(failure.message))
 
 
-def finding(rule: str, model: str, group: Sequence[Failed], message: str, hint: str) -> Finding:
+def finding(rule: str, contract: ModelContract, group: Sequence[Failed], message: str, hint: str) -> Finding:
     """The finding of one group of failures, with the traceback of the first folded into the details."""
     first = group[0]
     cases = [failed.case for failed in group if failed.case is not None]
+    blame = blame_failure(first.failure, contract, first.target)
     return Finding(
         rule=rule,
         severity="violation",
-        model=model,
+        model=contract.name,
+        owner=blame.owner,
+        cause=blame.cause,
         target=None if rule == "export-failed" else first.target,
         case=first.failure.case,
         message=message,

@@ -83,5 +83,6 @@ RULE = Rule(
     summary="Eager does not reproduce a golden output.",
     stage="eager",
     waivable=("output", "case"),
+    owner="model",
     check=check,
 )

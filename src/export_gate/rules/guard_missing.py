@@ -13,6 +13,7 @@ from export_gate.wall.observation import Probe
 
 OUTSIDE = ("below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
 """Kinds of probe that an artifact should refuse."""
+SIZES = ("below-min", "above-max", "wrong-size")
 LARGEST_UNENFORCED = 2
 """The largest lower bound, in steps, that a program does not enforce."""
 ANSWERS = {
@@ -85,6 +86,8 @@ def _finding(
         hint=_hint(contract, target, severity, probes),
         occurrences=len(probes),
         key=axis_key(contract, probes[0].axis),
+        owner="torch.export" if target in ("exported-program", "pt2") else "runtime",
+        cause="size-guard" if {probe.kind for probe in probes} <= set(SIZES) else "interface",
         details=tuple(
             f"{probe.kind} {probe.axis}={probe.tried} (declared {probe.declared}): {ANSWERS[probe.answer]}"
             + (f": {probe.message}" if probe.message else "")

@@ -67,5 +67,7 @@ RULE = Rule(
     summary="A difference exceeds the tolerance, but not the rounding noise of eager itself.",
     stage="compare",
     waivable=None,
+    owner="model",
+    cause="rounding",
     check=check,
 )

@@ -38,5 +38,7 @@ RULE = Rule(
     summary="Forward changes its inputs in place.",
     stage="eager",
     waivable=(),
+    owner="model",
+    cause="mutation",
     check=check,
 )

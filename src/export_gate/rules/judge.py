@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from export_gate.loosening.record import ConfigChange
-from export_gate.rules import CATALOGUE, RULES, check_loosened, nondeterministic_model, unpushed_file, waiver_unused
+from export_gate.rules import CATALOGUE, NAMED, RULES, check_loosened, unpushed_file, waiver_unused
 from export_gate.rules.base import SEVERITIES, Finding
+from export_gate.rules.follow_ups import without_follow_ups
 from export_gate.rules.lock import LOCK_RULES
 from export_gate.rules.lock.base import Change
 from export_gate.rules.lock.facts import locked_model
@@ -24,16 +25,6 @@ Verdict = Literal["verified", "violations", "problem", "broken"]
 EXIT_CODES: dict[Verdict, int] = {"verified": 0, "violations": 1, "problem": 2, "broken": 3}
 """Ordered by precedence: a later verdict of one model outweighs an earlier one of another."""
 
-
-FOLLOW_UPS = (
-    "state-carried",
-    "golden-mismatch",
-    "shape-mismatch",
-    "nonfinite-mismatch",
-    "value-mismatch",
-    "guard-missing",
-)
-"""Rules that compare what a model returns, which means nothing where it differs from itself."""
 
 OWN_FAULT = "an error of export-gate itself"
 """A failure of this type says nothing about the model."""
@@ -85,7 +76,8 @@ def judge(contracts: Sequence[ModelContract], run: RunObservation, terms: Terms 
     missing = list(gone(terms.lock)) if terms.lock else []
     missing += unpushed_file.check(run.models, terms.config, terms.unpushed)
     missing += check_loosened.check(terms.change) if terms.change else ()
-    keyed = [pair for pairs in found for pair in pairs] + [(_sort_key(finding, {}), finding) for finding in missing]
+    keyed = [pair for pairs in found for pair in pairs]
+    keyed += [(_sort_key(finding, {}), finding) for finding in map(_blamed, missing)]
     keyed.sort(key=lambda pair: pair[0])
     verdicts = [_verdict(model, [f for _, f in pairs]) for model, pairs in zip(measured, found, strict=True)]
     verdicts += ["violations" for finding in missing if finding.severity == "violation"]
@@ -105,17 +97,19 @@ def _findings(measured: Measured, terms: Terms) -> list[tuple[SortKey, Finding]]
     order = {member.name: place for place, member in enumerate(controls.inputs)} if controls else {}
     applied = [apply(rule, measured, terms.today) for rule in RULES]
     applied += [] if observation.problem else _against_lock(measured, terms)
-    found = _without_follow_ups([finding for each in applied for finding in each.findings])
+    found = without_follow_ups([_blamed(finding) for each in applied for finding in each.findings], observation)
     found += left_unmeasured(measured, found)
     if terms.is_whole and _ran_whole(observation):
         found += waiver_unused.check(measured.contract, [waiver for each in applied for waiver in each.used])
     return [(_sort_key(finding, order), finding) for finding in found]
 
 
-def _without_follow_ups(findings: list[Finding]) -> list[Finding]:
-    """The findings without those that a model which differs from itself explains: they would be others next time."""
-    is_random = any(f.rule == nondeterministic_model.RULE.name and f.severity == "violation" for f in findings)
-    return [finding for finding in findings if not (is_random and finding.rule in FOLLOW_UPS)]
+def _blamed(finding: Finding) -> Finding:
+    """The finding with its rule's owner and cause, if it has none of its own."""
+    rule = NAMED[finding.rule]
+    if finding.owner is not None or finding.cause != "unknown":
+        return finding
+    return replace(finding, owner=rule.owner, cause=rule.cause)
 
 
 def _against_lock(measured: Measured, terms: Terms) -> list[Applied]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.blame import OTHER_NAMES
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
@@ -27,12 +28,8 @@ def check(measured: Measured) -> Iterator[Finding]:
         if OTHER_NAMES in failure.message:
             what = f"the artifact's names are not the contract's: {first_line(failure.message)}"
         message = f"{group[0].place(contract.name)}: {what}"
-        found = finding(RULE.name, contract.name, group, message, _hint(contract, failure, group[0].target or "target"))
+        found = finding(RULE.name, contract, group, message, _hint(contract, failure, group[0].target or "target"))
         yield replace(found, details=(*_names(failure), *found.details))
-
-
-OTHER_NAMES = "that the contract lacks"
-"""The worker's words on an ONNX file with other names than the contract; a table of both sides follows."""
 
 
 def _names(failure: Failure) -> tuple[str, ...]:

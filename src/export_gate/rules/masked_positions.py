@@ -96,5 +96,7 @@ RULE = Rule(
     summary="An output differs, or eager raises, only at places that a mask switches off.",
     stage="compare",
     waivable=None,
+    owner="model",
+    cause="mask",
     check=check,
 )

@@ -95,5 +95,7 @@ RULE = Rule(
     summary="Eager gives different results for the same input, or the factory different weights.",
     stage="eager",
     waivable=("output",),
+    owner="model",
+    cause="randomness",
     check=check,
 )

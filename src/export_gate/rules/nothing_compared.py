@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Failed, Measured, Measurement, Unpaired
@@ -66,10 +67,10 @@ def _check_noise(measured: Measured, target: TargetName) -> Iterator[Finding]:
         if 2 * telling < len(asked):
             inputs = count(len(asked), "input")
             text = f"rounding hides output '{output}': only {telling} of {inputs} can tell it from noise"
-            yield replace(_finding(measured.contract, target, text, NOISE), output=output)
+            yield replace(_finding(measured.contract, target, text, NOISE), output=output, **ROUNDING)
         elif not has_contrast(measured, own):
             text = f"output '{output}' differs from zeros, another input's output or rolled rows by rounding alone"
-            yield replace(_finding(measured.contract, target, text, NOISE), output=output)
+            yield replace(_finding(measured.contract, target, text, NOISE), output=output, **ROUNDING)
 
 
 def _check_finite(contract: ModelContract, target: TargetName, leaves: Sequence[Measurement]) -> Iterator[Finding]:
@@ -144,6 +145,7 @@ NOISE = (
     "Scale the output up, declare a `range` of inputs as callers send them, or make the model better conditioned: "
     "float32 alone cannot verify it."
 )
+ROUNDING: dict[str, Any] = {"owner": "model", "cause": "rounding"}
 NO_FINITE = (
     "Its `nonfinite: allow` excludes every element: find what becomes NaN or infinity there, or set it to `match`."
 )

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule, Severity
+from export_gate.rules.blame import is_handed_in
 from export_gate.rules.cases import branch_words, other_cases
 from export_gate.rules.dim_specialized import is_specialized, sums
 from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of
@@ -13,6 +14,7 @@ from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Failed, Measured
 from export_gate.rules.wording import count, first_line, place
 from export_gate.wall.contract import Dim, ModelContract, TargetName
+from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import DimFound, Probe
 from export_gate.wall.sizes import parse_size
 from export_gate.wall.targets import GuardPolicy
@@ -88,6 +90,8 @@ def _refused_case(contract: ModelContract, group: tuple[Failed, ...], probes: li
         severity="violation",
         model=contract.name,
         target=first.target,
+        owner=_owner(contract, first.target),
+        cause="size-guard",
         case=first.failure.case,
         message=(
             f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges{further}: "
@@ -101,6 +105,13 @@ def _refused_case(contract: ModelContract, group: tuple[Failed, ...], probes: li
             *other_cases([failed.case or "" for failed in group]),
         ),
     )
+
+
+def _owner(contract: ModelContract, target: TargetName | None) -> Owner:
+    """Whose check refuses the size."""
+    if is_handed_in(contract, target):
+        return "artifact"
+    return "converter" if target in ("onnx", "aoti") else "torch.export"
 
 
 def _severity(policy: GuardPolicy, first: Probe) -> Severity | None:
@@ -123,6 +134,8 @@ def _refused_probe(contract: ModelContract, target: TargetName, severity: Severi
         severity=severity,
         model=contract.name,
         target=target,
+        owner=_owner(contract, target),
+        cause="size-guard",
         message=(
             f"{place(contract.name, target)}: refuses {first.axis}={first.tried}{mode}, which is inside the declared "
             f"{first.declared}{reason}"
@@ -210,5 +223,7 @@ RULE = Rule(
     summary="The artifact refuses input that is inside the declared ranges.",
     stage="guards",
     waivable=("target",),
+    owner="torch.export",
+    cause="size-guard",
     check=check,
 )

@@ -59,5 +59,6 @@ RULE = Rule(
     summary="An input has no declared range, so wide values were not tried.",
     stage="eager",
     waivable=None,
+    owner="contract",
     check=check,
 )

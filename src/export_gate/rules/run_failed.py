@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.diagnosis import blame_call
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, first_line
@@ -22,7 +24,9 @@ def check(measured: Measured) -> Iterator[Finding]:
             f"{first.place(contract.name)}: {target} raised{stage} where eager does not{further}: {failure.type}: "
             f"{first_line(failure.message)}"
         )
-        yield finding(RULE.name, contract.name, group, message, HINT)
+        found = finding(RULE.name, contract, group, message, HINT)
+        blame = blame_call(measured, first.target)
+        yield found if blame is None else replace(found, owner=blame.owner, cause=blame.cause, evidence=blame.evidence)
 
 
 HINT = (

@@ -61,5 +61,7 @@ RULE = Rule(
     summary="Outputs depend on earlier calls of the same instance.",
     stage="eager",
     waivable=("output",),
+    owner="model",
+    cause="state",
     check=check,
 )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.blame import is_handed_in
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, listing, place
+from export_gate.wall.contract import TargetName
+from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import Structure
 
 
@@ -28,12 +32,23 @@ def check(measured: Measured) -> Iterator[Finding]:
                 message=f"{place(name, planned.name, case=case)}: {describe_structure(structure)}",
                 hint=_hint(structure),
                 occurrences=len(found),
+                owner=_owner(measured, planned.name, case),
+                cause="interface",
                 details=(
-                    f"expected: {', '.join(structure.expected)}",
-                    f"actual: {', '.join(structure.actual)}",
+                    *_table(structure),
                     *other_cases([each.case for each in found]),
                 ),
             )
+
+
+def _owner(measured: Measured, target: TargetName, case: str) -> Owner:
+    """Who has other leaves first: the program, or what is made of it."""
+    if is_handed_in(measured.contract, target):
+        return "artifact"
+    odd = {(each.target, each.case) for each in measured.unpaired}
+    has_program = any(leaf.case == case for leaf in measured.of("exported-program"))
+    is_converted = target in ("onnx", "aoti") and has_program and ("exported-program", case) not in odd
+    return "converter" if is_converted else "torch.export"
 
 
 def describe_structure(structure: Structure) -> str:
@@ -47,6 +62,14 @@ def describe_structure(structure: Structure) -> str:
     differences = [f"missing {listing(missing)}" if missing else "", f"unexpected {listing(extra)}" if extra else ""]
     words = "; ".join(part for part in differences if part) or "a name occurs a different number of times"
     return f"expected {count(len(structure.expected), 'output')}, got {len(structure.actual)} ({words})"
+
+
+def _table(structure: Structure) -> tuple[str, ...]:
+    """Both sides position by position."""
+    pairs = itertools.zip_longest(structure.expected, structure.actual, fillvalue="(none)")
+    width = max(map(len, ("expected", *structure.expected)))
+    lines = [f"{number:2}  {left:{width}}  {right}" for number, (left, right) in enumerate(pairs)]
+    return (f"{'':2}  {'expected':{width}}  actual", *lines)
 
 
 def _hint(structure: Structure) -> str:

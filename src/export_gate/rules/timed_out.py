@@ -18,7 +18,7 @@ def check(measured: Measured) -> Iterator[Finding]:
             f"{group[0].place(contract.name)}: not finished within the timeout of {contract.timeout_s:g} s; it was "
             f"stopped in stage {failure.stage}"
         )
-        yield finding(RULE.name, contract.name, group, message, _hint(contract.name, failure.stage))
+        yield finding(RULE.name, contract, group, message, _hint(contract.name, failure.stage))
 
 
 def _hint(model: str, stage: str) -> str:

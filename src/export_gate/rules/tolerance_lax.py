@@ -46,5 +46,6 @@ RULE = Rule(
     summary="A tolerance is larger than a thousandth of the output that it is for.",
     stage="compare",
     waivable=None,
+    owner="contract",
     check=check,
 )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import other_cases
+from export_gate.rules.diagnosis import weights_of, weights_words
 from export_gate.rules.measure import Measured
 from export_gate.rules.tolerances import Lax, lax_outputs
 from export_gate.rules.wording import place, scientific, targets_key
@@ -19,6 +20,8 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 def _finding(measured: Measured, lax: Lax) -> Finding:
     worst, model = lax.failing[0], measured.contract.name
+    weights = weights_of(measured, lax.target)
+    has_others = weights is not None and bool(weights.differing_count)
     assert worst.norm is not None
     return Finding(
         rule=RULE.name,
@@ -40,6 +43,9 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
         measured=worst.norm.measured,
         allowed=TELLING * lax.scale,
         occurrences=len(lax.failing),
+        owner="artifact" if has_others else None,
+        cause="weights" if has_others else "unknown",
+        evidence=weights_words(weights) if weights is not None and has_others else (),
         details=other_cases([leaf.case for leaf in lax.failing]),
     )
 

@@ -34,5 +34,7 @@ RULE = Rule(
     summary="The factory returns TorchScript instead of an nn.Module in Python.",
     stage="eager",
     waivable=None,
+    owner="model",
+    cause="export",
     check=check,
 )

@@ -59,5 +59,7 @@ RULE = Rule(
     summary="The factory returns a model in train mode.",
     stage="eager",
     waivable=(),
+    owner="model",
+    cause="train-mode",
     check=check,
 )

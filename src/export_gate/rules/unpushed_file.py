@@ -45,4 +45,5 @@ RULE = Named(
     summary="The model read a file that the pushed commit does not have like that.",
     stage="eager",
     waivable=None,
+    owner="contract",
 )

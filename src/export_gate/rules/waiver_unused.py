@@ -44,4 +44,5 @@ RULE = Named(
     summary="A waiver matches nothing that was found.",
     stage="compare",
     waivable=None,
+    owner="contract",
 )

@@ -45,7 +45,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         failure = group[0].failure
         message = f"{group[0].place(contract.name)}: the worker died with {failure.type} in stage {failure.stage}"
         hint = MEANINGS.get(failure.type, _other(failure.type))
-        found = finding(RULE.name, contract.name, group, message, hint)
+        found = finding(RULE.name, contract, group, message, hint)
         yield found if found.details else _with_output(found, observation)
 
 

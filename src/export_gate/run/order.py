@@ -29,6 +29,8 @@ class Order:
     """The part of the selection that this machine checks; None means all of it."""
     unpushed: Mapping[str, str] = field(default_factory=dict)
     """Before a push: files that it does not contain as they are here, from the root of the checkout -> why."""
+    diagnosis: bool = True
+    """Make experiments after a failure, which find its cause."""
     base: str | None = None
     """The commit whose interface lock applies, and whose config shows what a change loosens; None means the working
     tree's lock, and no comparison of configs except before a push.

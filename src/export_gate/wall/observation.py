@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from export_gate.wall.contract import TargetName
+from export_gate.wall.diagnosis import Inspection, WeightsCompared
 from export_gate.wall.noise import Noise
 from export_gate.wall.targets import GuardPolicy
 
@@ -283,6 +284,10 @@ class TargetObservation:
     noise: tuple[Noise, ...] = ()
     """Of outputs that exceed their tolerance, the worst first, until one is not excused."""
     size_noise: tuple[SizeNoise, ...] = ()
+    inspections: tuple[Inspection, ...] = ()
+    """Experiments after a failure: one for each output that differs, as far as time allowed."""
+    weights: WeightsCompared | None = None
+    """Of a file that was handed in and differs."""
     pictures: tuple[ErrorPicture, ...] = ()
     """One of each output that differs anywhere."""
     facts: dict[str, str] = field(default_factory=dict)

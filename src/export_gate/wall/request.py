@@ -8,7 +8,7 @@ from typing import Literal, Union
 from export_gate.wall.conformance import Kit
 from export_gate.wall.contract import Job
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Incremented whenever a record that crosses the wall changes."""
 
 
@@ -17,6 +17,8 @@ class Observe:
     """Export the model and compare every target with eager."""
 
     kind: Literal["observe"] = "observe"
+    diagnosis: bool = True
+    """Make experiments after a failure, which find its cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

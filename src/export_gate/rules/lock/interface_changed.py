@@ -88,5 +88,7 @@ RULE = LockRule(
     summary="The interface differs from the one in the lock.",
     stage="export",
     waivable=("target", "output"),
+    owner="model",
+    cause="interface",
     check=check,
 )

@@ -24,6 +24,7 @@ from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.files_read import remember_files
 from export_gate.worker.process.integrity import watched
 from export_gate.worker.process.stages import Desk, at_desk
+from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.study.eager import observe_behaviour, observe_eager
 from export_gate.worker.study.probing import eager_begun
 from export_gate.worker.study.records import Study
@@ -37,12 +38,15 @@ Sequel = Callable[[Study, Desk], None]
 """Further work on a model after it was observed."""
 
 
-def observe_model(job: Job, channel: Channel, then: Sequel | None = None) -> None:
-    """Observe the job's model and send every fact as it is known; `then` follows once its targets are done."""
+def observe_model(job: Job, channel: Channel, then: Sequel | None = None, *, is_diagnosed: bool = True) -> None:
+    """Observe the job's model and send every fact as it is known; `then` follows once its targets are done.
+
+    Without `is_diagnosed` no experiments follow a failure.
+    """
     started, files = time.perf_counter(), remember_files(Path(job.base))
     with watched() as replaced:
         with at_desk(job, channel) as desk:
-            _observe(job, desk, then)
+            _observe(job, desk, then, Allowance(is_off=not is_diagnosed))
         names = replaced()
         if names:
             channel.set("problem", _tampered(job.contract, names))
@@ -79,7 +83,7 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
     )
 
 
-def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
+def _observe(job: Job, desk: Desk, then: Sequel | None, allowance: Allowance) -> None:
     require_artifacts(job.contract, Path(job.base))
     job = replace(job, contract=with_makers(job.contract, Path(job.base)))
     subject = load_subject(job.contract, Path(job.base), desk)
@@ -110,6 +114,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None) -> None:
         hygiene=facts,
         weights=weights,
         probing=probing,
+        allowance=allowance,
     )
     del subject, asked, unknown  # with them the eager instance is released before the export
     observe_variants(study, desk)

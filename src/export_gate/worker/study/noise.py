@@ -159,10 +159,15 @@ def _perturbed(case: ControlCase) -> Iterator[tuple[str, Values]]:
     """Inputs that are the same but for layout or rounding."""
     values = case.make()
     yield "layout", _other_layout(values)
-    if any(tensor.is_floating_point() or tensor.is_complex() for tensor in _tensors(values)):
+    yield from (("jitter", moved) for moved in jittered(case))
+
+
+def jittered(case: ControlCase) -> Iterator[Values]:
+    """The input with its floating elements moved by 0 or 1 ulp, in several draws; none if it has no such element."""
+    if any(tensor.is_floating_point() or tensor.is_complex() for tensor in _tensors(case.make())):
         for draw in range(JITTER_DRAWS):
             stream = Stream(SEED, case.name, f"jitter-{draw}")
-            yield "jitter", map_tensors(case.make(), lambda tensor, stream=stream: _moved(tensor, stream))  # type: ignore[misc] # bound per draw
+            yield map_tensors(case.make(), lambda tensor, stream=stream: _moved(tensor, stream))  # type: ignore[misc] # bound per draw
 
 
 def _other_layout(values: Values) -> Values:

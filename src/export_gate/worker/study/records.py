@@ -12,6 +12,7 @@ from export_gate.wall.observation import HygieneObservation
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.program import Exported
 from export_gate.worker.model.factory import Factory, Parameter
+from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.study.eager import Eager
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.trial import Trial
@@ -31,6 +32,8 @@ class Study:
     """Digests of eager's parameters and buffers as the factory made them."""
     probing: Probing
     """The calls outside the contract, with eager's answers."""
+    allowance: Allowance
+    """The time for experiments after a failure."""
 
     @property
     def contract(self) -> ModelContract:

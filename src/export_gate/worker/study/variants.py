@@ -164,6 +164,7 @@ def _verification(
         is_steady=not (study.hygiene.state_changed or study.hygiene.nondeterministic),
         masks=masks,
         laboratory=masks.laboratory,
+        allowance=study.allowance,
         separate=variant.separate,
         base=Path(study.job.base),
         report=folder.parent.parent,

@@ -20,12 +20,16 @@ from export_gate.worker.model.reference import Reference, Runner, without_ignore
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
+from export_gate.worker.study.allowance import Allowance
+from export_gate.worker.study.diagnosis import Patient, diagnose
 from export_gate.worker.study.excuses import compared
 from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.probing import Probing
+from export_gate.worker.study.rungs import Forms
 from export_gate.worker.study.suspects import Inquiry, Suspect, lax, suspect
 from export_gate.worker.study.sweeping import Sweep, run_sweep
+from export_gate.worker.study.trials import Bench
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, Loaded, describe_artifact
 
@@ -50,6 +54,7 @@ class Verification:
     masks: Masks
     laboratory: Laboratory
     """Runs eager again, to tell what excuses a difference."""
+    allowance: Allowance
     separate: dict[str, int]
     base: Path
     """Folder of the config, where artifacts that were handed in are looked for."""
@@ -81,9 +86,12 @@ def verify_target(work: Verification, desk: Desk) -> None:
             results, suspects, loose = run_cases(work, guarded(loaded.run), desk)
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)
-            suspects += _run_sweep(work, guarded(loaded.run), desk)
-        if work.is_steady and (suspects or loose):
-            _inquire(work, suspects, loose, guarded(loaded.run), desk)
+            swept, more = _run_sweep(work, guarded(loaded.run), desk)
+        if work.is_steady:
+            inquiry = _inquire(work, [*suspects, *more], loose, guarded(loaded.run), desk)
+            forms = Forms(context=work.context, target=work.target, path=path, run=guarded(loaded.run))
+            patient = _patient(work, forms, inquiry, (*results.values(), *swept), is_loose=bool(loose))
+            diagnose(patient, work.allowance, desk, key)
     except StageFailed as ended:
         channel.fail(ended.failure, target=key)
     finally:
@@ -107,7 +115,7 @@ def _leaving_out(run: Runner, outputs: Sequence[Output]) -> Runner:
     return lambda call: without_ignored(run(call), outputs)
 
 
-def _run_sweep(work: Verification, run: Runner, desk: Desk) -> list[Suspect]:
+def _run_sweep(work: Verification, run: Runner, desk: Desk) -> tuple[Sequence[CaseResult], list[Suspect]]:
     limit_s = work.context.contract.timeout_s
 
     def compare(case: ControlCase, actual: Sequence[Leaf]) -> CaseResult:
@@ -119,14 +127,31 @@ def _run_sweep(work: Verification, run: Runner, desk: Desk) -> list[Suspect]:
     desk.channel.set("swept", count, target=work.key)
     cases = {case.name: case for case in work.sweep.cases}
     found = [suspect(cases[result.case], result.outputs, work.tolerance) for result in differing]
-    return [each for each in found if each is not None]
+    return differing, [each for each in found if each is not None]
+
+
+def _patient(
+    work: Verification, forms: Forms, inquiry: Inquiry, results: Sequence[CaseResult], *, is_loose: bool
+) -> Patient:
+    return Patient(
+        forms=forms,
+        bench=Bench(
+            contract=work.context.contract, run=forms.run, laboratory=work.laboratory, tolerance=work.tolerance
+        ),
+        cases={case.name: case for case in (*work.sweep.cases, *work.cases)},
+        references=inquiry.references,
+        results=results,
+        noise=inquiry.noise,
+        masked=inquiry.masked,
+        is_loose=is_loose,
+        is_given=existing_artifact(work.target, work.base) is not None,
+    )
 
 
 def _inquire(
     work: Verification, suspects: Sequence[Suspect], loose: Sequence[Suspect], run: Runner, desk: Desk
-) -> None:
+) -> Inquiry:
     """Look for what may excuse differences."""
-    desk.channel.at("compare", target=work.key)
     inquiry = Inquiry(
         references={**work.sweep.references, **work.references},
         run=run,
@@ -134,11 +159,15 @@ def _inquire(
         masks=work.masks,
         laboratory=work.laboratory,
     )
+    if not (suspects or loose):
+        return inquiry
+    desk.channel.at("compare", target=work.key)
     inquiry.inquire(suspects)
     inquiry.inquire_lax(loose)
     desk.channel.set("masked", inquiry.masked, target=work.key)
     desk.channel.set("noise", inquiry.noise, target=work.key)
     desk.channel.set("size_noise", inquiry.sizes(work.cases), target=work.key)
+    return inquiry
 
 
 def run_cases(work: Verification, run: Runner, desk: Desk) -> Results:

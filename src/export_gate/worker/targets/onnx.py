@@ -32,6 +32,7 @@ from export_gate.worker.targets.signature import Names, require_names
 INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 """Weights above this go to external data: an inline save peaks at four times the weights."""
 
+EVALUATOR_NODES = 2000
 DEFAULT_OPSET = 20
 
 
@@ -133,6 +134,29 @@ def session_runner(session: Any, input_names: Sequence[str], renamed: Mapping[st
             arrays = session.run(None, {name: tensor.detach().cpu().numpy() for name, tensor in feeds.items()})
             leaves = [_leaf(name, array) for name, array in zip(output_names, arrays, strict=True)]
         return rename(tuple(leaves), renamed)
+
+    return run
+
+
+def evaluator_runner(path: Path, input_names: Sequence[str]) -> Runner:
+    """Runs the file in the ONNX reference evaluator, which is another implementation than ONNX Runtime's, and slow.
+
+    Raises:
+        ValueError: the file is too large for that.
+    """
+    import onnx
+    from onnx.reference import ReferenceEvaluator
+
+    model = onnx.load(str(path))
+    if len(model.graph.node) > EVALUATOR_NODES or path.stat().st_size > INLINE_LIMIT_BYTES:
+        raise ValueError(f"more than {EVALUATOR_NODES} nodes or {INLINE_LIMIT_BYTES >> 20} MB")
+    evaluator = ReferenceEvaluator(model)
+    renamed, accepted = renamed_outputs(model), set(evaluator.input_names)
+
+    def run(call: Call) -> tuple[Leaf, ...]:
+        feeds = {name: t.detach().cpu().numpy() for name, t in zip(input_names, _tensor_leaves(call), strict=True)}
+        values = evaluator.run(None, {name: array for name, array in feeds.items() if name in accepted})
+        return rename(tuple(map(_leaf, evaluator.output_names, values)), renamed)
 
     return run
 

@@ -1,0 +1,76 @@
+"""The next step after an output differs, by cause and owner. A tolerance is never one: that is for rounding alone."""
+
+from __future__ import annotations
+
+from export_gate.rules.blame import Blame
+from export_gate.rules.wording import targets_key
+from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.diagnosis import Cause, Owner
+
+BY_CAUSE: dict[Cause, str] = {
+    "weights": (
+        "This file was made from other weights: rebuild it from this commit, or let the factory load the weights that "
+        "it was made from."
+    ),
+    "size-arithmetic": (
+        "The size alone decides: replace the rounded product or float step by integer arithmetic on `x.shape` (`n * 7 "
+        "// 10`), pass the size itself (`size=` instead of `scale_factor`), or narrow `dims` to sizes that agree."
+    ),
+    "tie": (
+        "Both answers are right up to rounding: make the choice unique (a secondary key, a margin), or return the "
+        "scores that it is made from."
+    ),
+    "special-value": (
+        "Decide what the model returns at such values, or keep them out of the contract with `range`, if callers "
+        "cannot pass them."
+    ),
+    "layout": "Pass dense tensors (`x.contiguous()`): the artifact reads a strided input as if it were dense.",
+    "state": (
+        "Make the state an input and an output of forward, or recompute it in every call: an artifact starts from the "
+        "state at export and may never change it."
+    ),
+    "export": (
+        "The program differs before any conversion: look for a Python number, flag or buffer that is computed from "
+        "inputs and fixed at export."
+    ),
+    "mask": "Look at what the model returns where the mask is off; `where` in the contract leaves such places out.",
+}
+BY_OWNER: dict[Owner, str] = {
+    "torch.export": (
+        "The exported program itself differs: look for a Python number, flag or buffer that is computed from inputs "
+        "and fixed at export."
+    ),
+    "decomposition": (
+        "A decomposition computes something else than the operator: rewrite the operation with simpler ones, and "
+        "report it to PyTorch with the command below."
+    ),
+    "converter": (
+        "The file is wrong, whatever runs it: rewrite the operation with simpler ones in the model, try another "
+        "{opset}, and report it to PyTorch (torch.onnx) with the command below."
+    ),
+    "runtime-optimisation": (
+        "The file is right, and ONNX Runtime's graph optimisations change its result: ship and verify with "
+        "{optimization} at `basic` or `disable`, and report it to ONNX Runtime with the command below."
+    ),
+    "runtime": (
+        "The file is right, and ONNX Runtime computes it wrongly: try another version or provider, rewrite the "
+        "operation with simpler ones, and report it to ONNX Runtime with the command below."
+    ),
+    "artifact": (
+        "The file that was handed in computes something else: rebuild it from this commit with the versions above; if "
+        "it still differs, look at how it is made."
+    ),
+}
+NOT_KNOWN = (
+    "What causes it is not known: compare the inputs that differ with those that do not, and run the worst alone."
+)
+
+
+def advice(contract: ModelContract, target: TargetName, blame: Blame) -> str:
+    """What to do about an output that differs."""
+    if blame.cause in BY_CAUSE:
+        return BY_CAUSE[blame.cause]
+    if blame.owner not in BY_OWNER:
+        return NOT_KNOWN
+    keys = {name: targets_key(contract, target, name) for name in ("opset", "optimization")}
+    return BY_OWNER[blame.owner].format(**keys)

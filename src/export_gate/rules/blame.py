@@ -1,0 +1,101 @@
+"""Owner and cause of failures: by how they ended, their stage, and the classes and words of torch and the runtimes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.diagnosis import Cause, Owner
+from export_gate.wall.observation import ARTIFACT_CHANGED, Failure, Stage
+
+SIZE_GUARD = re.compile(
+    r"Constraints violated|ConstraintViolationError|specialized it to be a constant|Not all values of [^\n]* satisfy"
+    r"|(?:guard|expression)[^\n]*\bs\d+\b"
+)
+"""What torch.export says where the model's code fixes or splits a size (torch 2.13)."""
+INVALID_FILE = re.compile(r"INVALID_GRAPH|INVALID_PROTOBUF|ShapeInferenceError|TypeInferenceError|Type Error")
+NO_KERNEL = re.compile(r"NOT_IMPLEMENTED|NotImplemented|is not a registered function/op")
+OTHER_NAMES = "that the contract lacks"
+"""The worker's words on an ONNX file with other names than the contract; a table of both sides follows."""
+RESOURCES = ("SIGKILL", "SIGTERM", "SIGBUS")
+OWN = ("an error of export-gate itself",)
+OWNERS: dict[Stage, Owner] = {
+    "model": "model",
+    "controls": "contract",
+    "eager": "model",
+    "export": "torch.export",
+    "convert": "converter",
+    "load": "runtime",
+    "run": "runtime",
+    "compare": "runtime",
+    "guards": "runtime",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Blame:
+    """Who broke a promise and why, with what that rests on."""
+
+    owner: Owner | None = None
+    cause: Cause = "unknown"
+    evidence: tuple[str, ...] = ()
+
+
+NOT_KNOWN = Blame()
+
+
+def blame_failure(failure: Failure, contract: ModelContract, target: TargetName | None) -> Blame:
+    """Owner and cause of one failure, as far as the failure itself says them."""
+    if failure.type in OWN:
+        return Blame(owner="gate", cause="crash")
+    owner = _torch_owner(target) if failure.stage in ("convert", "load", "run") else OWNERS[failure.stage]
+    owner = owner or OWNERS[failure.stage]
+    if failure.kind == "died":
+        own: Owner = "model" if failure.type.startswith("exit") else owner
+        return Blame(owner=own, cause="resources" if failure.type in RESOURCES else "crash")
+    if failure.kind == "timed-out":
+        return Blame(owner=owner, cause="resources")
+    if failure.kind == "missing-package":
+        return Blame(owner="contract")
+    return _raised(failure, contract, target, owner)
+
+
+def is_handed_in(contract: ModelContract, target: TargetName | None) -> bool:
+    """Whether the contract names a file for that target, so that the gate made none."""
+    return any(planned.name == target and getattr(planned, "artifact", None) for planned in contract.targets)
+
+
+def _raised(failure: Failure, contract: ModelContract, target: TargetName | None, owner: Owner) -> Blame:
+    match failure.stage:
+        case "export":
+            text = f"{failure.type}: {failure.message}"
+            return Blame(owner=owner, cause="size-guard" if SIZE_GUARD.search(text) else "export")
+        case "convert":
+            return Blame(owner=owner, cause="conversion")
+        case "load":
+            return _load(failure, is_given=is_handed_in(contract, target))
+        case "model" | "controls" | "eager":
+            return Blame(owner=owner, cause="eager")
+        case _:
+            given = is_handed_in(contract, target)
+            return Blame(owner="artifact" if given else owner if target in ("exported-program", "pt2") else None)
+
+
+def _load(failure: Failure, *, is_given: bool) -> Blame:
+    if OTHER_NAMES in failure.message:
+        return Blame(owner="artifact" if is_given else "converter", cause="interface")
+    if failure.type == ARTIFACT_CHANGED:
+        return Blame(owner="artifact")
+    if NO_KERNEL.search(f"{failure.type}: {failure.message}"):
+        return Blame(owner="runtime", cause="operator")
+    if is_given:
+        return Blame(owner="artifact")
+    if INVALID_FILE.search(failure.message):
+        return Blame(owner="converter", cause="conversion")
+    return NOT_KNOWN
+
+
+def _torch_owner(target: TargetName | None) -> Owner | None:
+    """torch.export itself saves, loads and runs these two."""
+    return "torch.export" if target in ("exported-program", "pt2") else None

@@ -1,0 +1,266 @@
+"""Owner and cause of an output that differs: from the inputs that pass and fail, and the worker's experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from export_gate.rules.blame import Blame, is_handed_in
+from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.wording import count, listing, scientific
+from export_gate.wall.contract import TargetName
+from export_gate.wall.diagnosis import Answer, Cause, Inspection, Owner, Rung, RungName, WeightsCompared
+from export_gate.wall.observation import ControlInput
+
+LAYOUTS = ("noncontiguous", "channels-last")
+"""Families of control inputs that hold the same values in a different memory layout."""
+RUNG_WORDS: dict[RungName, str] = {
+    "exported-program": "the exported program",
+    "decomposed": "the decomposed program",
+    "file-unoptimised": "the file without ONNX Runtime's optimisations",
+    "file": "the file with them",
+    "reference-evaluator": "the ONNX reference evaluator",
+}
+CHANGE_WORDS = {
+    "no-negative-zeros": "-0.0 becomes 0.0",
+    "no-zeros": "zeros become small numbers",
+    "no-nonfinite": "NaN and infinities become 1",
+}
+OPERATOR_OWNERS: tuple[Owner, ...] = ("decomposition", "converter", "runtime", "runtime-optimisation")
+
+
+def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequence[Measurement]) -> Blame:
+    """Owner, cause and evidence of one output's faults, the worst first."""
+    weights = weights_of(measured, target)
+    if weights is not None and weights.differing_count:
+        return Blame(owner="artifact", cause="weights", evidence=weights_words(weights))
+    inspection = inspection_of(measured, target, output)
+    owner = owner_of(measured, target, faults, inspection)
+    cause, because = _cause(measured, target, faults, inspection, owner)
+    pattern = tuple(_pattern(measured, target, output, faults))
+    climbed = () if inspection is None else (rung_words(inspection.rungs),)
+    evidence = (*because, *climbed, *pattern, *_not_rounding(measured, target, faults, cause))
+    return Blame(owner=_settled(owner, cause), cause=cause, evidence=tuple(filter(None, evidence)))
+
+
+def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
+    """Owner and cause of calls that raised; None without experiments on them."""
+    inspection = inspection_of(measured, target, "") if target else None
+    if target is None or inspection is None:
+        return None
+    is_given = is_handed_in(measured.contract, target)
+    answers = {rung.name: rung.answer for rung in inspection.rungs}
+    owner: Owner | None = "torch.export" if answers.get("exported-program") == "failed" and not is_given else None
+    owner = owner or _file_owner(answers, is_given=is_given)
+    causes: dict[Owner, Cause] = {"torch.export": "export", "converter": "conversion"}
+    cause = causes.get(owner, "operator" if owner in OPERATOR_OWNERS else "unknown") if owner else "unknown"
+    return Blame(owner=owner, cause=cause, evidence=tuple(filter(None, (rung_words(inspection.rungs),))))
+
+
+def inspection_of(measured: Measured, target: TargetName, output: str) -> Inspection | None:
+    """The worker's experiments on this output, if it made any."""
+    found = [each for seen in measured.seen(target) for each in seen.inspections]
+    return next((each for each in found if each.output == output), None)
+
+
+def weights_of(measured: Measured, target: TargetName) -> WeightsCompared | None:
+    """How the file's tensors compare with the module's."""
+    return next((seen.weights for seen in measured.seen(target) if seen.weights is not None), None)
+
+
+def weights_words(weights: WeightsCompared) -> tuple[str, ...]:
+    """What differs between the file's weights and the module's."""
+    how = "of the same name" if weights.by_name else "of the same shape"
+    if weights.differing_count == weights.found:
+        first = f"none of the {count(weights.found, 'weight')} {how} has the file's values"
+    else:
+        first = f"{weights.differing_count} of {count(weights.found, 'weight')} {how} differ from the file's"
+    return (f"{first}: {listing(weights.differing, limit=3)}",)
+
+
+def owner_of(
+    measured: Measured, target: TargetName, faults: Sequence[Measurement], inspection: Inspection | None
+) -> Owner | None:
+    """The first form of the model that differs from eager; without experiments what other targets show."""
+    if target == "exported-program":
+        return "torch.export"
+    is_given = is_handed_in(measured.contract, target)
+    rungs = {rung.name: rung.answer for rung in inspection.rungs} if inspection else {}
+    program = rungs.get("exported-program") or _program_answer(measured, faults[0])
+    if not is_given and program in ("differs", "failed"):
+        return "torch.export"
+    if target == "pt2":
+        return "artifact" if is_given else "torch.export"
+    if target == "aoti":
+        return "artifact" if is_given else ("converter" if program == "agrees" else None)
+    return _file_owner(rungs, is_given=is_given)
+
+
+def rung_words(rungs: Sequence[Rung]) -> str:
+    """`the exported program agrees with eager, the file without optimisations differs by 3.1e-01`."""
+    parts = [_rung(rung) for rung in rungs if rung.answer != "not-tried"]
+    return f"{'; '.join(parts)}" if parts else ""
+
+
+def _file_owner(rungs: Mapping[RungName, Answer], *, is_given: bool) -> Owner | None:
+    bad = ("differs", "failed")
+    if rungs.get("decomposed") in bad and not is_given:
+        return "decomposition"
+    if rungs.get("file-unoptimised") == "agrees" and rungs.get("file") in bad:
+        return "runtime-optimisation"
+    if rungs.get("file-unoptimised") not in bad:
+        return None
+    if rungs.get("reference-evaluator") == "agrees":
+        return "runtime"
+    return "artifact" if is_given else "converter"
+
+
+def _program_answer(measured: Measured, fault: Measurement) -> str | None:
+    """How the exported program did at the same input, if it is a target of its own."""
+    same = [leaf for leaf in measured.of("exported-program") if leaf.output == fault.output and leaf.case == fault.case]
+    return None if not same else ("differs" if same[0].faults else "agrees")
+
+
+def _settled(owner: Owner | None, cause: Cause) -> Owner | None:
+    """Rounding and chance are the model's own, whichever form shows them."""
+    return "model" if cause in ("rounding", "tie", "state", "randomness") else owner
+
+
+def _cause(
+    measured: Measured,
+    target: TargetName,
+    faults: Sequence[Measurement],
+    inspection: Inspection | None,
+    owner: Owner | None,
+) -> tuple[Cause, tuple[str, ...]]:
+    if faults[0].noise is not None:
+        return "rounding", ("eager itself is as far from the float64 result",)
+    if _is_layout(measured, target, faults):
+        return "layout", ("only inputs in another memory layout differ; the same values in dense tensors agree",)
+    by_size = _by_size(measured, target, faults, inspection)
+    if by_size:
+        return "size-arithmetic", (by_size,)
+    if measured.observation.hygiene.state_changed:
+        return "state", (f"forward changes {listing(measured.observation.hygiene.state_changed, limit=2)}",)
+    tie = _tie(inspection)
+    if tie:
+        return "tie", (tie,)
+    special = _special(measured, faults, inspection)
+    if special:
+        return "special-value", (special,)
+    if owner in OPERATOR_OWNERS and inspection is not None:
+        return "operator", ()
+    return ("export" if owner == "torch.export" and target == "exported-program" else "unknown"), ()
+
+
+def _members(measured: Measured) -> dict[str, ControlInput]:
+    controls = measured.observation.controls
+    return {member.name: member for member in controls.inputs} if controls else {}
+
+
+def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> bool:
+    members = _members(measured)
+    families = {members[fault.case].family if fault.case in members else "" for fault in faults}
+    failing = {fault.case for fault in faults}
+    passing = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case not in failing]
+    return families <= set(LAYOUTS) and bool(passing)
+
+
+def _by_size(
+    measured: Measured, target: TargetName, faults: Sequence[Measurement], inspection: Inspection | None
+) -> str:
+    """Words where the size alone decides; empty where it does not, or nothing says so."""
+    fault = faults[0]
+    noisy = [n for seen in measured.seen(target) for n in seen.size_noise if n.output == fault.output]
+    told = next((n for n in noisy if n.exceeding == n.draws > 0), None)
+    if told is not None:
+        return f"every one of {told.draws} further inputs at {_sizes(told.sizes)} differs as well, not at other sizes"
+    trial = inspection.size_trial if inspection else None
+    if trial is not None and trial.exceeding == trial.draws > 0 and trial.other_draws and not trial.other_exceeding:
+        return (
+            f"all of {trial.draws} further inputs at {_sizes(trial.sizes)} differ, none of {trial.other_draws} at "
+            f"{_sizes(trial.other_sizes)}"
+        )
+    return _shape_words(measured, target, faults) if fault.fault == "shape" else ""
+
+
+def _shape_words(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> str:
+    """A shape is no matter of values where all inputs of a size have it, and those of another size do not."""
+    members = _members(measured)
+    failing = {fault.case for fault in faults}
+    leaves = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case in members]
+    sizes: dict[tuple[tuple[str, int], ...], set[bool]] = {}
+    for leaf in leaves:
+        sizes.setdefault(tuple(sorted(members[leaf.case].sizes.items())), set()).add(leaf.case in failing)
+    wrong = [size for size, answers in sizes.items() if answers == {True}]
+    right = [size for size, answers in sizes.items() if answers == {False}]
+    is_decided = wrong and right and len(wrong) + len(right) == len(sizes)
+    if not is_decided:
+        return ""
+    return f"wrong at {len(wrong)} of {len(sizes)} sizes, whatever the values: {_some(wrong)}; right at {_some(right)}"
+
+
+def _some(sizes: Sequence[tuple[tuple[str, int], ...]]) -> str:
+    shown = " and ".join(_sizes(dict(size)) for size in sizes[:2])
+    return shown if len(sizes) <= 2 else f"{shown} and {len(sizes) - 2} more"  # noqa: PLR2004 - two fit a sentence
+
+
+def _sizes(sizes: dict[str, int]) -> str:
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def _tie(inspection: Inspection | None) -> str:
+    if inspection is None or not inspection.selects or not inspection.outside:
+        return ""
+    if inspection.unsettled < inspection.outside:
+        return ""
+    return (
+        f"eager's own choice at each of the {count(inspection.outside, 'failing element')} changes in float64 or when "
+        f"inputs move by one ulp ({listing(inspection.selects, limit=2)})"
+    )
+
+
+def _special(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> str:
+    cures = [changed for changed in inspection.changed if changed.agrees] if inspection else []
+    if cures:
+        return f"the same input agrees once {CHANGE_WORDS[cures[0].change]}"
+    members = _members(measured)
+    families = {members[fault.case].family if fault.case in members else "" for fault in faults}
+    if families == {"nonfinite"} and len(members) > len(faults):
+        return "only inputs with NaN or infinity differ"
+    return ""
+
+
+def _pattern(measured: Measured, target: TargetName, output: str, faults: Sequence[Measurement]) -> Iterator[str]:
+    """How many inputs fail, of which families and sizes."""
+    leaves = [leaf for leaf in measured.of(target) if leaf.output == output]
+    if len(leaves) > len(faults):
+        members = _members(measured)
+        families = sorted({members[f.case].family for f in faults if f.case in members})
+        passing = {members[leaf.case].family for leaf in leaves if not leaf.faults and leaf.case in members}
+        only = [family for family in families if family not in passing]
+        which = f", always for {listing(only)}" if only and len(only) == len(families) else ""
+        yield f"{len(faults)} of {count(len(leaves), 'input')} differ{which}"
+    elif leaves:
+        yield f"all {count(len(leaves), 'input')} differ"
+
+
+def _not_rounding(measured: Measured, target: TargetName, faults: Sequence[Measurement], cause: Cause) -> Iterator[str]:
+    if cause in ("rounding", "tie"):
+        return
+    for seen in measured.seen(target):
+        for noise in seen.noise:
+            if (noise.output, noise.case) == (faults[0].output, faults[0].case):
+                yield (
+                    f"not rounding: the artifact is {scientific(noise.distance)} from the float64 result, eager "
+                    f"{scientific(noise.f64)}"
+                )
+
+
+def _rung(rung: Rung) -> str:
+    words = RUNG_WORDS[rung.name]
+    if rung.answer == "agrees":
+        return f"{words} agrees with eager"
+    if rung.answer == "failed":
+        return f"{words} raises"
+    by = "" if rung.max_abs_diff is None else f" by {scientific(rung.max_abs_diff)}"
+    return f"{words} differs{by}"

@@ -1,0 +1,62 @@
+"""Fold the findings that a root cause explains into it: they would be others, or gone, once it is fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from export_gate.rules.base import Finding
+from export_gate.rules.wording import count
+from export_gate.wall.observation import ModelObservation
+
+COMPARED = ("shape-mismatch", "nonfinite-mismatch", "value-mismatch", "tolerance-vacuous", "guard-missing")
+"""Rules that compare what a model returns, which means nothing where it is not what ships."""
+OF_RANDOMNESS = ("state-carried", "golden-mismatch", *COMPARED)
+OF_TRAIN_MODE = ("nondeterministic-model", *OF_RANDOMNESS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Root:
+    """A finding that explains others."""
+
+    finding: Finding
+    explains: Callable[[Finding], bool]
+
+
+def without_follow_ups(findings: Sequence[Finding], observation: ModelObservation) -> list[Finding]:
+    """The findings of one model without those that a violation among them explains, which counts them."""
+    left = list(findings)
+    for root in _roots(findings, observation):
+        if root.finding not in left:
+            continue
+        folded = [finding for finding in left if finding is not root.finding and root.explains(finding)]
+        left = [_counting(f, folded) if f is root.finding else f for f in left if f not in folded]
+    return left
+
+
+def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterator[Root]:
+    violations = [finding for finding in findings if finding.severity == "violation"]
+    acts = bool(observation.hygiene.train_modules)
+    for rule, explained in (("train-mode", OF_TRAIN_MODE if acts else ()), ("nondeterministic-model", OF_RANDOMNESS)):
+        for finding in [each for each in violations if each.rule == rule][:1]:
+            yield Root(finding=finding, explains=lambda other, names=explained: other.rule in names)  # type: ignore[misc] # bound per turn
+    for finding in [each for each in violations if each.cause == "weights"]:
+        yield Root(finding=finding, explains=lambda other, own=finding: _has_same_weights(own, other))  # type: ignore[misc] # likewise
+
+
+def _has_same_weights(root: Finding, other: Finding) -> bool:
+    """Whether the other finding is about the same file, which was made from other weights."""
+    return other.target == root.target and other.rule in COMPARED and other.severity in (root.severity, "warning")
+
+
+def _counting(root: Finding, folded: Sequence[Finding]) -> Finding:
+    if not folded:
+        return root
+    rules = {rule: [f for f in folded if f.rule == rule] for rule in dict.fromkeys(f.rule for f in folded)}
+    named = "; ".join(f"{rule} ({_targets(found)})" for rule, found in rules.items())
+    line = f"explains {count(len(folded), 'further finding')}, not listed: {named}"
+    return replace(root, follow_ups=len(folded), details=(line, *root.details))
+
+
+def _targets(found: Sequence[Finding]) -> str:
+    return ", ".join(dict.fromkeys(finding.target or "eager" for finding in found))

@@ -1,0 +1,94 @@
+"""Who broke a promise, and why: the words for it, and the experiments that they rest on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Owner = Literal[
+    "model", "contract", "torch.export", "decomposition", "converter", "runtime-optimisation", "runtime", "artifact",
+    "gate",
+]  # fmt: skip
+"""The part that has to change, or whose bug it is."""
+Cause = Literal[
+    "export", "size-guard", "size-arithmetic", "conversion", "operator", "rounding", "tie", "special-value",
+    "randomness", "state", "ambient", "mutation", "train-mode", "mask", "layout", "weights", "interface", "eager",
+    "crash", "resources", "unknown",
+]  # fmt: skip
+"""Why; `unknown` where no experiment says it."""
+CAUSES: tuple[Cause, ...] = get_args(Cause)
+
+RungName = Literal["exported-program", "decomposed", "file-unoptimised", "file", "reference-evaluator"]
+"""In the order in which a model becomes what a runtime computes; the last one is another runtime for the same file."""
+Answer = Literal["agrees", "differs", "failed", "not-tried"]
+"""Compared with eager; `failed`: it raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rung:
+    """One form of the model, run at the control input at which the artifact differs most."""
+
+    name: RungName
+    answer: Answer
+    max_abs_diff: float | None = None
+    """Of the output that is looked at; None without numbers."""
+    message: str = ""
+    """What it raised, or why it was not tried."""
+
+
+Change = Literal["no-negative-zeros", "no-zeros", "no-nonfinite"]
+"""A change to a control input: -0.0 becomes 0.0, zeros become small numbers, NaN and infinities become 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """An artifact and eager at a control input at which they differ, once its values were changed."""
+
+    change: Change
+    agrees: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizeTrial:
+    """Further draws at a size at which an output differs, and at the nearest size at which it does not."""
+
+    sizes: dict[str, int]
+    draws: int
+    exceeding: int
+    other_sizes: dict[str, int]
+    other_draws: int
+    other_exceeding: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """Experiments on one output, at the control input at which it differs most."""
+
+    output: str
+    """Empty where the artifact raised."""
+    case: str
+    rungs: tuple[Rung, ...] = ()
+    changed: tuple[Changed, ...] = ()
+    """Changes that could be made to this input."""
+    selects: tuple[str, ...] = ()
+    """Operators of the program that choose among values, such as argmax and sort."""
+    unsettled: int = 0
+    """Failing elements at which eager's own answer depends on rounding: it changes in float64, or one ulp away."""
+    outside: int = 0
+    """Elements outside the tolerance."""
+    size_trial: SizeTrial | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsCompared:
+    """The tensors of a file that was handed in, and the module's parameters and buffers."""
+
+    found: int
+    """Tensors of the module that have one of the same name in the file, or else of the same shape."""
+    differing: tuple[str, ...] = ()
+    """`name: largest difference`, the largest first; at most ten."""
+    differing_count: int = 0
+    by_name: bool = True
+    """Whether names were matched; otherwise values were."""
+    missing: int = 0
+    """Tensors of the module without a match."""

@@ -1,0 +1,96 @@
+"""The tensors of a file that was handed in beside the module's: was it made from these weights?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from export_gate.wall.contract import OnnxTarget, Pt2Target, Target
+from export_gate.wall.diagnosis import WeightsCompared
+from export_gate.worker.leaves.values import to_numpy
+
+Array = npt.NDArray[Any]
+RTOL = {"float64": 1e-9, "float32": 1e-6, "float16": 2e-3}
+"""Of the largest element: what writing a weight in that precision changes. Of others nothing is said."""
+LISTED = 10
+SMALLEST = 2
+"""Elements that a tensor needs to be recognised by its values."""
+FOLDED = (torch.nn.modules.batchnorm._NormBase,)  # noqa: SLF001 - the common base of batch and instance norms
+"""Exporters fold these layers into the one before them, whose weights then have other values."""
+
+
+def compare_weights(path: Path | None, target: Target, module: torch.nn.Module) -> WeightsCompared:
+    """The file's tensors against the module's parameters and floating buffers, by name, else by value."""
+    own = {name: to_numpy(tensor) for name, tensor in module.state_dict().items() if _is_weight(tensor)}
+    given = {} if path is None else _tensors(path, target)
+    named = {name: given[name] for name in own if name in given and given[name].shape == own[name].shape}
+    if named:
+        gaps = {name: _gap(own[name], tensor) for name, tensor in named.items()}
+        return _compared(gaps, len(own) - len(named), by_name=True)
+    return _by_value(own, given, module)
+
+
+def _is_weight(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and tensor.is_floating_point() and tensor.numel() > 0
+
+
+def _tensors(path: Path, target: Target) -> dict[str, Array]:
+    match target:
+        case OnnxTarget():
+            import onnx
+            from onnx import numpy_helper
+
+            model = onnx.load(str(path))
+            return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+        case Pt2Target():
+            program = torch.export.load(path)
+            return {name: to_numpy(tensor) for name, tensor in program.state_dict.items() if _is_weight(tensor)}
+        case _:
+            return {}
+
+
+def _by_value(own: Mapping[str, Array], given: Mapping[str, Array], module: torch.nn.Module) -> WeightsCompared:
+    """Whether none of the module's tensors is in the file, though the file has one of the shape of each."""
+    gaps: dict[str, float] = {}
+    for name, tensor in own.items():
+        alike = [found for other in given.values() for found in _oriented(other) if found.shape == tensor.shape]
+        if alike and tensor.size >= SMALLEST:
+            gaps[name] = min(_gap(tensor, found) for found in alike)
+    is_folded = any(isinstance(part, FOLDED) for part in module.modules())
+    if is_folded or any(gap == 0 for gap in gaps.values()):
+        gaps = dict.fromkeys(gaps, 0.0)
+    return _compared(gaps, len(own) - len(gaps), by_name=False)
+
+
+def _oriented(array: Array) -> tuple[Array, ...]:
+    """The tensor, and transposed as exporters write the weight of a linear layer."""
+    return (array, array.T) if array.ndim == 2 else (array,)  # noqa: PLR2004 - a matrix
+
+
+def _gap(own: Array, given: Array) -> float:
+    """The largest difference; zero within what the file's precision changes."""
+    if given.dtype.kind != "f":
+        return 0.0
+    wide = own.astype(np.float64)
+    with np.errstate(all="ignore"):
+        gap = np.abs(wide - given.astype(np.float64))
+    gap = np.where(np.isfinite(gap), gap, np.where(np.isfinite(wide) & np.isfinite(given), gap, 0.0))
+    scale = float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
+    largest = float(gap.max(initial=0.0))
+    return largest if largest > RTOL.get(str(given.dtype), 1e-2) * scale else 0.0
+
+
+def _compared(gaps: Mapping[str, float], missing: int, *, by_name: bool) -> WeightsCompared:
+    differing = sorted(((gap, name) for name, gap in gaps.items() if gap > 0), reverse=True)
+    return WeightsCompared(
+        found=len(gaps),
+        differing=tuple(f"{name} by {gap:.1e}" for gap, name in differing[:LISTED]),
+        differing_count=len(differing),
+        by_name=by_name,
+        missing=missing,
+    )

@@ -1,0 +1,136 @@
+"""One control input through each form of the model between eager and what a runtime computes: the first bad one shows.
+
+Every form is made only when it is asked for, and in a forked copy of the process: it may crash or hang.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from export_gate.wall.contract import OnnxTarget, Target, Tolerance
+from export_gate.wall.diagnosis import Answer, Rung, RungName
+from export_gate.wall.equivalence import faults, worst_norm
+from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.values import Call, Leaf
+from export_gate.worker.model.reference import Runner, module_runner
+from export_gate.worker.process.failures import describe
+from export_gate.worker.targets import TARGETS
+from export_gate.worker.targets.base import Context
+from export_gate.worker.targets.onnx import evaluator_runner
+
+PROGRAM: tuple[RungName, ...] = ("exported-program",)
+ONNX: tuple[RungName, ...] = ("exported-program", "file-unoptimised", "file", "decomposed", "reference-evaluator")
+"""In the order in which they tell most for their price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forms:
+    """How to make each form."""
+
+    context: Context
+    target: Target
+    path: Path | None
+    run: Runner
+    """The artifact as it was verified."""
+
+    @property
+    def names(self) -> tuple[RungName, ...]:
+        """Those that this target has."""
+        names = ONNX if isinstance(self.target, OnnxTarget) else PROGRAM
+        if self.target.name == "exported-program":
+            return ()
+        has_program = self.context.program is not None
+        return tuple(name for name in names if has_program or name not in ("exported-program", "decomposed"))
+
+    def runner(self, name: RungName) -> Runner:
+        """Make one form.
+
+        Raises:
+            Exception: it cannot be made.
+        """
+        match name:
+            case "exported-program":
+                return self._of_program(self.context.exported.program)
+            case "decomposed":
+                return self._of_program(decomposed(self.context.exported.program))
+            case "file-unoptimised":
+                unoptimised = replace(_onnx(self.target), optimization="disable")
+                return TARGETS["onnx"].load(self.context, unoptimised, self.path).run
+            case "file":
+                return self.run
+            case "reference-evaluator":
+                assert self.path is not None
+                return evaluator_runner(self.path, self.context.input_names)
+
+    def _of_program(self, program: Any) -> Runner:
+        return module_runner(copy.deepcopy(program.module()), self.context.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Climber:
+    """One control input and what eager returned at it."""
+
+    call: Callable[[], Call]
+    expected: Sequence[Leaf]
+    tolerance: Callable[[str], Tolerance]
+    output: str
+    """The output that is looked at; all of them where it is empty."""
+
+
+def climb(forms: Forms, name: RungName, climber: Climber) -> Rung:
+    """Run one form and compare it with eager."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            run = forms.runner(name)
+    except Exception as error:  # noqa: BLE001 - whatever making it raises
+        return Rung(name=name, answer="not-tried", message=describe(error)[:200])
+    try:
+        actual = run(climber.call())
+    except Exception as error:  # noqa: BLE001 - whatever a form raises is its answer
+        return Rung(name=name, answer="failed", message=describe(error)[:200])
+    return _compared(name, actual, climber)
+
+
+def decomposed(program: Any) -> Any:
+    """The program as the ONNX exporter decomposes it, or by torch's own table if the exporter has moved its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            from torch.onnx._internal.exporter import _fx_passes, _registration
+        except ImportError:
+            return program.run_decompositions()
+        return _fx_passes.decompose_with_registry(program, _registration.ONNXRegistry.from_torchlib())
+
+
+def _onnx(target: Target) -> OnnxTarget:
+    assert isinstance(target, OnnxTarget)
+    return target
+
+
+def _compared(name: RungName, actual: Sequence[Leaf], climber: Climber) -> Rung:
+    result, tolerance = compare_case("", climber.expected, actual), climber.tolerance
+    if result.structure is not None:
+        return Rung(name=name, answer="differs", message="other outputs")
+    own = [found for found in result.outputs if climber.output in ("", found.output)]
+    wrong = [found for found in own if faults(found, tolerance(found.expected_dtype), "match")]
+    answer: Answer = "differs" if wrong else "agrees"
+    measured = [worst_norm(found, tolerance(found.expected_dtype)).measured for found in wrong if found.error_quantiles]
+    return Rung(name=name, answer=answer, max_abs_diff=max(measured, default=None))
+
+
+def selecting(program: Any) -> tuple[str, ...]:
+    """Operators of a program that choose among values, so that rounding can change the choice."""
+    nodes = program.graph.nodes if program is not None else ()
+    names = {str(getattr(node.target, "_opname", "")) for node in nodes if node.op == "call_function"}
+    return tuple(sorted(names & {*CHOOSING, *QUANTISING}))
+
+
+CHOOSING = ("argmax", "argmin", "topk", "sort", "argsort", "kthvalue", "median", "mode", "max", "min", "searchsorted")
+QUANTISING = ("round", "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine", "quantize_per_tensor")
+"""At an exact half these do not depend on rounding; where eager's float64 result is another one they do."""

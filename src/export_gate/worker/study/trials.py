@@ -1,0 +1,159 @@
+"""Experiments on one output that differs: its input changed, other inputs of its size, and eager's own steadiness."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from export_gate.wall.contract import ModelContract, Tolerance
+from export_gate.wall.diagnosis import Change, Changed, Inspection, SizeTrial
+from export_gate.wall.equivalence import faults
+from export_gate.wall.observation import Comparison
+from export_gate.worker.controls.generate import main_family, values_at
+from export_gate.worker.controls.layout import map_tensors
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.controls.sizes import Sizes
+from export_gate.worker.leaves.compare import compare_leaf
+from export_gate.worker.leaves.values import Leaf, Values
+from export_gate.worker.model.factory import bind
+from export_gate.worker.model.reference import Runner
+from export_gate.worker.study.laboratory import Laboratory, attempt
+from export_gate.worker.study.masks import FIRST_PROBE
+from export_gate.worker.study.noise import jittered
+from export_gate.worker.study.rungs import CHOOSING
+
+Bools = npt.NDArray[np.bool_]
+DRAWS = 6
+"""Further inputs of each size."""
+FIRST_DRAW = FIRST_PROBE + 100
+SMALL = 1e-3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What runs eager and the artifact side by side."""
+
+    contract: ModelContract
+    run: Runner
+    """The artifact."""
+    laboratory: Laboratory
+    tolerance: Callable[[str], Tolerance]
+
+    def compared(self, values: Callable[[], Values], output: str) -> Comparison | None:
+        """One output at other values; None if either side raises or lacks it."""
+        expected = attempt(lambda: self.laboratory.again(values()))
+        actual = attempt(lambda: self.run(bind(values(), self.laboratory.parameters)))
+        pairs = [(e, a) for e in expected or () for a in actual or () if e.name == a.name == output]
+        if not pairs or pairs[0][0].value is None or pairs[0][1].value is None:
+            return None
+        return compare_leaf(*pairs[0], self.tolerance(pairs[0][0].dtype).axis)
+
+    def differs(self, found: Comparison) -> bool:
+        """Whether the values are outside the tolerance."""
+        return bool(faults(found, self.tolerance(found.expected_dtype), "match"))
+
+
+def changes(bench: Bench, cases: Sequence[ControlCase], output: str, name: str) -> Inspection:
+    """Each change of special values that all these inputs allow, and whether all agree after it."""
+    found: list[Changed] = []
+    for change in CHANGES:
+        answers = [_changed(bench, case, output, change) for case in cases]
+        if answers and None not in answers:
+            found.append(Changed(change=change, agrees=all(answers)))
+    return Inspection(output=output, case=name, changed=tuple(found))
+
+
+def _changed(bench: Bench, case: ControlCase, output: str, change: Change) -> bool | None:
+    """Whether the artifact agrees once the input is changed; None if nothing in it is to be changed."""
+    is_special, replacement = CHANGES[change]
+    touched: list[bool] = []
+
+    def changed(tensor: torch.Tensor) -> torch.Tensor:
+        if not tensor.is_floating_point():
+            return tensor
+        at = is_special(tensor)
+        touched.append(bool(at.any()))
+        return torch.where(at, torch.full_like(tensor, replacement), tensor)
+
+    map_tensors(case.make(), changed)
+    if not any(touched):
+        return None
+    compared = bench.compared(lambda: map_tensors(case.make(), changed), output)
+    return None if compared is None else not bench.differs(compared)
+
+
+CHANGES: dict[Change, tuple[Callable[[torch.Tensor], torch.Tensor], float]] = {
+    "no-negative-zeros": (lambda tensor: (tensor == 0) & torch.signbit(tensor), 0.0),
+    "no-nonfinite": (lambda tensor: ~torch.isfinite(tensor), 1.0),
+    "no-zeros": (lambda tensor: tensor == 0, SMALL),
+}
+"""Which elements are changed, and to what."""
+
+
+def size_trial(bench: Bench, output: str, name: str, sizes: Sizes, other: Sizes) -> Inspection:
+    """Further plain inputs at a size at which the output differs, and at one at which it does not."""
+    wrong, right = list(_draws(bench, output, sizes)), list(_draws(bench, output, other))
+    trial = SizeTrial(
+        sizes=dict(sizes),
+        draws=len(wrong),
+        exceeding=sum(wrong),
+        other_sizes=dict(other),
+        other_draws=len(right),
+        other_exceeding=sum(right),
+    )
+    return Inspection(output=output, case=name, size_trial=trial)
+
+
+def _draws(bench: Bench, output: str, sizes: Sizes) -> Iterator[bool]:
+    family = main_family(bench.contract)
+    for turn in range(DRAWS):
+        compared = bench.compared(lambda turn=turn: values_at(bench.contract, sizes, family, FIRST_DRAW + turn), output)  # type: ignore[misc] # bound per turn
+        if compared is not None:
+            yield bench.differs(compared)
+
+
+def steadiness(
+    bench: Bench, case: ControlCase, expected: Sequence[Leaf], output: str, selects: tuple[str, ...]
+) -> Inspection:
+    """The failing elements at which eager's own answer depends on rounding."""
+    wanted = _array(expected, output)
+    ours = _array(attempt(lambda: bench.run(bind(case.make(), bench.laboratory.parameters))), output)
+    if wanted is None or ours is None or wanted.shape != ours.shape:
+        return Inspection(output=output, case=case.name, selects=selects)
+    tolerance = bench.tolerance(next(leaf.dtype for leaf in expected if leaf.name == output))
+    failing = _apart(wanted, ours, tolerance)
+    unsettled = np.zeros(failing.shape, dtype=np.bool_)
+    if selects:
+        others = [attempt(lambda: bench.laboratory.widened(case.make()))]
+        if set(selects) & set(CHOOSING):
+            others += [attempt(lambda v=values: bench.laboratory.again(v)) for values in jittered(case)]  # type: ignore[misc] # bound per draw
+        for other in (_array(leaves, output) for leaves in others):
+            if other is not None and other.shape == wanted.shape:
+                unsettled |= _apart(wanted, other, tolerance)
+    return Inspection(
+        output=output,
+        case=case.name,
+        selects=selects,
+        outside=int(failing.sum()),
+        unsettled=int((failing & unsettled).sum()),
+    )
+
+
+def _array(leaves: Sequence[Leaf] | None, output: str) -> Any:
+    return next((leaf.value for leaf in leaves or () if leaf.name == output), None)
+
+
+def _apart(expected: Any, actual: Any, tolerance: Tolerance) -> Bools:
+    """Elements outside the tolerance; exact dtypes have none."""
+    if expected.dtype.kind not in "fc":
+        return np.asarray(expected != actual)
+    finite = np.abs(expected[np.isfinite(expected)])
+    allowed = (tolerance.atol or 0.0) + (tolerance.rtol or 0.0) * float(finite.max(initial=0.0))
+    with np.errstate(all="ignore"):
+        gap = np.abs(expected - actual)
+    return np.asarray((gap > allowed) | (np.isfinite(expected) != np.isfinite(actual)))
