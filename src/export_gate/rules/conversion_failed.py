@@ -23,6 +23,9 @@ EXCEPTION_SUMMARY = re.compile(r"## Exception summary\s+<class '(?:\w+\.)*(\w+)'
 """Where torch.onnx names the cause, below its own general advice (torch 2.13)."""
 
 
+OBJECT = " object at 0x"
+"""Where a message shows a pass manager instead of what it stopped at, the first exception says more."""
+
 NO_NAME = re.compile(
     r"(?:No registered serialization name for|Can't serialize TreeSpec of namedtuple class)\s+"
     r"<class '(?P<module>[\w.]*?)\.?(?P<name>\w+)'>"
@@ -49,7 +52,11 @@ def _cause(failure: Failure) -> str:
     missing = NO_TRANSLATION.search(plain(failure.message))
     if not missing:
         summary = EXCEPTION_SUMMARY.search(plain(failure.message))
-        return f"{summary[1]}: {summary[2]}" if summary else f"{failure.type}: {first_line(failure.message)}"
+        if summary and OBJECT not in summary[2]:
+            return f"{summary[1]}: {summary[2]}"
+        is_wrapped = OBJECT in failure.message.partition("\n")[0] or summary is not None
+        first = first_line(failure.causes[0]) if failure.causes and is_wrapped else ""
+        return first or f"{failure.type}: {first_line(failure.message)}"
     entries = " with complex input" if missing["input"] == "complex" else ""
     return f"operator {_operator(missing)}{entries} has no ONNX translation"
 

@@ -6,7 +6,7 @@ import re
 
 from export_gate.rules.wording import listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
-from export_gate.wall.observation import Failure
+from export_gate.wall.observation import Failure, SourceLine
 
 DATA_DEPENDENT = re.compile(r"data-dependent|GuardOnDataDependentSymNode|torch\.cond|[Dd]ynamic control flow")
 SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
@@ -52,6 +52,8 @@ def export_advice(contract: ModelContract, failure: Failure) -> str:
 
 def _data_dependent_advice(failure: Failure, text: str) -> str:
     where = _at(failure)
+    if failure.foreign is not None:
+        return _foreign_advice(failure.foreign, where)
     if "extract specialized integer" in text:
         return (
             f"A size or index is read from a tensor's values{where}. Compute it from shapes instead, or keep it a "
@@ -62,6 +64,20 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
         f"The branch{where} depends on a tensor's values, which torch.export cannot capture: write it "
         "as `torch.where(condition, a, b)` for elementwise choices or `torch.cond(condition, f, g, operands)` for "
         "whole branches; if only one side can happen, assert it with `torch._check(condition)`."
+    )
+
+
+def _foreign_advice(line: SourceLine, where: str) -> str:
+    """What a caller can do about a line that is not the project's to change."""
+    if "validate_args" in line.text or "constraint" in line.text.lower() or "/distributions/" in line.path:
+        return (
+            f"The check at {source_place(line)} looks at values, which torch.export cannot capture: switch it off "
+            f"where you call it{where} (`validate_args=False`)."
+        )
+    return (
+        f"The branch at {source_place(line)} depends on a tensor's values, which torch.export cannot capture, and is "
+        f"not the project's own. You call it{where}: export what goes into it (a detector's raw heads, for example), "
+        "and do that step (NMS, filtering, decoding) outside of the exported model."
     )
 
 

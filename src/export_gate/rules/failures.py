@@ -9,7 +9,7 @@ from export_gate.rules.base import Finding
 from export_gate.rules.blame import blame_failure
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Failed, Measured
-from export_gate.rules.wording import paragraph
+from export_gate.rules.wording import paragraph, source_place
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.observation import Failure, Stage
 
@@ -89,6 +89,7 @@ def finding(rule: str, contract: ModelContract, group: Sequence[Failed], message
 
 
 def failure_details(failure: Failure) -> tuple[str, ...]:
-    """Torch's suggested fixes and the traceback."""
+    """Torch's suggested fixes, the exceptions that led to this one, and the traceback."""
     suggested = tuple(f"torch suggests: {line.strip()}" for line in failure.suggestions)
-    return suggested + paragraph(failure.trace)
+    foreign = () if failure.foreign is None else (f"in another package: {source_place(failure.foreign)}",)
+    return (*suggested, *foreign, *(f"caused by: {cause}" for cause in failure.causes), *paragraph(failure.trace))

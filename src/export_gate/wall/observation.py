@@ -57,6 +57,10 @@ class Failure:
     case: str | None = None
     source: SourceLine | None = None
     """Innermost frame that belongs to the project."""
+    foreign: SourceLine | None = None
+    """The line of another package that `source` calls and at which it failed; None where that is torch or nobody."""
+    causes: tuple[str, ...] = ()
+    """`type: message` of the exceptions that led to it, the first one first."""
     suggestions: tuple[str, ...] = ()
     """Torch's own suggested fixes, one per line."""
     trace: str = ""

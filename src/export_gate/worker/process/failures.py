@@ -16,6 +16,10 @@ from export_gate.worker.process.preload import DISTRIBUTIONS, missing_packages
 MESSAGE_LIMIT = 4000
 TRACE_LINES = 30
 LIBRARY_FRAMES = 3
+CAUSES, CAUSE_LENGTH = 8, 400
+TOOLCHAIN = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "numpy", "torchgen")
+"""Packages whose frames are the tool's, not the model's."""
+_ADDRESS = re.compile(r" object at 0x[0-9a-fA-F]+")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")
 _QUOTED_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ')
@@ -33,6 +37,8 @@ def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: 
         message=message if missing is None else missing_packages([missing]),
         case=case,
         source=source_line(error, folders),
+        foreign=foreign_line(error, folders),
+        causes=tuple(f"{type(raised).__name__}: {_short(raised)}" for raised in _chain(error)[:-1])[:CAUSES],
         suggestions=suggested_fixes(message),
         trace=last_lines(error, folders),
     )
@@ -62,13 +68,36 @@ def suggested_fixes(message: str) -> tuple[str, ...]:
 
 def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
     """The innermost line of the project's own code that the exception passed, or that its text quotes."""
+    own = [(path, line) for path, line in _places(error, roots) if is_own(path, roots)]
+    return _quoted(*own[-1]) if own else None
+
+
+def foreign_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
+    """The innermost line of somebody else's package that the project's code calls; torch is no such package."""
+    told = [place for place in _places(error, roots) if is_own(place[0], roots) or _is_foreign(place[0])]
+    return _quoted(*told[-1]) if told and not is_own(told[-1][0], roots) else None
+
+
+def _places(error: BaseException, roots: tuple[Path, ...]) -> list[tuple[str, int]]:
     places = [place for raised in _chain(error) for place in _frames(raised.__traceback__)]
-    places += [(_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
-    own = [(path, line) for path, line in places if is_own(path, roots)]
-    if not own:
-        return None
-    path, line = own[-1]
+    return places + [(_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
+
+
+def _quoted(path: str, line: int) -> SourceLine:
     return SourceLine(path=path, line=line, text=linecache.getline(path, line).strip())
+
+
+def _is_foreign(path: str) -> bool:
+    parts = Path(path).parts
+    installed = [index for index, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
+    package = parts[installed[-1] + 1] if installed and installed[-1] + 1 < len(parts) else ""
+    return bool(package) and package.partition(".")[0] not in TOOLCHAIN
+
+
+def _short(error: BaseException) -> str:
+    """The first line that says something, without addresses of objects."""
+    lines = [line.strip() for line in _ADDRESS.sub("", describe(error)).splitlines() if line.strip()]
+    return (lines[0] if lines else "(no message)")[:CAUSE_LENGTH]
 
 
 def _absolute(path: str, roots: tuple[Path, ...]) -> str:
