@@ -11,8 +11,8 @@ PAYLOAD = (
     "</details></sub> \x1b[31m$x$ ``` ~~~ \\| ##[group]y "
 )
 NOT_FREE = {
-    "severity", "stage", "reached", "kind", "target", "guards", "answer", "checks", "verdict", "dtype", "mode",
-    "train_mode", "optimization", "group", "affine_basis", "started", "expected_dtype", "actual_dtype",
+    "severity", "owner", "cause", "stage", "reached", "kind", "target", "guards", "answer", "checks", "verdict",
+    "dtype", "mode", "train_mode", "optimization", "group", "affine_basis", "started", "expected_dtype", "actual_dtype",
 }  # fmt: skip
 """Keys whose values come from closed sets of ours."""
 

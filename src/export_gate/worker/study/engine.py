@@ -26,13 +26,13 @@ from export_gate.worker.process.integrity import watched
 from export_gate.worker.process.stages import Desk, at_desk
 from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.study.eager import observe_behaviour, observe_eager
+from export_gate.worker.study.handed_in import require_artifacts
 from export_gate.worker.study.probing import eager_begun
 from export_gate.worker.study.records import Study
 from export_gate.worker.study.subject import Subject
 from export_gate.worker.study.tables import with_table_ranges
 from export_gate.worker.study.trial import choose_trial
 from export_gate.worker.study.variants import observe_variants
-from export_gate.worker.study.verify import require_artifacts
 
 Sequel = Callable[[Study, Desk], None]
 """Further work on a model after it was observed."""

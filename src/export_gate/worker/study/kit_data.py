@@ -23,9 +23,9 @@ from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, tensor_bytes
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.engine import observe_model
+from export_gate.worker.study.handed_in import existing_artifact
 from export_gate.worker.study.records import Study, Variant
 from export_gate.worker.study.variants import variants
-from export_gate.worker.study.verify import existing_artifact
 from export_gate.worker.targets import TARGETS
 
 FILE_NAMES = {kind.name: kind.kit_file for kind in KINDS if kind.kit_file}

@@ -26,11 +26,12 @@ from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
 from export_gate.worker.study.further import Asked, Further
+from export_gate.worker.study.handed_in import existing_artifact
 from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks, axes_of_outputs
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.records import Export, Study, Variant
-from export_gate.worker.study.verify import Verification, existing_artifact, verify_target
+from export_gate.worker.study.verify import Verification, verify_target
 from export_gate.worker.targets.base import Context
 from export_gate.worker.targets.metadata import contract_metadata
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.wall.contract import ModelContract, Output, Target, Tolerance
-from export_gate.wall.errors import UserError
 from export_gate.wall.observation import CaseResult
 from export_gate.wall.tolerance import resolve_tolerance
 from export_gate.worker.controls.record import ControlCase
@@ -23,6 +22,7 @@ from export_gate.worker.process.stages import Desk, StageFailed
 from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.study.diagnosis import Patient, diagnose
 from export_gate.worker.study.excuses import compared
+from export_gate.worker.study.handed_in import existing_artifact
 from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.probing import Probing
@@ -228,27 +228,6 @@ def _artifact(work: Verification, desk: Desk) -> Path | None:
         artifact = describe_artifact(module.files(path), root)
     desk.channel.set("artifact", artifact, target=work.key)
     return path
-
-
-def require_artifacts(contract: ModelContract, base: Path) -> None:
-    """Check that the files named by the contract's `artifact` keys exist.
-
-    Raises:
-        UserError: one is missing.
-    """
-    for target in contract.targets:
-        path = existing_artifact(target, base)
-        if path is not None and not path.is_file():
-            found = "that is a folder" if path.is_dir() else "there is none"
-            raise UserError(
-                f"models.{contract.name}.targets.{target.name}.artifact: expected a file at {path}, {found}",
-                "write it before the gate runs, or take `artifact` out to verify a program that the gate exports",
-            )
-
-
-def existing_artifact(target: Target, base: Path) -> Path | None:
-    """The file to verify instead of an export, if the contract names one."""
-    return None if target.artifact is None else base / target.artifact
 
 
 def tolerance_axis(contract: ModelContract, target: Target) -> int | None:

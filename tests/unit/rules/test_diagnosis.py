@@ -1,0 +1,181 @@
+"""Owner and cause follow from what passes and fails and from the worker's experiments; nothing is guessed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rule_samples import CASES, FAR, case, contract, ended, failed, leaf, observed, run, target
+
+from export_gate.rules.base import Finding
+from export_gate.rules.judge import judge
+from export_gate.wall.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
+from export_gate.wall.diagnosis import Answer, Changed, Inspection, Rung, RungName, SizeTrial, WeightsCompared
+from export_gate.wall.observation import HygieneObservation, ModelObservation, TargetObservation
+
+GIVEN = contract(targets=(OnnxTarget(artifact="old.onnx"),))
+WRONG = case(CASES[0], leaf(**FAR))
+
+
+def _rungs(**answers: Answer) -> tuple[Rung, ...]:
+    names: dict[str, RungName] = {
+        "program": "exported-program",
+        "decomposed": "decomposed",
+        "plain": "file-unoptimised",
+        "file": "file",
+        "evaluator": "reference-evaluator",
+    }
+    return tuple(Rung(name=names[name], answer=answer) for name, answer in answers.items())
+
+
+def _inspected(*rungs: Rung, **fields: Any) -> TargetObservation:
+    return target(WRONG, inspections=(Inspection(output="logits", case=CASES[0], rungs=rungs, **fields),))
+
+
+def _first(seen: TargetObservation | ModelObservation, own: ModelContract | None = None) -> Finding:
+    observation = seen if isinstance(seen, ModelObservation) else observed(seen)
+    return judge((own or contract(),), run(observation)).findings[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "owner", "cause"),
+    [
+        ({"program": "differs"}, "torch.export", "export"),
+        ({"program": "agrees", "decomposed": "differs", "plain": "differs"}, "decomposition", "operator"),
+        ({"program": "agrees", "plain": "differs", "file": "differs"}, "converter", "operator"),
+        ({"plain": "differs", "file": "differs", "evaluator": "differs"}, "converter", "operator"),
+        ({"plain": "differs", "file": "differs", "evaluator": "agrees"}, "runtime", "operator"),
+        ({"program": "agrees", "plain": "agrees", "file": "differs"}, "runtime-optimisation", "operator"),
+        ({"program": "agrees", "plain": "not-tried"}, None, "unknown"),
+        ({}, None, "unknown"),
+    ],
+)
+def test_the_first_form_that_differs_is_the_owner(answers: dict[str, Answer], owner: str | None, cause: str):
+    """The reference evaluator says whether the file is wrong or ONNX Runtime."""
+    found = _first(_inspected(*_rungs(**answers)))
+
+    assert (found.owner, found.cause) == (owner, cause)
+
+
+def test_a_file_that_was_handed_in_is_its_own_owner():
+    """Nobody knows what converted it."""
+    found = _first(_inspected(*_rungs(plain="differs", file="differs")), GIVEN)
+
+    assert (found.owner, found.cause) == ("artifact", "unknown")
+
+
+def test_other_weights_are_the_cause_whatever_else_was_found():
+    """Names, the largest difference and what to do."""
+    weights = WeightsCompared(found=3, differing=("e.weight by 5.2e+00",), differing_count=1)
+    found = _first(replace(_inspected(*_rungs(plain="differs")), weights=weights), GIVEN)
+
+    assert (found.owner, found.cause) == ("artifact", "weights")
+    assert found.evidence == ("1 of 3 weights of the same name differ from the file's: e.weight by 5.2e+00",)
+    assert "rebuild it from this commit" in found.hint
+
+
+def test_equal_weights_are_no_cause():
+    """A comparison that found no difference says nothing."""
+    found = _first(replace(_inspected(), weights=WeightsCompared(found=3)), GIVEN)
+
+    assert found.cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("fields", "cause"),
+    [
+        ({"changed": (Changed(change="no-negative-zeros", agrees=True),)}, "special-value"),
+        ({"changed": (Changed(change="no-zeros", agrees=False),)}, "unknown"),
+        ({"selects": ("argmax",), "outside": 2, "unsettled": 2}, "tie"),
+        ({"selects": ("argmax",), "outside": 2, "unsettled": 1}, "unknown"),
+        ({"outside": 2, "unsettled": 2}, "unknown"),
+        ({"selects": ("argmax",)}, "unknown"),
+    ],
+)
+def test_special_values_and_ties_are_found_by_experiment(fields: dict[str, Any], cause: str):
+    """All failing elements have to be explained, not some."""
+    assert _first(_inspected(**fields)).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("exceeding", "other", "cause"), [(6, 0, "size-arithmetic"), (5, 0, "unknown"), (6, 1, "unknown")]
+)
+def test_a_size_decides_alone_where_every_draw_of_it_differs(exceeding: int, other: int, cause: str):
+    """And none at a size at which the output agrees."""
+    trial = SizeTrial(
+        sizes={"batch": 16},
+        draws=6,
+        exceeding=exceeding,
+        other_sizes={"batch": 2},
+        other_draws=6,
+        other_exceeding=other,
+    )
+
+    assert _first(_inspected(size_trial=trial)).cause == cause
+
+
+def test_no_tolerance_is_offered_where_rounding_is_not_the_cause():
+    """Whatever else is the cause, a larger tolerance would hide it."""
+    for fields in ({}, {"changed": (Changed(change="no-zeros", agrees=True),)}):
+        assert "atol" not in _first(_inspected(**fields)).hint
+
+
+def test_a_model_in_train_mode_explains_what_differs():
+    """One finding, which counts what it hides."""
+    seen = observed(target(WRONG), hygiene=HygieneObservation(train_modules=("drop (Dropout)",), train_module_count=2))
+    findings = judge((contract(),), run(seen)).findings
+
+    assert [(f.rule, f.owner, f.cause, f.follow_ups) for f in findings] == [("train-mode", "model", "train-mode", 1)]
+    assert findings[0].details[0] == "explains 1 further finding, not listed: value-mismatch (onnx)"
+
+
+def test_train_mode_that_changes_nothing_explains_nothing():
+    """Containers in train mode compute what they compute in eval mode."""
+    seen = observed(target(WRONG), hygiene=HygieneObservation(train_module_count=2))
+
+    assert [f.rule for f in judge((contract(),), run(seen)).findings] == ["train-mode", "value-mismatch"]
+
+
+def test_a_program_that_differs_too_is_the_cause_of_what_is_made_of_it():
+    """Without experiments the exported program's own results say it."""
+    own = contract(targets=(ExportedProgramTarget(), Pt2Target()))
+    seen = observed(*(target(WRONG, name=name) for name in ("exported-program", "pt2")))
+    findings = judge((own,), run(seen)).findings
+
+    assert {(f.target, f.owner, f.cause) for f in findings if f.rule == "value-mismatch"} == {
+        ("exported-program", "torch.export", "export"),
+        ("pt2", "torch.export", "export"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "owner", "cause"),
+    [
+        ({"stage": "export", "message": "Constraints violated (batch)!"}, "torch.export", "size-guard"),
+        ({"stage": "export", "message": "call to id() is not supported"}, "torch.export", "export"),
+        ({"stage": "convert"}, "converter", "conversion"),
+        ({"stage": "run", "kind": "died", "type": "SIGSEGV"}, "runtime", "crash"),
+        ({"stage": "run", "kind": "died", "type": "SIGKILL"}, "runtime", "resources"),
+        ({"stage": "convert", "kind": "died", "type": "exit 3"}, "model", "crash"),
+        ({"stage": "run", "kind": "died", "type": "an error of export-gate itself"}, "gate", "crash"),
+        ({"stage": "run", "kind": "timed-out"}, "runtime", "resources"),
+        ({"stage": "load", "message": "NOT_IMPLEMENTED: no kernel"}, "runtime", "operator"),
+        ({"stage": "load", "message": "INVALID_GRAPH: bad"}, "converter", "conversion"),
+        ({"stage": "load", "message": "something"}, None, "unknown"),
+    ],
+)
+def test_a_failure_is_blamed_by_its_stage_its_end_and_its_words(fields: dict[str, Any], owner: str, cause: str):
+    """What none of them says stays unknown."""
+    found = _first(ended(**fields))
+
+    assert (found.owner, found.cause) == (owner, cause)
+
+
+def test_a_call_that_raises_is_blamed_by_its_rungs():
+    """ONNX Runtime refuses what the reference evaluator computes."""
+    rungs = _rungs(program="agrees", plain="failed", file="failed", evaluator="agrees")
+    seen = target(failed(CASES[0]), inspections=(Inspection(output="", case=CASES[0], rungs=rungs),))
+
+    assert (_first(seen).owner, _first(seen).cause) == ("runtime", "operator")
+    assert _first(seen).evidence[0].startswith("the exported program agrees with eager; ")

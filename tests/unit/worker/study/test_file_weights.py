@@ -1,0 +1,78 @@
+"""Files beside the module: made from its weights, from others, or from these under other names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from torch import nn
+
+from export_gate.wall.contract import OnnxTarget, Pt2Target
+from export_gate.worker.study.file_weights import compare_weights
+
+
+def _model(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(4, 3), nn.Linear(3, 2)).eval()
+
+
+def _file(path: Path, seed: int, *, names: str = "{}", transposed: bool = False) -> Path:
+    """An ONNX file that holds the weights, whatever it computes."""
+    arrays = {names.format(name): tensor.numpy() for name, tensor in _model(seed).state_dict().items()}
+    tensors = [numpy_helper.from_array(array.T.copy() if transposed else array, name) for name, array in arrays.items()]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [x], [y], tensors)
+    onnx.save(helper.make_model(graph), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "transposed", "by_name"), [("{}", False, True), ("onnx::{}_1", False, False), ("val_{}", True, False)]
+)
+def test_the_same_weights_agree_and_other_ones_do_not(tmp_path: Path, names: str, transposed: bool, by_name: bool):
+    """By name, by value, and by the value of a transposed matrix."""
+    same = compare_weights(_file(tmp_path / "s.onnx", 0, names=names, transposed=transposed), OnnxTarget(), _model(0))
+    other = compare_weights(_file(tmp_path / "o.onnx", 1, names=names, transposed=transposed), OnnxTarget(), _model(0))
+
+    assert (same.differing_count, same.by_name) == (0, by_name)
+    assert (other.differing_count, other.found) == (4, 4)
+
+
+def test_one_retrained_layer_is_named(tmp_path: Path):
+    """With the largest difference."""
+    model = _model(0)
+    with torch.no_grad():
+        model[1].weight[0, 0] += 2.5
+    found = compare_weights(_file(tmp_path / "m.onnx", 0), OnnxTarget(), model)
+
+    assert (found.differing, found.differing_count) == (("1.weight by 2.5e+00",), 1)
+
+
+def test_a_weight_in_half_precision_is_the_same_weight():
+    """What rounding to the file's dtype changes is no other weight."""
+    from export_gate.worker.study.file_weights import _gap
+
+    weight = _model(0)[0].weight.detach().numpy()
+    assert _gap(weight, weight.astype("float16")) == 0
+    assert _gap(weight, (weight * 1.01).astype("float16")) > 0
+
+
+def test_folded_batch_norms_are_not_taken_for_other_weights(tmp_path: Path):
+    """The values before such a layer change when an exporter folds it."""
+    model = nn.Sequential(_model(0)[0], nn.BatchNorm1d(3)).eval()
+    found = compare_weights(_file(tmp_path / "m.onnx", 1, names="val_{}"), OnnxTarget(), model)
+
+    assert found.differing_count == 0
+
+
+def test_a_pt2_file_is_compared_by_name(tmp_path: Path):
+    """Its state dict has the module's names."""
+    path = tmp_path / "m.pt2"
+    torch.export.save(torch.export.export(_model(1), (torch.ones(1, 4),)), path)
+
+    assert compare_weights(path, Pt2Target(), _model(0)).differing_count == 4
+    assert compare_weights(path, Pt2Target(), _model(1)).differing_count == 0

@@ -1,0 +1,128 @@
+"""Experiments on an eager model beside another one that stands for its artifact."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from worker_samples import size
+
+from export_gate.wall.contract import Dim, ModelContract, OnnxTarget, TensorSpec
+from export_gate.wall.tolerance import resolve_tolerance
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.model.factory import Factory, bind, forward_parameters
+from export_gate.worker.model.reference import module_runner
+from export_gate.worker.study.allowance import LEAST_S, MOST_S, Allowance
+from export_gate.worker.study.laboratory import Laboratory
+from export_gate.worker.study.trials import Bench, changes, size_trial, steadiness
+
+CONTRACT = ModelContract(
+    name="m",
+    factory="m:make",
+    dims=(Dim(name="n", min=2, max=16),),
+    inputs={"x": TensorSpec(dtype="float32", shape=(size("n"),), range=(-1.0, 1.0))},
+    targets=(OnnxTarget(),),
+)
+
+
+class Fn(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        return self.function(x)
+
+
+def _bench(eager: Callable[[torch.Tensor], torch.Tensor], artifact: Callable[[torch.Tensor], torch.Tensor]) -> Bench:
+    parameters = forward_parameters(Fn(eager))
+    factory = Factory(make=lambda: Fn(eager), reference="m:make", kwargs={}, base=Path())
+    return Bench(
+        contract=CONTRACT,
+        run=module_runner(Fn(artifact), {}),
+        laboratory=Laboratory(factory=factory, parameters=parameters, names={}),
+        tolerance=partial(resolve_tolerance, CONTRACT, "onnx"),
+    )
+
+
+def _case(*values: float) -> ControlCase:
+    return ControlCase(
+        name="c", family="normal", group="generated", sizes={"n": len(values)}, make=lambda: {"x": torch.tensor(values)}
+    )
+
+
+def test_an_artifact_that_is_wrong_at_negative_zero_is_cured_without_it():
+    """Zeros of the other sign are no part of it."""
+    bench = _bench(lambda x: torch.copysign(torch.ones_like(x), x), lambda x: torch.where(x < 0, -1.0, 1.0))
+    found = changes(bench, [_case(-0.0, 0.5, -0.5)], "output", "c")
+
+    assert {each.change: each.agrees for each in found.changed} == {"no-negative-zeros": True, "no-zeros": True}
+
+
+def test_an_artifact_that_is_wrong_everywhere_is_not_cured():
+    """Nor is one changed whose input has nothing special."""
+    bench = _bench(lambda x: x, lambda x: x + 1)
+
+    assert [each.agrees for each in changes(bench, [_case(0.0, 1.0)], "output", "c").changed] == [False]
+    assert changes(bench, [_case(1.0, 2.0)], "output", "c").changed == ()
+
+
+def test_every_failing_input_has_to_be_cured():
+    """One that fails without any special value has another cause."""
+    bench = _bench(lambda x: x, lambda x: torch.where((x == 0) | (x == 2), 1.0, x))
+
+    assert changes(bench, [_case(0.0, 1.0), _case(0.0, 2.0)], "output", "c").changed[0].agrees is False
+
+
+@pytest.mark.parametrize(("wrong_at", "exceeding"), [(16, 6), (5, 0)])
+def test_further_draws_say_whether_a_size_decides(wrong_at: int, exceeding: int):
+    """All draws at the size of a rounded index differ, none at another size."""
+    bench = _bench(lambda x: x, lambda x: x.roll(1) if len(x) == wrong_at else x)
+    trial = size_trial(bench, "output", "c", {"n": 16}, {"n": 8}).size_trial
+
+    assert trial is not None
+    assert (trial.draws, trial.exceeding, trial.other_draws, trial.other_exceeding) == (6, exceeding, 6, 0)
+
+
+def _steady(
+    eager: Callable[..., torch.Tensor], artifact: Callable[..., torch.Tensor], *values: float, op: str
+) -> object:
+    bench, case = _bench(eager, artifact), _case(*values)
+    expected = module_runner(Fn(eager), {})(bind(case.make(), bench.laboratory.parameters))
+    found = steadiness(bench, case, expected, "output", (op,))
+    return found.outside, found.unsettled
+
+
+def test_a_choice_between_equal_scores_is_unsettled():
+    """One ulp decides it; a choice with a margin is settled."""
+    last = lambda x: len(x) - 1 - x.flip(0).argmax()  # noqa: E731 - beside the lambda that it stands for
+
+    assert _steady(lambda x: x.argmax(), last, 0.5, 0.5, op="argmax") == (1, 1)
+    assert _steady(lambda x: x.argmax(), lambda x: x.argmin(), 0.5, 0.9, op="argmax") == (1, 0)
+
+
+def test_rounding_at_an_exact_half_is_settled():
+    """Another rounding mode is an operator that means something else, not a tie."""
+    away = lambda x: torch.floor(x + 0.5)  # noqa: E731 - as above
+
+    assert _steady(torch.round, away, 0.5, 2.5, op="round") == (2, 0)
+
+
+def test_experiments_end_with_their_allowance():
+    """At most half of the run so far, and nothing when they are switched off."""
+    assert Allowance(is_off=True).left_s == 0
+    assert Allowance().left_s == LEAST_S
+    assert Allowance(started=time.perf_counter() - 1000).left_s == MOST_S
+    half = Allowance(started=time.perf_counter() - 10)
+    assert half.left_s == pytest.approx(5, abs=0.5)
+    with half.spending():
+        time.sleep(0.05)
+    assert half.left_s == pytest.approx(4.95, abs=0.5)
