@@ -128,6 +128,8 @@ def _program_answer(measured: Measured, fault: Measurement) -> str | None:
 
 def _settled(owner: Owner | None, cause: Cause) -> Owner | None:
     """Rounding and chance are the model's own, whichever form shows them."""
+    if cause == "size-guard":
+        return "torch.export"
     return "model" if cause in ("rounding", "tie", "state", "randomness") else owner
 
 
@@ -142,6 +144,9 @@ def _cause(
         return "rounding", ("eager itself is as far from the float64 result",)
     if _is_layout(measured, target, faults):
         return "layout", ("only inputs in another memory layout differ; the same values in dense tensors agree",)
+    branch = _branch(measured, faults)
+    if branch:
+        return "size-guard", (branch,)
     by_size = _by_size(measured, target, faults, inspection)
     if by_size:
         return "size-arithmetic", (by_size,)
@@ -170,6 +175,16 @@ def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurem
     failing = {fault.case for fault in faults}
     passing = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case not in failing]
     return families <= set(LAYOUTS) and bool(passing)
+
+
+def _branch(measured: Measured, faults: Sequence[Measurement]) -> str:
+    """Words where all inputs that differ have sizes at which the model takes a branch that was not exported."""
+    branches = measured.observation.branches
+    other = {case for branch in branches for case in branch.cases}
+    if not other or not all(fault.case in other for fault in faults):
+        return ""
+    words = next(branch.words for branch in branches if faults[0].case in branch.cases)
+    return f"the export follows the branch that the model takes elsewhere; only inputs where {words} differ"
 
 
 def _by_size(

@@ -12,7 +12,7 @@ from export_gate.rules.base import Finding
 from export_gate.rules.judge import judge
 from export_gate.wall.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
 from export_gate.wall.diagnosis import Answer, Changed, Inspection, Rung, RungName, SizeTrial, WeightsCompared
-from export_gate.wall.observation import HygieneObservation, ModelObservation, TargetObservation
+from export_gate.wall.observation import Branch, HygieneObservation, ModelObservation, TargetObservation
 
 GIVEN = contract(targets=(OnnxTarget(artifact="old.onnx"),))
 WRONG = case(CASES[0], leaf(**FAR))
@@ -113,6 +113,15 @@ def test_a_size_decides_alone_where_every_draw_of_it_differs(exceeding: int, oth
     )
 
     assert _first(_inspected(size_trial=trial)).cause == cause
+
+
+def test_a_branch_that_was_not_exported_is_a_size_guard():
+    """If every input that differs is on its other side."""
+    branch = Branch(words="batch == 2", cases=(CASES[0],))
+    found = _first(observed(_inspected(), branches=(branch,)))
+
+    assert (found.owner, found.cause) == ("torch.export", "size-guard")
+    assert "only inputs where batch == 2 differ" in found.evidence[0]
 
 
 def test_no_tolerance_is_offered_where_rounding_is_not_the_cause():
