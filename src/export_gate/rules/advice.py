@@ -17,8 +17,9 @@ BY_CAUSE: dict[Cause, str] = {
         "// 10`), pass the size itself (`size=` instead of `scale_factor`), or narrow `dims` to sizes that agree."
     ),
     "size-guard": (
-        "torch.export took one side of a condition on sizes: write the model without it (pad or slice always, by amounts "
-        "computed from `x.shape`), give those sizes an export of their own with `separate`, or leave them out of `dims`."
+        "torch.export took one side of a condition on sizes: write the model without it (pad or slice always, by "
+        "amounts computed from `x.shape`), give those sizes an export of their own with `separate`, or leave them out "
+        "of `dims`."
     ),
     "tie": (
         "Both answers are right up to rounding: make the choice unique (a secondary key, a margin), or return the "

@@ -18,6 +18,8 @@ INVALID_FILE = re.compile(r"INVALID_GRAPH|INVALID_PROTOBUF|ShapeInferenceError|T
 NO_KERNEL = re.compile(r"NOT_IMPLEMENTED|NotImplemented|is not a registered function/op")
 OTHER_NAMES = "that the contract lacks"
 """The worker's words on an ONNX file with other names than the contract; a table of both sides follows."""
+SAVED = ("exported-program", "pt2")
+"""Kinds of target that torch.export itself saves, loads and runs."""
 RESOURCES = ("SIGKILL", "SIGTERM", "SIGBUS")
 OWN = ("an error of export-gate itself",)
 OWNERS: dict[Stage, Owner] = {
@@ -49,8 +51,8 @@ def blame_failure(failure: Failure, contract: ModelContract, target: TargetName 
     """Owner and cause of one failure, as far as the failure itself says them."""
     if failure.type in OWN:
         return Blame(owner="gate", cause="crash")
-    owner = _torch_owner(target) if failure.stage in ("convert", "load", "run") else OWNERS[failure.stage]
-    owner = owner or OWNERS[failure.stage]
+    is_torch = failure.stage in ("convert", "load", "run") and kind_of(contract, target) in SAVED
+    owner: Owner = "torch.export" if is_torch else OWNERS[failure.stage]
     if failure.kind == "died":
         own: Owner = "model" if failure.type.startswith("exit") else owner
         return Blame(owner=own, cause="resources" if failure.type in RESOURCES else "crash")
@@ -61,9 +63,14 @@ def blame_failure(failure: Failure, contract: ModelContract, target: TargetName 
     return _raised(failure, contract, target, owner)
 
 
+def kind_of(contract: ModelContract, target: TargetName | None) -> str:
+    """The kind of a target, which may have another name; empty for none."""
+    return next((planned.kind for planned in contract.targets if planned.name == target), target or "")
+
+
 def is_handed_in(contract: ModelContract, target: TargetName | None) -> bool:
     """Whether the contract names a file for that target, so that the gate made none."""
-    return any(planned.name == target and getattr(planned, "artifact", None) for planned in contract.targets)
+    return any(planned.name == target and planned.artifact for planned in contract.targets)
 
 
 def _raised(failure: Failure, contract: ModelContract, target: TargetName | None, owner: Owner) -> Blame:
@@ -79,7 +86,7 @@ def _raised(failure: Failure, contract: ModelContract, target: TargetName | None
             return Blame(owner=owner, cause="eager")
         case _:
             given = is_handed_in(contract, target)
-            return Blame(owner="artifact" if given else owner if target in ("exported-program", "pt2") else None)
+            return Blame(owner="artifact" if given else owner if kind_of(contract, target) in SAVED else None)
 
 
 def _load(failure: Failure, *, is_given: bool) -> Blame:
@@ -94,8 +101,3 @@ def _load(failure: Failure, *, is_given: bool) -> Blame:
     if INVALID_FILE.search(failure.message):
         return Blame(owner="converter", cause="conversion")
     return NOT_KNOWN
-
-
-def _torch_owner(target: TargetName | None) -> Owner | None:
-    """torch.export itself saves, loads and runs these two."""
-    return "torch.export" if target in ("exported-program", "pt2") else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from export_gate.rules.blame import Blame, is_handed_in
+from export_gate.rules.blame import Blame, is_handed_in, kind_of
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.wording import count, listing, scientific
 from export_gate.wall.contract import TargetName
@@ -81,16 +81,17 @@ def owner_of(
     measured: Measured, target: TargetName, faults: Sequence[Measurement], inspection: Inspection | None
 ) -> Owner | None:
     """The first form of the model that differs from eager; without experiments what other targets show."""
-    if target == "exported-program":
+    kind = kind_of(measured.contract, target)
+    if kind == "exported-program":
         return "torch.export"
     is_given = is_handed_in(measured.contract, target)
     rungs = {rung.name: rung.answer for rung in inspection.rungs} if inspection else {}
     program = _told(measured, faults[0], inspection)
     if not is_given and program in ("differs", "failed"):
         return "torch.export"
-    if target == "pt2":
+    if kind == "pt2":
         return "artifact" if is_given else "torch.export"
-    if target == "aoti":
+    if kind == "aoti":
         return "artifact" if is_given else ("converter" if program == "agrees" else None)
     return _file_owner(rungs, is_given=is_given)
 
@@ -122,7 +123,9 @@ def _told(measured: Measured, fault: Measurement, inspection: Inspection | None)
 
 def _program_answer(measured: Measured, fault: Measurement) -> str | None:
     """How the exported program did at the same input, if it is a target of its own."""
-    same = [leaf for leaf in measured.of("exported-program") if leaf.output == fault.output and leaf.case == fault.case]
+    programs = [t.name for t in measured.contract.targets if t.kind == "exported-program"]
+    leaves = [leaf for name in programs for leaf in measured.of(name)]
+    same = [leaf for leaf in leaves if (leaf.output, leaf.case) == (fault.output, fault.case)]
     return None if not same else ("differs" if same[0].faults else "agrees")
 
 
@@ -160,7 +163,8 @@ def _cause(
         return "special-value", (special,)
     if owner in OPERATOR_OWNERS and inspection is not None:
         return "operator", ()
-    program = "differs" if target == "exported-program" else _told(measured, faults[0], inspection)
+    is_program = kind_of(measured.contract, target) == "exported-program"
+    program = "differs" if is_program else _told(measured, faults[0], inspection)
     return ("export" if owner == "torch.export" and program == "differs" else "unknown"), ()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from export_gate.rules.base import NOTHING_TO_DO, Finding, Rule, Severity
+from export_gate.rules.blame import SAVED, kind_of
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, listing, place, targets_key
@@ -86,7 +87,7 @@ def _finding(
         hint=_hint(contract, target, severity, probes),
         occurrences=len(probes),
         key=axis_key(contract, probes[0].axis),
-        owner="torch.export" if target in ("exported-program", "pt2") else "runtime",
+        owner="torch.export" if kind_of(contract, target) in SAVED else "runtime",
         cause="size-guard" if {probe.kind for probe in probes} <= set(SIZES) else "interface",
         details=tuple(
             f"{probe.kind} {probe.axis}={probe.tried} (declared {probe.declared}): {ANSWERS[probe.answer]}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule, Severity
-from export_gate.rules.blame import is_handed_in
+from export_gate.rules.blame import SAVED, is_handed_in, kind_of
 from export_gate.rules.cases import branch_words, other_cases
 from export_gate.rules.dim_specialized import is_specialized, sums
 from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of
@@ -111,7 +111,7 @@ def _owner(contract: ModelContract, target: TargetName | None) -> Owner:
     """Whose check refuses the size."""
     if is_handed_in(contract, target):
         return "artifact"
-    return "converter" if target in ("onnx", "aoti") else "torch.export"
+    return "torch.export" if kind_of(contract, target) in SAVED else "converter"
 
 
 def _severity(policy: GuardPolicy, first: Probe) -> Severity | None:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.blame import is_handed_in
+from export_gate.rules.blame import SAVED, is_handed_in, kind_of
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import count, listing, place
@@ -46,8 +46,10 @@ def _owner(measured: Measured, target: TargetName, case: str) -> Owner:
     if is_handed_in(measured.contract, target):
         return "artifact"
     odd = {(each.target, each.case) for each in measured.unpaired}
-    has_program = any(leaf.case == case for leaf in measured.of("exported-program"))
-    is_converted = target in ("onnx", "aoti") and has_program and ("exported-program", case) not in odd
+    programs = [planned.name for planned in measured.contract.targets if planned.kind == "exported-program"]
+    is_right = any(leaf.case == case for name in programs for leaf in measured.of(name))
+    is_right = is_right and not any((name, case) in odd for name in programs)
+    is_converted = kind_of(measured.contract, target) not in SAVED and is_right
     return "converter" if is_converted else "torch.export"
 
 

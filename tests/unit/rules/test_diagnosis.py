@@ -10,11 +10,11 @@ from rule_samples import CASES, FAR, case, contract, ended, failed, leaf, observ
 
 from export_gate.rules.base import Finding
 from export_gate.rules.judge import judge
-from export_gate.wall.contract import ExportedProgramTarget, ModelContract, OnnxTarget, Pt2Target
+from export_gate.wall.contract import ModelContract, make_target
 from export_gate.wall.diagnosis import Answer, Changed, Inspection, Rung, RungName, SizeTrial, WeightsCompared
 from export_gate.wall.observation import Branch, HygieneObservation, ModelObservation, TargetObservation
 
-GIVEN = contract(targets=(OnnxTarget(artifact="old.onnx"),))
+GIVEN = contract(targets=(make_target("onnx", artifact="old.onnx"),))
 WRONG = case(CASES[0], leaf(**FAR))
 
 
@@ -148,7 +148,7 @@ def test_train_mode_that_changes_nothing_explains_nothing():
 
 def test_a_program_that_differs_too_is_the_cause_of_what_is_made_of_it():
     """Without experiments the exported program's own results say it."""
-    own = contract(targets=(ExportedProgramTarget(), Pt2Target()))
+    own = contract(targets=(make_target("exported-program"), make_target("pt2")))
     seen = observed(*(target(WRONG, name=name) for name in ("exported-program", "pt2")))
     findings = judge((own,), run(seen)).findings
 

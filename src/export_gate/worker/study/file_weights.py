@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from export_gate.wall.contract import OnnxTarget, Pt2Target, Target
+from export_gate.wall.contract import Target
 from export_gate.wall.diagnosis import WeightsCompared
 from export_gate.worker.leaves.values import to_numpy
 
@@ -40,14 +40,14 @@ def _is_weight(tensor: Any) -> bool:
 
 
 def _tensors(path: Path, target: Target) -> dict[str, Array]:
-    match target:
-        case OnnxTarget():
+    match target.kind:
+        case "onnx":
             import onnx
             from onnx import numpy_helper
 
             model = onnx.load(str(path))
             return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-        case Pt2Target():
+        case "pt2":
             program = torch.export.load(path)
             return {name: to_numpy(tensor) for name, tensor in program.state_dict.items() if _is_weight(tensor)}
         case _:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from export_gate.wall.contract import OnnxTarget, Target, Tolerance
+from export_gate.wall.contract import Target, Tolerance
 from export_gate.wall.diagnosis import Answer, Rung, RungName
 from export_gate.wall.equivalence import faults, worst_norm
 from export_gate.worker.leaves.compare import compare_case
@@ -41,8 +41,8 @@ class Forms:
     @property
     def names(self) -> tuple[RungName, ...]:
         """Those that this target has."""
-        names = ONNX if isinstance(self.target, OnnxTarget) else PROGRAM
-        if self.target.name == "exported-program":
+        names = ONNX if self.target.kind == "onnx" else PROGRAM
+        if self.target.kind == "exported-program":
             return ()
         has_program = self.context.program is not None
         return tuple(name for name in names if has_program or name not in ("exported-program", "decomposed"))
@@ -59,7 +59,7 @@ class Forms:
             case "decomposed":
                 return self._of_program(decomposed(self.context.exported.program))
             case "file-unoptimised":
-                unoptimised = replace(_onnx(self.target), optimization="disable")
+                unoptimised = replace(self.target, options={**self.target.options, "optimization": "disable"})
                 return TARGETS["onnx"].load(self.context, unoptimised, self.path).run
             case "file":
                 return self.run
@@ -106,11 +106,6 @@ def decomposed(program: Any) -> Any:
         except ImportError:
             return program.run_decompositions()
         return _fx_passes.decompose_with_registry(program, _registration.ONNXRegistry.from_torchlib())
-
-
-def _onnx(target: Target) -> OnnxTarget:
-    assert isinstance(target, OnnxTarget)
-    return target
 
 
 def _compared(name: RungName, actual: Sequence[Leaf], climber: Climber) -> Rung:

@@ -10,8 +10,10 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from export_gate.wall.contract import OnnxTarget, Pt2Target
+from export_gate.wall.contract import make_target
 from export_gate.worker.study.file_weights import compare_weights
+
+ONNX, PT2 = make_target("onnx"), make_target("pt2")
 
 
 def _model(seed: int) -> nn.Module:
@@ -35,8 +37,8 @@ def _file(path: Path, seed: int, *, names: str = "{}", transposed: bool = False)
 )
 def test_the_same_weights_agree_and_other_ones_do_not(tmp_path: Path, names: str, transposed: bool, by_name: bool):
     """By name, by value, and by the value of a transposed matrix."""
-    same = compare_weights(_file(tmp_path / "s.onnx", 0, names=names, transposed=transposed), OnnxTarget(), _model(0))
-    other = compare_weights(_file(tmp_path / "o.onnx", 1, names=names, transposed=transposed), OnnxTarget(), _model(0))
+    same = compare_weights(_file(tmp_path / "s.onnx", 0, names=names, transposed=transposed), ONNX, _model(0))
+    other = compare_weights(_file(tmp_path / "o.onnx", 1, names=names, transposed=transposed), ONNX, _model(0))
 
     assert (same.differing_count, same.by_name) == (0, by_name)
     assert (other.differing_count, other.found) == (4, 4)
@@ -47,7 +49,7 @@ def test_one_retrained_layer_is_named(tmp_path: Path):
     model = _model(0)
     with torch.no_grad():
         model[1].weight[0, 0] += 2.5
-    found = compare_weights(_file(tmp_path / "m.onnx", 0), OnnxTarget(), model)
+    found = compare_weights(_file(tmp_path / "m.onnx", 0), ONNX, model)
 
     assert (found.differing, found.differing_count) == (("1.weight by 2.5e+00",), 1)
 
@@ -64,7 +66,7 @@ def test_a_weight_in_half_precision_is_the_same_weight():
 def test_folded_batch_norms_are_not_taken_for_other_weights(tmp_path: Path):
     """The values before such a layer change when an exporter folds it."""
     model = nn.Sequential(_model(0)[0], nn.BatchNorm1d(3)).eval()
-    found = compare_weights(_file(tmp_path / "m.onnx", 1, names="val_{}"), OnnxTarget(), model)
+    found = compare_weights(_file(tmp_path / "m.onnx", 1, names="val_{}"), ONNX, model)
 
     assert found.differing_count == 0
 
@@ -74,5 +76,5 @@ def test_a_pt2_file_is_compared_by_name(tmp_path: Path):
     path = tmp_path / "m.pt2"
     torch.export.save(torch.export.export(_model(1), (torch.ones(1, 4),)), path)
 
-    assert compare_weights(path, Pt2Target(), _model(0)).differing_count == 4
-    assert compare_weights(path, Pt2Target(), _model(1)).differing_count == 0
+    assert compare_weights(path, PT2, _model(0)).differing_count == 4
+    assert compare_weights(path, PT2, _model(1)).differing_count == 0

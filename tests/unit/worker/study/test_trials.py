@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from worker_samples import size
 
-from export_gate.wall.contract import Dim, ModelContract, OnnxTarget, TensorSpec
+from export_gate.wall.contract import Dim, ModelContract, TensorSpec, make_target
 from export_gate.wall.tolerance import resolve_tolerance
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.model.factory import Factory, bind, forward_parameters
@@ -26,7 +26,7 @@ CONTRACT = ModelContract(
     factory="m:make",
     dims=(Dim(name="n", min=2, max=16),),
     inputs={"x": TensorSpec(dtype="float32", shape=(size("n"),), range=(-1.0, 1.0))},
-    targets=(OnnxTarget(),),
+    targets=(make_target("onnx"),),
 )
 
 
