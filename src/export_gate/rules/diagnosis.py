@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from export_gate.rules.blame import Blame, is_handed_in, kind_of
@@ -13,6 +14,8 @@ from export_gate.wall.observation import ControlInput
 
 LAYOUTS = ("noncontiguous", "channels-last")
 """Families of control inputs that hold the same values in a different memory layout."""
+GUARD = re.compile(r"Guard failed|Expected input at")
+"""What a program raises at a size outside of its own conditions (torch 2.13, and before 2.9)."""
 RUNG_WORDS: dict[RungName, str] = {
     "exported-program": "the exported program",
     "decomposed": "the decomposed program",
@@ -147,7 +150,7 @@ def _cause(
         return "rounding", ("eager itself is as far from the float64 result",)
     if _is_layout(measured, target, faults):
         return "layout", ("only inputs in another memory layout differ; the same values in dense tensors agree",)
-    branch = _branch(measured, faults)
+    branch = _branch(measured, faults, inspection)
     if branch:
         return "size-guard", (branch,)
     by_size = _by_size(measured, target, faults, inspection)
@@ -181,14 +184,18 @@ def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurem
     return families <= set(LAYOUTS) and bool(passing)
 
 
-def _branch(measured: Measured, faults: Sequence[Measurement]) -> str:
-    """Words where all inputs that differ have sizes at which the model takes a branch that was not exported."""
+def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> str:
+    """Words where the model takes a branch that was not exported: the program refuses the size, or only those differ."""
     branches = measured.observation.branches
     other = {case for branch in branches for case in branch.cases}
-    if not other or not all(fault.case in other for fault in faults):
-        return ""
-    words = next(branch.words for branch in branches if faults[0].case in branch.cases)
-    return f"the export follows the branch that the model takes elsewhere; only inputs where {words} differ"
+    rungs = inspection.rungs if inspection else ()
+    refused = [r for r in rungs if r.name == "exported-program" and r.answer == "failed" and GUARD.search(r.message)]
+    words = next((f" where {branch.words}" for branch in branches if faults[0].case in branch.cases), "")
+    if refused:
+        return f"the exported program refuses this size, which the conversion lets through{words and f' ({words[1:]})'}"
+    if other and all(fault.case in other for fault in faults):
+        return f"the export follows the branch that the model takes elsewhere; only inputs{words} differ"
+    return ""
 
 
 def _by_size(

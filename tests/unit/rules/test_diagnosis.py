@@ -124,6 +124,13 @@ def test_a_branch_that_was_not_exported_is_a_size_guard():
     assert "only inputs where batch == 2 differ" in found.evidence[0]
 
 
+def test_a_size_that_the_program_refuses_is_a_size_guard():
+    """Files enforce no condition, so they compute the branch that was exported."""
+    rung = Rung(name="exported-program", answer="failed", message="Guard failed: x.size()[1] % 8 != 0")
+
+    assert _first(_inspected(rung)).cause == "size-guard"
+
+
 def test_no_tolerance_is_offered_where_rounding_is_not_the_cause():
     """Whatever else is the cause, a larger tolerance would hide it."""
     for fields in ({}, {"changed": (Changed(change="no-zeros", agrees=True),)}):
