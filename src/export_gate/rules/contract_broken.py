@@ -8,7 +8,7 @@ from export_gate.rules.base import NOTHING_TO_DO, Finding, Rule
 from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.measure import Measured
-from export_gate.rules.refusals import refused_empty_masks, refused_layouts
+from export_gate.rules.refusals import RAISED, refused_empty_masks, refused_layouts
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import Owner

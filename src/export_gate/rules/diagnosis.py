@@ -185,7 +185,7 @@ def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurem
 
 
 def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> str:
-    """Words where the model takes a branch that was not exported: the program refuses the size, or only those differ."""
+    """Words where the model takes a branch that was not exported: the program refuses it, or only those differ."""
     branches = measured.observation.branches
     other = {case for branch in branches for case in branch.cases}
     rungs = inspection.rungs if inspection else ()
