@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from export_gate.rules.blame import Blame, is_handed_in, kind_of
+from export_gate.rules.forms import file_owner, inspection_of, owner_of, program_answer, rung_words
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.wording import count, listing, scientific
 from export_gate.wall.contract import TargetName
-from export_gate.wall.diagnosis import Answer, Cause, Inspection, Owner, Rung, RungName, WeightsCompared
+from export_gate.wall.diagnosis import Cause, Inspection, Owner, WeightsCompared
 from export_gate.wall.observation import ControlInput
 
 LAYOUTS = ("noncontiguous", "channels-last")
 """Families of control inputs that hold the same values in a different memory layout."""
 GUARD = re.compile(r"Guard failed|Expected input at")
 """What a program raises at a size outside of its own conditions (torch 2.13, and before 2.9)."""
-RUNG_WORDS: dict[RungName, str] = {
-    "exported-program": "the exported program",
-    "decomposed": "the decomposed program",
-    "file-unoptimised": "the file without ONNX Runtime's optimisations",
-    "file": "the file with them",
-    "reference-evaluator": "the ONNX reference evaluator",
-}
 CHANGE_WORDS = {
     "no-negative-zeros": "-0.0 becomes 0.0",
     "no-zeros": "zeros become small numbers",
@@ -53,16 +47,10 @@ def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
     is_given = is_handed_in(measured.contract, target)
     answers = {rung.name: rung.answer for rung in inspection.rungs}
     owner: Owner | None = "torch.export" if answers.get("exported-program") == "failed" and not is_given else None
-    owner = owner or _file_owner(answers, is_given=is_given)
+    owner = owner or file_owner(answers, is_given=is_given)
     causes: dict[Owner, Cause] = {"torch.export": "export", "converter": "conversion"}
     cause = causes.get(owner, "operator" if owner in OPERATOR_OWNERS else "unknown") if owner else "unknown"
     return Blame(owner=owner, cause=cause, evidence=tuple(filter(None, (rung_words(inspection.rungs),))))
-
-
-def inspection_of(measured: Measured, target: TargetName, output: str) -> Inspection | None:
-    """The worker's experiments on this output, if it made any."""
-    found = [each for seen in measured.seen(target) for each in seen.inspections]
-    return next((each for each in found if each.output == output), None)
 
 
 def weights_of(measured: Measured, target: TargetName) -> WeightsCompared | None:
@@ -78,58 +66,6 @@ def weights_words(weights: WeightsCompared) -> tuple[str, ...]:
     else:
         first = f"{weights.differing_count} of {count(weights.found, 'weight')} {how} differ from the file's"
     return (f"{first}: {listing(weights.differing, limit=3)}",)
-
-
-def owner_of(
-    measured: Measured, target: TargetName, faults: Sequence[Measurement], inspection: Inspection | None
-) -> Owner | None:
-    """The first form of the model that differs from eager; without experiments what other targets show."""
-    kind = kind_of(measured.contract, target)
-    if kind == "exported-program":
-        return "torch.export"
-    is_given = is_handed_in(measured.contract, target)
-    rungs = {rung.name: rung.answer for rung in inspection.rungs} if inspection else {}
-    program = _told(measured, faults[0], inspection)
-    if not is_given and program in ("differs", "failed"):
-        return "torch.export"
-    if kind == "pt2":
-        return "artifact" if is_given else "torch.export"
-    if kind == "aoti":
-        return "artifact" if is_given else ("converter" if program == "agrees" else None)
-    return _file_owner(rungs, is_given=is_given)
-
-
-def rung_words(rungs: Sequence[Rung]) -> str:
-    """`the exported program agrees with eager, the file without optimisations differs by 3.1e-01`."""
-    parts = [_rung(rung) for rung in rungs if rung.answer != "not-tried"]
-    return f"{'; '.join(parts)}" if parts else ""
-
-
-def _file_owner(rungs: Mapping[RungName, Answer], *, is_given: bool) -> Owner | None:
-    bad = ("differs", "failed")
-    if rungs.get("decomposed") in bad and not is_given:
-        return "decomposition"
-    if rungs.get("file-unoptimised") == "agrees" and rungs.get("file") in bad:
-        return "runtime-optimisation"
-    if rungs.get("file-unoptimised") not in bad:
-        return None
-    if rungs.get("reference-evaluator") == "agrees":
-        return "runtime"
-    return "artifact" if is_given else "converter"
-
-
-def _told(measured: Measured, fault: Measurement, inspection: Inspection | None) -> str | None:
-    """How the exported program does at the worst input: by experiment, or as a target of its own."""
-    tried = [rung.answer for rung in inspection.rungs if rung.name == "exported-program"] if inspection else []
-    return tried[0] if tried and tried[0] != "not-tried" else _program_answer(measured, fault)
-
-
-def _program_answer(measured: Measured, fault: Measurement) -> str | None:
-    """How the exported program did at the same input, if it is a target of its own."""
-    programs = [t.name for t in measured.contract.targets if t.kind == "exported-program"]
-    leaves = [leaf for name in programs for leaf in measured.of(name)]
-    same = [leaf for leaf in leaves if (leaf.output, leaf.case) == (fault.output, fault.case)]
-    return None if not same else ("differs" if same[0].faults else "agrees")
 
 
 def _settled(owner: Owner | None, cause: Cause) -> Owner | None:
@@ -167,7 +103,7 @@ def _cause(
     if owner in OPERATOR_OWNERS and inspection is not None:
         return "operator", ()
     is_program = kind_of(measured.contract, target) == "exported-program"
-    program = "differs" if is_program else _told(measured, faults[0], inspection)
+    program = "differs" if is_program else program_answer(measured, faults[0], inspection)
     return ("export" if owner == "torch.export" and program == "differs" else "unknown"), ()
 
 
@@ -287,13 +223,3 @@ def _not_rounding(measured: Measured, target: TargetName, faults: Sequence[Measu
                     f"not rounding: the artifact is {scientific(noise.distance)} from the float64 result, eager "
                     f"{scientific(noise.f64)}"
                 )
-
-
-def _rung(rung: Rung) -> str:
-    words = RUNG_WORDS[rung.name]
-    if rung.answer == "agrees":
-        return f"{words} agrees with eager"
-    if rung.answer == "failed":
-        return f"{words} raises"
-    by = "" if rung.max_abs_diff is None else f" by {scientific(rung.max_abs_diff)}"
-    return f"{words} differs{by}"
