@@ -56,6 +56,10 @@ IS_HOOKS = [block for block in BLOCKS if "repos" in block.keys]
 IS_CONFIG = [block for block in BLOCKS if block not in (*IS_WORKFLOW, *IS_HOOKS)]
 
 
+TOP_LEVEL = ("defaults", "ignore", "relaxed", "waivers-max-days")
+"""Keys of a config that are shown without a model."""
+
+
 def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     """A command and what it printed."""
     return subprocess.run(command, capture_output=True, text=True, check=False)
@@ -63,9 +67,9 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
 
 def completed(value: dict[str, Any]) -> dict[str, Any]:
     """A part of a config with what it leaves out."""
-    models = value.get("models") or {"model": {key: value[key] for key in value if key != "defaults"}}
-    defaults = {"defaults": value["defaults"]} if "defaults" in value else {}
-    return {"version": 1, **defaults, "models": {name: {**MODEL, **model} for name, model in models.items()}}
+    top = {key: value[key] for key in TOP_LEVEL if key in value}
+    models = value.get("models") or {"model": {key: value[key] for key in value if key not in top}}
+    return {"version": 1, **top, "models": {name: {**MODEL, **model} for name, model in models.items()}}
 
 
 @pytest.mark.parametrize("block", IS_CONFIG, ids=str)
