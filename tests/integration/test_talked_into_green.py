@@ -36,7 +36,7 @@ ATTEMPTS: dict[str, tuple[str, tuple[str, ...] | str]] = {
     "honest": ("lying.py:make_honest", GREEN),
     "exporting": ("lying.py:make_exporting", RED),
     "watching": ("lying.py:make_watching", RED),
-    "counting": ("lying.py:make_counting", RED),
+    "counting": ("lying.py:make_counting", ("nondeterministic-model",)),
     "torch-functions": ("tampering.py:make_torch_functions", RED),
     "tensor-methods": ("tampering.py:make_tensor_methods", RED),
     "numpy-functions": ("tampering.py:make_numpy_functions", RED),

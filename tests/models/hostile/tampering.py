@@ -125,7 +125,7 @@ def make_gate_function() -> torch.nn.Module:
 
 def make_gate_code() -> torch.nn.Module:
     """The code of the gate's functions, in place, and a builtin's name in its module."""
-    compare = _gate("compare")
+    compare = _gate("leaves.compare")
     compare.flat_reals.__code__ = (lambda array: array.reshape(-1) * 0).__code__
     compare.abs = lambda _: 0.0
     return Lying().eval()
@@ -133,7 +133,7 @@ def make_gate_code() -> torch.nn.Module:
 
 def make_gate_class() -> torch.nn.Module:
     """The way that facts take, and the class that holds what is compared."""
-    channel, totals = _gate("channel"), _gate("totals")
+    channel, totals = _gate("process.channel"), _gate("leaves.totals")
     add = channel.Channel.add
 
     def quiet(self: Any, field: str, value: Any, *, target: str) -> None:
@@ -150,9 +150,9 @@ def make_gate_in_forward() -> torch.nn.Module:
     class Late(Lying):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             if not torch.compiler.is_exporting():
-                _gate("integrity")._CURRENT = None
-                _gate("verify").compare_case = _result_without_differences
-                _gate("eager").compare_case = _result_without_differences
+                _gate("process.integrity")._CURRENT = None
+                _gate("study.verify").compare_case = _result_without_differences
+                _gate("study.eager").compare_case = _result_without_differences
             return super().forward(x)
 
     return Late().eval()

@@ -48,7 +48,10 @@ def _root(base: Path) -> str:
 def _inside(names: Iterable[Any], root: str) -> Iterator[str]:
     """The paths below the root, without installed packages; a compiled file stands for its source."""
     for name in tuple(names):
-        path = os.path.abspath(os.fsdecode(name))  # noqa: PTH100 - git names links, too
+        try:
+            path = os.path.abspath(os.fsdecode(name))  # noqa: PTH100 - git names links, too
+        except OSError:  # a relative name, and the working directory is gone
+            continue
         for place in {path, os.path.realpath(path)}:
             if place.startswith(f"{root}{os.sep}") and not _is_installed(place) and Path(place).is_file():
                 yield os.path.relpath(_source(place), root).replace(os.sep, "/")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from export_gate.worker.leaves.values import Leaf, Values
 from export_gate.worker.model.factory import Factory, Parameter, bind
 from export_gate.worker.model.float64 import in_float64
+from export_gate.worker.model.hygiene import factory_differences, weight_digest
 from export_gate.worker.model.reference import module_runner, rename
 
 
@@ -23,19 +24,32 @@ class Laboratory:
     parameters: Sequence[Parameter]
     names: Mapping[str, str]
     """Eager's own leaf name -> the contract's."""
+    weights: dict[str, str] = field(default_factory=dict)
+    """Digests of the weights that eager had; empty if they are not known."""
     eager: torch.nn.Module | None = None
     twin: torch.nn.Module | None = None
     """The instance in float64."""
 
     def widened(self, values: Values) -> tuple[Leaf, ...]:
         """The leaves in float64."""
-        self.twin = self.twin or self.factory()
+        self.twin = self.twin or self._fresh()
         return rename(in_float64(self.twin, bind(values, self.parameters)), self.names)
 
     def again(self, values: Values) -> tuple[Leaf, ...]:
         """Eager's own leaves at other values, or in another layout."""
-        self.eager = self.eager or self.factory()
+        self.eager = self.eager or self._fresh()
         return module_runner(self.eager, self.names)(bind(values, self.parameters))
+
+    def _fresh(self) -> torch.nn.Module:
+        """An instance with eager's weights.
+
+        Raises:
+            ValueError: the factory makes another model at every call, which says nothing about rounding.
+        """
+        module = self.factory()
+        if self.weights and factory_differences(self.weights, weight_digest(module)):
+            raise ValueError("the factory makes another model")
+        return module
 
 
 def attempt(run: Callable[[], tuple[Leaf, ...]]) -> tuple[Leaf, ...] | None:

@@ -57,7 +57,9 @@ def observe_variants(study: Study, desk: Desk) -> None:
 
 def _masks(study: Study) -> Masks:
     """What finds out about masks when a difference asks."""
-    laboratory = Laboratory(factory=study.factory, parameters=study.parameters, names=study.eager.names)
+    laboratory = Laboratory(
+        factory=study.factory, parameters=study.parameters, names=study.eager.names, weights=study.weights
+    )
     sizes = {case.name: case.sizes for case in study.trial.cases}
     references = [(sizes[name], reference) for name, reference in study.eager.references.items()]
     return Masks(contract=study.contract, laboratory=laboratory, axes=axes_of_outputs(study.contract, references))
