@@ -67,4 +67,5 @@ def test_healthy_models_are_verified(outcome: Outcome):
             (name, separate) for name in TARGETS for separate in exports
         )
         for target in model.targets:
-            assert compared(target) == promised(model, target.separate), (model.model, target.target)
+            # A sweep adds the sizes at which it saw any difference at all.
+            assert promised(model, target.separate) <= compared(target), (model.model, target.target)
