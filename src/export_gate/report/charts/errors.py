@@ -60,7 +60,7 @@ def errors_chart(
     slots = _slots(controls, [point.case for found in seen.values() for point in found])
     everything = [point for found in seen.values() for point in found]
     values = [value for point in everything for value in (point.measured, point.allowed) if value]
-    exact = [target for target, found in seen.items() if all(point.measured == 0 for point in found)]
+    exact = [target for target, found in seen.items() if not any(point.ratio for point in found)]
     drawn = {target: found for target, found in seen.items() if target not in exact}
     head = TITLE + (EXACT if exact else 0.0)
     tops = [head + place * (HEIGHT + TITLE + GAP) for place in range(len(drawn))]
