@@ -50,6 +50,9 @@ EXPLANATIONS = {
 }
 """Rules that report why a target differs, instead of the target's own rule."""
 
+ROOTS = {"export-failed", "contract-broken", "nondeterministic-model", "train-mode"}
+"""Rules of a model that explain what differs on its targets, so that nothing else is reported there."""
+
 Recorded = Literal["must-fail", "must-pass", "either"]
 
 VERDICTS: dict[Recorded, tuple[str, ...]] = {
@@ -115,7 +118,7 @@ class Judged:
             yield f"{place}: expected no violation of its own, got {_listing(own)}"
         elif rules and not (own | shared) & {*rules, *EXPLANATIONS.get(recorded, ())}:
             yield f"{place}: expected {_listing(rules)}, got {_listing(own | shared)}"
-        elif rules and not own and not shared & {"export-failed", "contract-broken", "nondeterministic-model"}:
+        elif rules and not own and not shared & ROOTS:
             yield f"{place}: expected a violation of its own, got {_listing(shared)} of the model"
 
     def _wrong_causes(self) -> Iterator[str]:
