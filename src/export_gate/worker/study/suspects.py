@@ -6,7 +6,7 @@ The worst control input comes first. An output that one of them leaves red is no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from export_gate.wall.contract import Tolerance
 from export_gate.wall.equivalence import first_fault, is_excused, is_lax, second_tolerance, worst_norm
@@ -17,7 +17,6 @@ from export_gate.worker.controls.generate import main_family, values_at
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.leaves.compare import compare_leaf
-from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Reference, Runner
 from export_gate.worker.study.excuses import excuse
@@ -95,14 +94,7 @@ class Inquiry:
             return second_tolerance(self.tolerance(dtype))
 
         for each in sorted(suspects, key=lambda one: -one.ratio)[:LAX_CASES]:
-            expected = {leaf.name: leaf for leaf in self.references[each.case.name].leaves}
-            again = attempt(lambda case=each.case: self.run(bind(case.make(), self.laboratory.parameters)))  # type: ignore[misc] # bound per turn
-            actual = {leaf.name: leaf for leaf in again or ()}
-            pairs = [
-                Pair(comparison=o, expected=expected[o.output], actual=actual[o.output])
-                for o in each.outputs
-                if o.output in expected and o.output in actual
-            ]
+            pairs = self._pairs(each.case, each.outputs)
             self.noise += measured(pairs, each.case, second, self.laboratory)
 
     def sizes(self, cases: Sequence[ControlCase]) -> tuple[SizeNoise, ...]:
@@ -137,14 +129,7 @@ class Inquiry:
         return SizeNoise(output=output, sizes=sizes, draws=FURTHER_DRAWS, exceeding=exceeding)
 
     def _inquire(self, case: ControlCase, outputs: Sequence[Comparison]) -> None:
-        expected = {leaf.name: leaf for leaf in self.references[case.name].leaves}
-        again = attempt(lambda: self.run(bind(case.make(), self.laboratory.parameters)))
-        actual = {leaf.name: leaf for leaf in again or ()}
-        pairs = []
-        for output in outputs:
-            name = output.output
-            if name in expected and name in actual:
-                pairs.append(self._without_masked(output, expected[name], actual[name], case))
+        pairs = [self._without_masked(pair, case) for pair in self._pairs(case, outputs)]
         left = [pair for pair in pairs if _fault(pair.comparison, self.tolerance) is not None]
         floats = [pair for pair in left if _fault(pair.comparison, self.tolerance) == "value"]
         floats = [pair for pair in floats if is_inexact(pair.comparison.expected_dtype)]
@@ -157,12 +142,24 @@ class Inquiry:
             if noise is None or not is_excused(pair.comparison, tolerance, noise):
                 self.red.add(pair.comparison.output)
 
-    def _without_masked(self, output: Comparison, expected: Leaf, actual: Leaf, case: ControlCase) -> Pair:
+    def _pairs(self, case: ControlCase, outputs: Sequence[Comparison]) -> list[Pair]:
+        """The outputs with eager's leaves and those of the artifact, which is run once more; none if it raises."""
+        expected = {leaf.name: leaf for leaf in self.references[case.name].leaves}
+        again = attempt(lambda: self.run(bind(case.make(), self.laboratory.parameters)))
+        actual = {leaf.name: leaf for leaf in again or ()}
+        return [
+            Pair(comparison=output, expected=expected[output.output], actual=actual[output.output])
+            for output in outputs
+            if output.output in expected and output.output in actual
+        ]
+
+    def _without_masked(self, pair: Pair, case: ControlCase) -> Pair:
         """The output with the elements that masks excuse left out of the comparison."""
+        output, expected = pair.comparison, pair.expected
         found = excuse(output.output, output.expected_shape, case, self.masks)
         if found is None:
-            return Pair(comparison=output, expected=expected, actual=actual)
-        kept = compare_leaf(expected, actual, self.tolerance(expected.dtype).axis, keep=~found.dropped)
+            return pair
+        kept = compare_leaf(expected, pair.actual, self.tolerance(expected.dtype).axis, keep=~found.dropped)
         self.masked.append(
             MaskedComparison(
                 case=case.name,
@@ -172,7 +169,7 @@ class Inquiry:
                 kept=kept,
             )
         )
-        return Pair(comparison=kept, expected=expected, actual=actual, keep=~found.dropped)
+        return replace(pair, comparison=kept, keep=~found.dropped)
 
 
 def _fault(comparison: Comparison, tolerance: Tolerances) -> str | None:
