@@ -101,6 +101,10 @@ class Watch:
 
 _CURRENT: Watch | None = None
 """The one of this process, while a model is observed."""
+_LISTENING: list[bool] = []
+"""Not empty once this process, or the one it was copied from, hears of functions that are changed."""
+_CHANGED: list[bool] = []
+"""Not empty if the code or the defaults of some function were replaced since the gate's own were last compared."""
 
 
 @contextmanager
@@ -114,6 +118,9 @@ def watched() -> Iterator[Callable[[], tuple[str, ...]]]:
         made_of=tuple(tuple(map(part, functions)) for part in MADE_OF),
         foreign=tuple(_foreign_places()),
     )
+    if not _LISTENING:
+        sys.addaudithook(_notice)
+        _LISTENING.append(True)
 
     def replaced() -> tuple[str, ...]:
         _leave(watch)
@@ -124,6 +131,19 @@ def watched() -> Iterator[Callable[[], tuple[str, ...]]]:
     finally:
         _leave(watch)
         _CURRENT = None
+
+
+def _notice(
+    event: str,
+    arguments: tuple[Any, ...],
+    *,
+    events: frozenset[str] = frozenset({"object.__setattr__", "object.__delattr__"}),
+    parts: frozenset[str] = frozenset({"__code__", "__defaults__", "__kwdefaults__"}),
+    changed: list[bool] = _CHANGED,
+) -> None:
+    """Python reports whoever replaces a function's code or defaults, so they need no comparison after every call."""
+    if event in events and arguments[1] in parts:
+        changed.append(True)
 
 
 def guarded(function: Callable[P, Result]) -> Callable[P, Result]:
@@ -162,6 +182,7 @@ def _leave(
     zip: Any = zip,  # noqa: A002
     is_: Any = is_,
     parts: Any = MADE_OF,
+    code_changed: list[bool] = _CHANGED,
 ) -> None:
     """Put back what is not as it was; inner calls of the project's code have left already."""
     global _CURRENT  # noqa: PLW0603 - as above
@@ -172,8 +193,11 @@ def _leave(
         watch.theirs.clear()
     watch.theirs += [(place, name, new) for place, (name, _, new) in changed]
     watch.inside = False
-    if not all(all(map(is_, map(part, watch.functions), held)) for part, held in zip(parts, watch.made_of)):
+    if code_changed and not all(
+        all(map(is_, map(part, watch.functions), held)) for part, held in zip(parts, watch.made_of)
+    ):
         _restore_code(watch)
+    code_changed.clear()
     for place in watch.own:
         for name, old, _ in look(place):
             watch.found[f"{place.name}.{name}"] = None

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from export_gate.worker.leaves import compare, totals
+from export_gate.worker.leaves import compare, totals, values
 from export_gate.worker.process import integrity
 from export_gate.worker.process.integrity import guarded, watched
 from export_gate.worker.study import engine
@@ -75,6 +75,15 @@ def _replace_defaults() -> None:
     compare.compare_case.__defaults__ = (1,)
 
 
+def _delete_defaults() -> None:
+    del values.flatten.__defaults__
+
+
+def _replace_code_unwatched() -> None:
+    integrity._CURRENT = None
+    _replace_code()
+
+
 def _replace_method() -> None:
     totals.Totals.of = None  # type: ignore[assignment,method-assign]
 
@@ -93,6 +102,8 @@ def _forget_watch() -> None:
         (_replace_attribute, "leaves.compare.compare_leaf"),
         (_replace_code, "leaves.compare.flat_reals"),
         (_replace_defaults, "leaves.compare.compare_case"),
+        (_delete_defaults, "leaves.values.flatten"),
+        (_replace_code_unwatched, "leaves.compare.flat_reals process.integrity._CURRENT"),
         (_replace_method, "leaves.totals.Totals.of"),
         (_shadow_builtin, "leaves.compare.max"),
         (_forget_watch, "process.integrity._CURRENT"),
@@ -104,7 +115,7 @@ def test_the_gates_own_code_is_put_back_and_named(replace: Callable[[], None], n
     expected = compare.compare_case("c", (), ())
     with watched() as replaced:
         (guarded(replace) if is_guarded else replace)()
-        assert replaced() == (f"export_gate.worker.{name}",)
+        assert replaced() == tuple(f"export_gate.worker.{each}" for each in name.split())
         assert compare.compare_case("c", (), ()) == expected
         assert not hasattr(compare, "max")
     assert integrity._CURRENT is None
