@@ -48,7 +48,7 @@ NAMES = {
     "run": "run",
 }
 """What messages call the stage; eager runs first while its work is counted for the control set."""
-HANG_S = 10
+HANG_S = 25
 ENTRY = """\
   {fault}-{stage}:
     factory: matrix.py:make
