@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from export_gate.run.git import git_output
 from export_gate.wall.errors import UserError
 
-GIT_S = 60.0
-"""Time limit of one git command, in seconds."""
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@{}^~-]{0,199}")
 SHOWN_SHA = 10
 FETCH = (
@@ -44,7 +42,7 @@ def find_commit(base: str, folder: Path, environment: Mapping[str, str]) -> str:
     """
     if not _REVISION.fullmatch(base):
         raise UserError(f"--base: expected a commit, got {base!r:.80}")
-    answer = hardened_git(folder, environment, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
+    answer = git_output(folder, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}", environment=environment)
     if answer is None:
         raise UnreadableError(_missing(base, folder, environment))
     return answer.decode("ascii", "replace").strip()
@@ -52,7 +50,7 @@ def find_commit(base: str, folder: Path, environment: Mapping[str, str]) -> str:
 
 def _missing(base: str, folder: Path, environment: Mapping[str, str]) -> str:
     shown = base[:SHOWN_SHA] if re.fullmatch("[0-9a-f]{40}", base) else base
-    inside = hardened_git(folder, environment, "rev-parse", "--is-shallow-repository")
+    inside = git_output(folder, "rev-parse", "--is-shallow-repository", environment=environment)
     if inside is None:
         return f"the base {shown} cannot be read: git finds no repository at {folder}"
     shallow = " of this clone, which is shallow" if inside.strip() == b"true" else " of this repository"
@@ -67,7 +65,7 @@ def file_at(commit: str, wanted: Wanted, environment: Mapping[str, str]) -> byte
         UnreadableError: git cannot list the commit's files.
     """
     path, folder = wanted.path, wanted.path.parent
-    entry = hardened_git(folder, environment, "ls-tree", "-z", commit, "--", path.name)
+    entry = git_output(folder, "ls-tree", "-z", commit, "--", path.name, environment=environment)
     if entry is None:
         raise UnreadableError(f"git cannot list the files of the base {commit[:SHOWN_SHA]}")
     if not entry:
@@ -76,29 +74,12 @@ def file_at(commit: str, wanted: Wanted, environment: Mapping[str, str]) -> byte
     mode, kind, sha = entry.split(b"\t")[0].decode("ascii", "replace").split(" ")
     if kind != "blob" or not mode.startswith("100"):
         raise UserError(f"{at}: expected a file, got a {'link' if mode == '120000' else 'folder'}", wanted.hint)
-    size = hardened_git(folder, environment, "cat-file", "-s", sha)
+    size = git_output(folder, "cat-file", "-s", sha, environment=environment)
     if size is not None and int(size) > wanted.largest_bytes:
         raise UserError(
             f"{at}: expected a {wanted.noun} of at most {wanted.largest_bytes} bytes, got {int(size)}", wanted.hint
         )
-    content = hardened_git(folder, environment, "cat-file", "blob", sha)
+    content = git_output(folder, "cat-file", "blob", sha, environment=environment)
     if content is None:
         raise UserError(f"{at}: git cannot read it, although the commit contains it", FETCH)
     return content
-
-
-def hardened_git(folder: Path, environment: Mapping[str, str], *arguments: str) -> bytes | None:
-    """The output of git, or None if it fails; git never prompts for a password."""
-    try:
-        answer = subprocess.run(
-            ["git", "--no-replace-objects", *arguments],
-            cwd=folder,
-            env={**environment, "GIT_TERMINAL_PROMPT": "0"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=GIT_S,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout if answer.returncode == 0 else None

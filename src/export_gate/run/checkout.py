@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_gate.config import Config
+from export_gate.run.git import git_line
 
 ELSEWHERE = "..."
 """In place of the folders of a path outside of the repository, where a report goes to other people."""
@@ -66,24 +66,14 @@ def _keys(config: Config, model: str) -> dict[str, int]:
 
 def head_revision(folder: Path) -> str | None:
     """The commit that is checked out, or None outside of git."""
-    return _git(folder, "rev-parse", "HEAD")
+    return git_line(folder, "rev-parse", "HEAD")
 
 
 def described_revision(folder: Path) -> str | None:
     """The commit that is checked out, with `-dirty` after it where tracked files are not as they are in it."""
-    return _git(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    return git_line(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
 def _top_level(folder: Path) -> Path | None:
-    top = _git(folder, "rev-parse", "--show-toplevel")
+    top = git_line(folder, "rev-parse", "--show-toplevel")
     return Path(top).resolve() if top else None
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        answer = subprocess.run(
-            ["git", *arguments], cwd=folder, capture_output=True, text=True, timeout=10, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() or None if answer.returncode == 0 else None

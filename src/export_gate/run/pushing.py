@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_gate.config import Config
-
-GIT_S = 30.0
-"""Time limit of one git command, in seconds."""
+from export_gate.run.git import git_line, git_paths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +29,14 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
         folder: a folder of the repository.
     """
     pushed = _pushed(environment)
-    commit = _git(folder, "rev-parse", f"{pushed}^{{commit}}") if pushed else None
-    root = _git(folder, "rev-parse", "--show-toplevel")
+    commit = git_line(folder, "rev-parse", f"{pushed}^{{commit}}") if pushed else None
+    root = git_line(folder, "rev-parse", "--show-toplevel")
     if not commit or not root:
         return Push(notes=(f"the commit that is pushed was not found: {pushed:.80}",) if pushed else ())
-    head = _git(folder, "rev-parse", "HEAD^{commit}")
-    changed = _paths(_git(Path(root), "diff", "--name-only", "-z", "HEAD", "--"))
-    differing = _paths(_git(Path(root), "diff", "--name-only", "-z", commit, "--"))
-    untracked = _paths(_git(Path(root), "ls-files", "--others", "--exclude-standard", "-z"))
+    head = git_line(folder, "rev-parse", "HEAD^{commit}")
+    changed = git_paths(Path(root), "diff", "--name-only", "HEAD", "--")
+    differing = git_paths(Path(root), "diff", "--name-only", commit, "--")
+    untracked = git_paths(Path(root), "ls-files", "--others", "--exclude-standard")
     notes = []
     if head != commit:
         notes.append(
@@ -66,9 +63,7 @@ def nothing_to_verify(config: Config, environment: Mapping[str, str]) -> str | N
     start, end = environment.get("PRE_COMMIT_FROM_REF"), environment.get("PRE_COMMIT_TO_REF")
     if not (config.ignore and start and end):
         return None
-    changed = _paths(
-        _git(folder, "diff", "--name-only", "--no-renames", "-z", f"{start}^{{commit}}", f"{end}^{{commit}}")
-    )
+    changed = git_paths(folder, "diff", "--name-only", "--no-renames", f"{start}^{{commit}}", f"{end}^{{commit}}")
     if not changed or not all(_is_ignored(path, config) for path in changed):
         return None
     return f"nothing to verify: the push changes only files of `ignore`: {_few(changed)}"
@@ -95,25 +90,3 @@ def _pushed(environment: Mapping[str, str]) -> str | None:
 
 def _few(paths: Sequence[str]) -> str:
     return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
-
-
-def _paths(answer: str | None) -> tuple[str, ...]:
-    return tuple(path for path in (answer or "").split("\0") if path)
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    """The output of git, or None if it fails."""
-    try:
-        answer = subprocess.run(
-            ["git", *arguments],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=GIT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout.strip() if answer.returncode == 0 else None
