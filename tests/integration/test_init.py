@@ -179,9 +179,9 @@ LSTM = (
     "    # UserError: Constraints violated (seq)!\n"
     "    inputs:\n"
     "      x: {dtype: float32, shape: [batch, 16, 6], range: [-3, 3]}  # lstm: LSTM(6, 4)\n"
-    "    # outputs:  # uncomment to name the artifact's outputs and to check their dtypes and shapes in eager too\n"
-    "    #   output.0: {dtype: float32, shape: [batch, 16, 4]}\n"
-    "    #   output.1: {dtype: float32, shape: [1, batch, 4]}\n"
+    "    outputs:  # as forward returned them: one that is dropped or changed is a violation\n"
+    "      output.0: {dtype: float32, shape: [batch, 16, 4]}\n"
+    "      output.1: {dtype: float32, shape: [1, batch, 4]}\n"
 )
 """Where torch.export fixes a size that forward takes freely."""
 
@@ -203,7 +203,10 @@ def test_every_starter_whose_trial_worked_runs(project: Path):
         file = f"{name}.yml"
         done = gate(project, "init", f"zoo.nets:make_{name}", "-o", file)
         assert done.returncode == 0, done.stderr
-        assert done.stdout == f"{file}: written and valid; review it, then run `export-gate run`\n"
+        assert done.stdout == (
+            f"{file}: written and valid; review it, then run `export-gate run`\n"
+            "Once it is green, `export-gate lock` records the interface: a change that breaks callers is then found.\n"
+        )
         assert gate(project, "validate", "-c", file).stdout == f"{file}: valid, 1 model\n"
         text = (project / file).read_text()
         assert "# These inputs were tested: forward runs at batch 1, 2, 3, 16" in text

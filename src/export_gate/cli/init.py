@@ -38,3 +38,4 @@ def init(factory: str, output: Path, force: bool, python: str | None) -> None:
     text = starter.starter_config(factory, output, order)
     save_text(text, output)
     say(f"{output}: written and valid; review it, then run `export-gate run`")
+    say("Once it is green, `export-gate lock` records the interface: a change that breaks callers is then found.")

@@ -22,7 +22,6 @@ from export_gate.wall.description import Description, Found
 from export_gate.wall.errors import UserError
 from export_gate.wall.request import Describe
 
-OUTPUTS_SHOWN = 8
 GENERIC = frozenset({"model", "models", "net", "module", "main", "factory", "make", "create", "build", "get", "init"})
 """Generic names, which do not identify the model."""
 
@@ -38,6 +37,8 @@ class Starter:
     trial: tuple[str, ...]
     """Comment lines about the inputs that were tested."""
     outputs: tuple[Found, ...]
+    declares_outputs: bool = False
+    """Whether they are declared, so that an output that the model drops is a violation; else only suggested."""
 
 
 def starter_config(factory: str, output: Path, order: Order) -> str:
@@ -60,7 +61,8 @@ def starter_config(factory: str, output: Path, order: Order) -> str:
         factory=factory,
         pythonpath=tuple(Path(os.path.relpath(entry, folder)).as_posix() for entry in pythonpath),
         trial=trial_lines(model),
-        outputs=tuple(found for found in model.outputs if can_declare(found))[:OUTPUTS_SHOWN],
+        outputs=tuple(found for found in model.outputs if can_declare(found)),
+        declares_outputs=model.verdict == "works" and all(map(can_declare, model.outputs)),
     )
     text = render_starter(starter, model)
     check_text(text, output, folder)
