@@ -29,6 +29,15 @@ def make_half():
     return Around(nn.Conv1d(2, 4, 3)).half().eval()
 
 
+class Pair(Around):
+    def forward(self, x):
+        return self.layer(x), x.sum(1)
+
+
+def make_pair():
+    return Pair(nn.Linear(5, 3)).eval()
+
+
 class Digits(nn.Module):
     def __init__(self):
         super().__init__()
@@ -218,6 +227,17 @@ def test_every_starter_whose_trial_worked_runs(project: Path):
     done = gate(project, "run", "-q")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{len(INPUTS)} of {len(INPUTS)} models verified" in done.stdout
+
+
+@pytest.mark.slow
+def test_output_that_the_model_drops_is_red(project: Path):
+    """Starters declare the outputs: a model that returns one less is a violation, although its artifacts agree."""
+    assert gate(project, "init", "zoo.nets:make_pair").returncode == 0
+    nets = project / "zoo" / "nets.py"
+    nets.write_text(PROJECT.replace("return self.layer(x), x.sum(1)", "return (self.layer(x),)"))
+    done = gate(project, "run", "-q", "--target", "exported-program")
+    assert done.returncode == 1
+    assert ("eager returned 1 outputs (output.0), the contract declares 2 (output.0, output.1)") in done.stdout
 
 
 @pytest.mark.slow

@@ -7,10 +7,12 @@ import re
 
 from export_gate.config.scalars import resolve
 from export_gate.report.escape import one_line
-from export_gate.wall.contract import Bound, ConstantSpec, DictSpec, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.contract import DTYPES, Bound, ConstantSpec, DictSpec, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.wall.description import Found, LeftOut
 
 COMMENT_CHARACTERS = 112
+NONE = "None"
+"""The dtype of an output that is None."""
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./*+-]|:(?=[\w./]))*", re.ASCII)
 """Text that is safe in YAML without quotes, except for words such as `null`."""
 
@@ -32,7 +34,11 @@ def spec_text(spec: Spec) -> str:
 
 
 def found_text(found: Found) -> str:
-    """An output as YAML's flow style."""
+    """An output as YAML's flow style: `none` for one that was None, `{}` for one that has no dtype."""
+    if found.dtype == NONE:
+        return "none"
+    if found.dtype not in DTYPES:
+        return "{}"
     shape = "" if found.shape is None else f", shape: [{', '.join(flow(_axis(str(size))) for size in found.shape)}]"
     return f"{{dtype: {found.dtype}{shape}}}"
 

@@ -17,7 +17,7 @@ from export_gate.run.ask import ask
 from export_gate.run.order import Order
 from export_gate.starter.text import comment, flow, found_text, left_out_text, spec_text
 from export_gate.wall.codec import decode
-from export_gate.wall.contract import DTYPES, Job, ModelContract
+from export_gate.wall.contract import Job, ModelContract
 from export_gate.wall.description import Description, Found
 from export_gate.wall.errors import UserError
 from export_gate.wall.request import Describe
@@ -177,7 +177,7 @@ def trial_lines(model: Description) -> tuple[str, ...]:
 
 def can_declare(found: Found) -> bool:
     """Whether the output can be declared under `outputs`."""
-    return OUTPUT_NAME.matches(found.name) and found.dtype in DTYPES
+    return OUTPUT_NAME.matches(found.name)
 
 
 def render_starter(starter: Starter, model: Description) -> str:

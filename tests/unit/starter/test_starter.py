@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,22 @@ def test_text_is_valid_with_each_comment_enabled(tmp_path: Path):
     (model,) = load_config(path).models
     assert (model.train_mode, list(model.inputs)) == ("force-eval", ["x", "state", "scale"])
     assert [output.name for output in model.outputs] == ["logits", "aux"]
+
+
+def test_outputs_are_declared_as_they_were_seen(tmp_path: Path):
+    """Each output of forward is a promise: also one that is None, and one without a dtype."""
+    seen = replace(WORKS, outputs=(*WORKS.outputs, Found(name="loss", dtype="None", shape=None)))
+    text = render_starter(starter(seen, outputs=seen.outputs, declares_outputs=True), seen)
+    assert text.partition("    outputs:")[2].splitlines() == [
+        "  # as forward returned them: one that is dropped or changed is a violation",
+        "      logits: {dtype: float32, shape: [batch, 3]}",
+        "      aux: {dtype: int64}",
+        "      cache: {}",
+        "      loss: none",
+    ]
+    path = tmp_path / "export-gate.yml"
+    path.write_text(text)
+    assert [output.leaf for output in load_config(path).models[0].outputs] == ["compare", "compare", "compare", "none"]
 
 
 @pytest.mark.parametrize(

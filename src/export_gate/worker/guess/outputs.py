@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +26,20 @@ def find_outputs(first: Sequence[Leaf], second: Sequence[Leaf], used: Sequence[s
         Found(name=a.name, dtype=a.dtype, shape=_shape(a, b, used), nonfinite=_has_nonfinite(a))
         for a, b in zip(first, second, strict=True)
     )
+
+
+def confirmed(outputs: Sequence[Found], leaves: Sequence[Leaf], sizes: Sizes) -> tuple[Found, ...]:
+    """The outputs as they also are in this run: those of another shape without it, none if the names differ."""
+    if [leaf.name for leaf in leaves] != [found.name for found in outputs]:
+        return ()
+    return tuple(
+        found if found.shape is None or _has_shape(leaf, found.shape, sizes) else replace(found, shape=None)
+        for found, leaf in zip(outputs, leaves, strict=True)
+    )
+
+
+def _has_shape(leaf: Leaf, shape: Sequence[Size], sizes: Sizes) -> bool:
+    return leaf.value is not None and leaf.value.shape == tuple(size.at(sizes) for size in shape)
 
 
 def _shape(first: Leaf, second: Leaf, used: Sequence[str]) -> tuple[Size, ...] | None:

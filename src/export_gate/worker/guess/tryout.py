@@ -12,7 +12,7 @@ from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec
 from export_gate.wall.description import Found
 from export_gate.worker.controls.build import reference_values
 from export_gate.worker.guess.layers import BATCH, SEQ, Option
-from export_gate.worker.guess.outputs import FIRST, SECOND, Sizes, find_outputs
+from export_gate.worker.guess.outputs import FIRST, SECOND, Sizes, confirmed, find_outputs
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import Runner, module_runner
@@ -136,27 +136,44 @@ def _partly(bench: Bench, options: tuple[Option, ...], tried: int) -> Trial:
 def measured(bench: Bench, options: tuple[Option, ...], tried: int) -> Trial:
     """How far each dim goes, and what comes out."""
     used = dims_of({str(i): option.spec for i, option in enumerate(options)})
-    ran = [FIRST, SECOND]
+    first, second = bench.run(options, FIRST), bench.run(options, SECOND)
+    ran = Ran(bench=bench, options=options, outputs=find_outputs(first, second, used), sizes=[FIRST, SECOND])
     low: Sizes = {}
     high: Sizes = {}
     for name in used:
-        low[name] = next((n for n in SMALLEST[name] if _add(bench, options, name, n, ran)), FIRST[name])
-        high[name] = next((n for n in LARGEST[name] if _add(bench, options, name, n, ran)), SECOND[name])
+        low[name] = next((n for n in SMALLEST[name] if ran.also(name, n)), FIRST[name])
+        high[name] = next((n for n in LARGEST[name] if ran.also(name, n)), SECOND[name])
     return Trial(
         options=options,
         dims=_dims(options, low, high),
         works=True,
         tried=tried,
-        sizes={name: tuple(sorted({sizes[name] for sizes in ran})) for name in used},
-        outputs=find_outputs(bench.run(options, FIRST), bench.run(options, SECOND), used),
+        sizes={name: tuple(sorted({sizes[name] for sizes in ran.sizes})) for name in used},
+        outputs=ran.outputs,
     )
 
 
-def _add(bench: Bench, options: Sequence[Option], name: str, size: int, ran: list[Sizes]) -> bool:
-    sizes = {**FIRST, name: size}
-    is_good = not bench.is_late and not _below_lengths(options, name, size) and bench.runs(options, sizes)
-    ran += [sizes] if is_good else []
-    return is_good
+@dataclass(slots=True, kw_only=True)
+class Ran:
+    """The sizes at which forward ran, and the outputs that it returned at all of them."""
+
+    bench: Bench
+    options: tuple[Option, ...]
+    outputs: tuple[Found, ...]
+    sizes: list[Sizes]
+
+    def also(self, name: str, size: int) -> bool:
+        """Whether forward runs with this size of one dim too."""
+        sizes = {**FIRST, name: size}
+        if self.bench.is_late or _below_lengths(self.options, name, size):
+            return False
+        try:
+            leaves = self.bench.run(self.options, sizes)
+        except Exception:  # noqa: BLE001 - whatever forward raises is the answer
+            return False
+        self.sizes.append(sizes)
+        self.outputs = confirmed(self.outputs, leaves, sizes)
+        return True
 
 
 def _below_lengths(options: Sequence[Option], name: str, size: int) -> bool:

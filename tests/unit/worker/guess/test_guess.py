@@ -8,15 +8,19 @@ import inspect
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from export_gate.wall.contract import ConstantSpec, DictSpec, Job, ModelContract, SequenceSpec, TensorSpec
+from export_gate.wall.contract import ConstantSpec, DictSpec, Job, ModelContract, SequenceSpec, Size, TensorSpec
+from export_gate.wall.description import Found
 from export_gate.wall.errors import UserError
 from export_gate.worker.guess.consumers import consumers, keys_of
 from export_gate.worker.guess.describe import _describe, load_module, spelled_signature
 from export_gate.worker.guess.options import COMBINATIONS, combinations, options_for
+from export_gate.worker.guess.outputs import confirmed
+from export_gate.worker.leaves.values import Leaf
 
 
 class Helpers(nn.Module):
@@ -248,6 +252,15 @@ def test_size_that_cannot_vary_becomes_a_constant():
     """A dim at which forward runs at one size only is written as that size."""
     found = _describe(Fixed())
     assert (found.verdict, shape(found.inputs[0].spec)) == ("works", "int64 batch 9")
+
+
+def test_shape_that_another_size_refutes_is_not_told():
+    """A shape that fits two sizes is dropped where a third one shows another; other names leave no output."""
+    batch = Size(factors={"batch": 1})
+    outputs = tuple(Found(name=name, dtype="float32", shape=(batch,)) for name in "ab")
+    leaves = [Leaf(name=name, dtype="float32", value=np.zeros(rows)) for name, rows in (("a", 12), ("b", 16))]
+    assert [found.shape for found in confirmed(outputs, leaves, {"batch": 16})] == [None, (batch,)]
+    assert confirmed(outputs, leaves[:1], {"batch": 16}) == ()
 
 
 class Never(nn.Module):
