@@ -55,10 +55,9 @@ def dims_line(contract: ModelContract) -> str:
 
 
 def _dim(dim: Dim) -> str:
-    steps = f" in steps of {dim.multiple_of}" if dim.multiple_of > 1 else ""
     apart = f" and {', '.join(map(str, dim.separate))} separately" if dim.separate else ""
     mode = "" if dim.mode == "strict" else f" ({dim.mode})"
-    return f"{dim.name} {dim.min}..{dim.max}{steps}{apart}{mode}"
+    return f"{dim.name} {dim.text}{apart}{mode}"
 
 
 def dropped_line(controls: ControlSetObservation | None) -> str:

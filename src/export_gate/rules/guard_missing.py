@@ -45,7 +45,7 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 def _is_unenforced(contract: ModelContract, probe: Probe) -> bool:
     """Whether the bound is one that torch.export cannot express: it takes 0 and 1 for constants (torch 2.13)."""
-    steps = [-(-dim.min // dim.multiple_of) for dim in contract.dims if dim.name == probe.axis]
+    steps = [dim.steps.start for dim in contract.dims if dim.name == probe.axis]
     return probe.kind == "below-min" and bool(steps) and steps[0] <= LARGEST_UNENFORCED
 
 

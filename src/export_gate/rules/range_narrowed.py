@@ -51,10 +51,10 @@ def check(measured: Measured) -> Iterator[Finding]:
 def is_narrowed(found: DimFound, dim: Dim) -> bool:
     """Whether the exported program's range of an axis leaves out declared sizes."""
     low, high = found.declared
-    factor, step = (high - low) // max(1, dim.max - dim.min), dim.multiple_of
+    factor = (high - low) // max(1, dim.max - dim.min)
     # torch's symbol counts steps, and it may begin at 2 although the contract begins at 0 or 1.
-    first, last = max(SMALLEST_SYMBOL, -(-dim.min // step)), dim.max // step
-    lowest, highest = low + factor * (first * step - dim.min), low + factor * (last * step - dim.min)
+    first, last = max(SMALLEST_SYMBOL * dim.multiple_of, dim.sizes.start), dim.sizes[-1]
+    lowest, highest = low + factor * (first - dim.min), low + factor * (last - dim.min)
     return found.found[0] > lowest or found.found[1] < highest
 
 

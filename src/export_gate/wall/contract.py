@@ -49,6 +49,22 @@ class Dim:
     """Sizes that each get their own export, verified only at that size."""
     mode: Literal["strict", "auto", "static"] = "strict"
 
+    @property
+    def steps(self) -> range:
+        """The sizes within the range, counted in steps: what torch.export's own symbol stands for."""
+        return range(-(-self.min // self.multiple_of), self.max // self.multiple_of + 1)
+
+    @property
+    def sizes(self) -> range:
+        """The sizes within the range, in its steps."""
+        steps = self.steps
+        return range(steps.start * self.multiple_of, steps.stop * self.multiple_of, self.multiple_of)
+
+    @property
+    def text(self) -> str:
+        """`8..64 in steps of 8`."""
+        return f"{self.min}..{self.max}" + (f" in steps of {self.multiple_of}" if self.multiple_of > 1 else "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Size:

@@ -11,7 +11,7 @@ from export_gate.wall.contract import ModelContract, Size, TensorSpec
 from export_gate.worker.controls.intervals import Interval, float_interval, is_restricted, torch_dtype
 from export_gate.worker.controls.made import has_makers
 from export_gate.worker.controls.record import ControlCase, case_name
-from export_gate.worker.controls.sizes import Sizes, allowed_sizes
+from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.controls.specs import build_values, elements_at, shape_at, tensor_leaves
 from export_gate.worker.leaves.values import Values
 
@@ -79,7 +79,7 @@ def packs_rows(contract: ModelContract) -> str | None:
     later = {dim for spec in leaves for size in (*spec.shape[1:], *_bounds(spec)) for dim in size.factors}
     name = next(iter(firsts)) if len(firsts) == 1 else ""
     dims = [dim for dim in contract.dims if dim.name == name and name not in later and dim.mode != "static"]
-    return name if dims and allowed_sizes(dims[0])[-1] > 1 else None
+    return name if dims and dims[0].sizes[-1] > 1 else None
 
 
 def _bounds(spec: TensorSpec) -> list[Size]:
@@ -93,7 +93,7 @@ def _dimension(contract: ModelContract, sizes: Sizes) -> int:
 
 def _batch(contract: ModelContract, rows: str, dimension: int) -> int:
     """The longest batch that the points fill, up to a bound; the shortest allowed one where even that is too long."""
-    allowed = [size for size in allowed_sizes(contract.dim(rows)) if size > 0]
+    allowed = [size for size in contract.dim(rows).sizes if size > 0]
     fitting = [size for size in allowed if size <= min(dimension + 1, LONGEST_BATCH)]
     return fitting[-1] if fitting else allowed[0]
 

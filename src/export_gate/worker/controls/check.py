@@ -13,7 +13,7 @@ from export_gate.wall.contract import Dim, ModelContract, Size, TensorSpec
 from export_gate.wall.errors import UserError
 from export_gate.worker.controls.intervals import admits
 from export_gate.worker.controls.ordering import order_broken
-from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
+from export_gate.worker.controls.sizes import Sizes, reference_sizes
 from export_gate.worker.controls.specs import shape_text
 
 Named = tuple[str, TensorSpec, tuple[int, ...]]
@@ -146,11 +146,10 @@ def _axes_of(place: str, path: str, spec: TensorSpec, shape: tuple[int, ...]) ->
 
 def _check_size(contract: ModelContract, place: str, dim: Dim, size: int) -> None:
     static = dim.mode == "static"
-    allowed = [reference_sizes(contract)[dim.name]] if static else allowed_sizes(dim)
+    allowed = [reference_sizes(contract)[dim.name]] if static else dim.sizes
     if size in allowed or size in dim.separate:
         return
-    steps = f" in steps of {dim.multiple_of}" if dim.multiple_of > 1 else ""
-    wanted = f"{allowed[0]} (the dim is static)" if static else f"{dim.min}..{dim.max}{steps}"
+    wanted = f"{allowed[0]} (the dim is static)" if static else dim.text
     raise UserError(
         f"{place}: dim {dim.name}: expected {wanted}, got {size}\n"
         f"Widen models.{contract.name}.dims.{dim.name}, or leave this input out."

@@ -16,7 +16,7 @@ from export_gate.worker.controls.draws import base_family, draw
 from export_gate.worker.controls.files import SINGLE
 from export_gate.worker.controls.images import ImageFolder
 from export_gate.worker.controls.made import MadeTensor, joint_values, made_values
-from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
+from export_gate.worker.controls.sizes import Sizes, reference_sizes
 from export_gate.worker.controls.specs import build_values, shape_at, shape_text, tensor_leaves
 from export_gate.worker.controls.stream import Stream
 from export_gate.worker.leaves.values import Values
@@ -132,7 +132,7 @@ def allowed_rows(contract: ModelContract, size: Size) -> tuple[int, ...]:
         return (size.at(reference_sizes(contract)),)
     dim = contract.dim(size.dim)
     static = dim.mode == "static"
-    values = [reference_sizes(contract)[dim.name]] if static else sorted({*allowed_sizes(dim), *dim.separate})
+    values = [reference_sizes(contract)[dim.name]] if static else sorted({*dim.sizes, *dim.separate})
     return tuple(size.at({dim.name: value}) for value in values if size.at({dim.name: value}) > 0)
 
 

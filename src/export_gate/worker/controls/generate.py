@@ -15,7 +15,7 @@ from export_gate.worker.controls.floats import WHOLE
 from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
 from export_gate.worker.controls.made import MadeTensor, has_makers, joint_values, made_values
 from export_gate.worker.controls.record import ControlCase, case_name
-from export_gate.worker.controls.sizes import SizePlan, Sizes, allowed_sizes, reference_sizes
+from export_gate.worker.controls.sizes import SizePlan, Sizes, reference_sizes
 from export_gate.worker.controls.specs import (
     build_values,
     elements_at,
@@ -113,7 +113,7 @@ def case_named(contract: ModelContract, name: str) -> ControlCase | None:
     sizes = {dim: int(size) for dim, _, size in (part.partition("=") for part in found["sizes"].split(","))}
     if list(sizes) != [dim.name for dim in contract.dims]:
         return None
-    declared = all(sizes[dim.name] in (*allowed_sizes(dim), *dim.separate) for dim in contract.dims)
+    declared = all(sizes[dim.name] in (*dim.sizes, *dim.separate) for dim in contract.dims)
     return drawn_case(contract, found["family"], int(found["index"]), sizes) if declared else None
 
 
@@ -149,7 +149,7 @@ def _with_rows(contract: ModelContract, sizes: Sizes) -> Sizes:
     """The sizes with at least three rows in every mask, if the dims allow."""
     rows = {size.dim for _, spec in tensor_leaves(contract) if spec.is_mask for size in spec.shape[:-1]}
     few = [dim for dim in contract.dims if dim.name in rows and sizes[dim.name] < ROWS and dim.mode != "static"]
-    larger = {dim.name: next((size for size in allowed_sizes(dim) if size >= ROWS), sizes[dim.name]) for dim in few}
+    larger = {dim.name: next((size for size in dim.sizes if size >= ROWS), sizes[dim.name]) for dim in few}
     return {**sizes, **larger}
 
 

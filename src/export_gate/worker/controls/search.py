@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from export_gate.wall.contract import Dim, ModelContract
-from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
+from export_gate.worker.controls.sizes import Sizes, reference_sizes
 from export_gate.worker.controls.stream import Stream
 
 EXHAUSTIVE = 1_000_000
@@ -46,7 +46,7 @@ def sizes_at(tuples: Tuples, index: int) -> Sizes:
 
 def _range(dim: Dim, reference: Sizes, fixed: Mapping[str, int]) -> range:
     only = range(reference[dim.name], reference[dim.name] + 1)
-    return only if dim.mode == "static" or dim.name in fixed else allowed_sizes(dim)
+    return only if dim.mode == "static" or dim.name in fixed else dim.sizes
 
 
 def _sampled(contract: ModelContract, ranges: Mapping[str, range], reference: Sizes) -> Tuples:

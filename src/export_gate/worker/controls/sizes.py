@@ -44,12 +44,6 @@ class SizePlan:
         return {dim: max(sizes[dim] for sizes in self.boundary) for dim in self.middle}
 
 
-def allowed_sizes(dim: Dim) -> range:
-    """Sizes within the dim's range, in its steps."""
-    first = -(-dim.min // dim.multiple_of) * dim.multiple_of
-    return range(first, dim.max + 1, dim.multiple_of)
-
-
 def reference_sizes(contract: ModelContract) -> Sizes:
     """Sizes of the input that torch.export sees: declared examples, else middle sizes that hide no specialization.
 
@@ -81,7 +75,7 @@ def plan_sizes(contract: ModelContract) -> SizePlan:
 
 
 def _reference_size(contract: ModelContract, dim: Dim, taken: set[int], constants: set[int]) -> int:
-    allowed = allowed_sizes(dim)
+    allowed = dim.sizes
     if not allowed:
         raise UserError(
             f"models.{contract.name}.dims.{dim.name}: expected a multiple of {dim.multiple_of} in"
@@ -112,16 +106,15 @@ def _levels(contract: ModelContract, dim: Dim, reference: int) -> tuple[int, ...
     """Sizes to try for one dim, ascending."""
     if dim.mode == "static":
         return (reference,)
-    allowed = allowed_sizes(dim)
+    allowed = dim.sizes
     chosen = contract.controls.sizes.get(dim.name)
     if chosen is None:
         return tuple(sorted({allowed[0], allowed[:2][-1], reference, allowed[-2:][0], allowed[-1]}))
     for size in chosen:
         if size not in allowed and size not in dim.separate:
-            steps = f" in steps of {dim.multiple_of}" if dim.multiple_of > 1 else ""
             raise UserError(
-                f"models.{contract.name}.controls.sizes.{dim.name}: expected sizes in {dim.min}..{dim.max}{steps},"
-                f" got {size}\nWiden the dim's range or drop the size."
+                f"models.{contract.name}.controls.sizes.{dim.name}: expected sizes in {dim.text}, got {size}"
+                f"\nWiden the dim's range or drop the size."
             )
     inside = {size for size in chosen if size in allowed}
     return tuple(sorted(inside)) or (reference,)
@@ -145,16 +138,14 @@ def _inner(contract: ModelContract, middle: Sizes, levels: dict[str, tuple[int, 
             yield {**middle, name: size}
     yield from _equal(contract, levels)
     for dim in contract.dims:
-        if dim.mode != "static" and dim.name not in contract.controls.sizes and 1 in allowed_sizes(dim):
+        if dim.mode != "static" and dim.name not in contract.controls.sizes and 1 in dim.sizes:
             yield {**middle, dim.name: 1}
 
 
 def _equal(contract: ModelContract, levels: dict[str, tuple[int, ...]]) -> Iterator[Sizes]:
     """All dims at one size near the middle of what they share; nothing where they share none."""
     chosen = contract.controls.sizes
-    ranges = [
-        levels[dim.name] if dim.mode == "static" or dim.name in chosen else allowed_sizes(dim) for dim in contract.dims
-    ]
+    ranges = [levels[dim.name] if dim.mode == "static" or dim.name in chosen else dim.sizes for dim in contract.dims]
     if len(ranges) > 1:
         shared = sorted(set(ranges[0]).intersection(*ranges[1:]))
         plain = [size for size in shared if size > 1] or shared

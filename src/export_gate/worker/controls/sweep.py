@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from export_gate.wall.contract import ModelContract
 from export_gate.worker.controls.generate import drawn_case, main_family
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
+from export_gate.worker.controls.sizes import Sizes, reference_sizes
 from export_gate.worker.controls.specs import elements_at, tensor_leaves
 from export_gate.worker.controls.stream import Stream
 
@@ -29,7 +29,7 @@ def sweep_cases(contract: ModelContract) -> tuple[ControlCase, ...]:
 
 def _sizes(contract: ModelContract) -> Iterator[Sizes]:
     reference = reference_sizes(contract)
-    ranges = {dim.name: allowed_sizes(dim) for dim in contract.dims if _is_swept(contract, dim.name)}
+    ranges = {dim.name: dim.sizes for dim in contract.dims if _is_swept(contract, dim.name)}
     for name, sizes in ranges.items():
         yield from ({**reference, name: size} for size in _spread(sizes))
     if len(ranges) > 1:
@@ -42,7 +42,7 @@ def _sizes(contract: ModelContract) -> Iterator[Sizes]:
 def _is_swept(contract: ModelContract, name: str) -> bool:
     """Where the project lists the sizes to try, it gets those."""
     dim = contract.dim(name)
-    return dim.mode != "static" and name not in contract.controls.sizes and len(allowed_sizes(dim)) > 1
+    return dim.mode != "static" and name not in contract.controls.sizes and len(dim.sizes) > 1
 
 
 def _spread(sizes: range) -> list[int]:

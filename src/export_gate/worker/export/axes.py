@@ -12,7 +12,7 @@ from torch.export.graph_signature import InputKind, TensorArgument
 
 from export_gate.wall.contract import Dim, ModelContract, Size
 from export_gate.wall.observation import DimFound
-from export_gate.worker.controls.sizes import allowed_sizes, reference_sizes
+from export_gate.worker.controls.sizes import reference_sizes
 from export_gate.worker.controls.specs import tensor_leaves
 
 
@@ -50,7 +50,7 @@ def program_axes(program: ExportedProgram, contract: ModelContract, fixed: Mappi
 
 def is_static(dim: Dim) -> bool:
     """Whether the dim has only one size."""
-    return dim.mode == "static" or len(allowed_sizes(dim)) == 1
+    return dim.mode == "static" or len(dim.sizes) == 1
 
 
 def fixed_sizes(contract: ModelContract, separate: Mapping[str, int]) -> dict[str, int]:

@@ -124,9 +124,8 @@ def _torch_dim(dim: promised.Dim, name: str) -> Any:
     """A torch Dim, or None if torch shall find out how its axes are related."""
     if dim.mode == "auto":
         return None
-    step = dim.multiple_of
-    steps = Dim(name, min=-(-dim.min // step), max=dim.max // step)
-    return steps if step == 1 else steps * step
+    steps = Dim(name, min=dim.steps.start, max=dim.steps.stop - 1)
+    return steps if dim.multiple_of == 1 else steps * dim.multiple_of
 
 
 def _shape_spec(spec: Spec, axis_spec: Callable[[Size], Any]) -> Any:

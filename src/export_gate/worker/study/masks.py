@@ -17,7 +17,7 @@ import torch
 from export_gate.wall.contract import ModelContract, Size, TensorSpec
 from export_gate.worker.controls.generate import main_family, values_at
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.controls.sizes import Sizes, allowed_sizes, reference_sizes
+from export_gate.worker.controls.sizes import Sizes, reference_sizes
 from export_gate.worker.controls.specs import shape_at, tensor_leaves
 from export_gate.worker.leaves.values import Leaf, Values, flatten
 from export_gate.worker.model.reference import Reference
@@ -242,7 +242,7 @@ def probe_sizes(contract: ModelContract, mask: Mask) -> Sizes:
     sizes = reference_sizes(contract)
     for dim in contract.dims:
         if dim.name in mask.rows and sizes[dim.name] < ROWS:
-            larger = [size for size in allowed_sizes(dim) if size >= ROWS]
+            larger = [size for size in dim.sizes if size >= ROWS]
             sizes = {**sizes, dim.name: larger[0] if larger else sizes[dim.name]}
     return sizes
 

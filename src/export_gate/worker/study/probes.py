@@ -129,8 +129,7 @@ def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
     if is_static(dim):
         declared, tried = str(reference), [("wrong-size", reference + 1)]
     else:
-        low, high = -(-dim.min // step) * step, dim.max // step * step
-        declared = f"{dim.min}..{dim.max}" + (f" in steps of {step}" if step > 1 else "")
+        low, high, declared = dim.sizes.start, dim.sizes[-1], dim.text
         below, above = _outside(dim, low, -step), _outside(dim, high, step)
         tried = [("below-min", below), ("at-min", low), ("at-max", high), ("above-max", above)]
         if step > 1:
