@@ -165,7 +165,7 @@ class Runner:
         return Ended(code=done.returncode, lines=lines)
 
 
-def pull_request(head: str = HEAD, repository: str = REPOSITORY) -> dict[str, Any]:
+def pull_request(head: str = HEAD, repository: str = REPOSITORY, base: str = "2" * 40) -> dict[str, Any]:
     """The payload of a pull_request event."""
     return {
         "action": "synchronize",
@@ -174,7 +174,7 @@ def pull_request(head: str = HEAD, repository: str = REPOSITORY) -> dict[str, An
             "number": 7,
             "state": "open",
             "head": {"sha": head, "ref": "feature", "repo": {"full_name": repository}},
-            "base": {"ref": "main", "sha": "2" * 40, "repo": {"full_name": REPOSITORY}},
+            "base": {"ref": "main", "sha": base, "repo": {"full_name": REPOSITORY}},
         },
         "repository": {"full_name": REPOSITORY, "name": "shop", "owner": {"login": "acme"}},
     }

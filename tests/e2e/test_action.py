@@ -143,7 +143,8 @@ def test_comment_turns_green_after_red(runner: Runner, github: GitHubServer):
 
     seen = runner.work / "seen.json"
     write(runner, model=f"SEEN = {str(seen)!r}\n{SPY}")
-    green = runner.run("pull_request", pull_request(), "gate.yml")
+    base = git(runner.folder, "rev-parse", "HEAD").strip()
+    green = runner.run("pull_request", pull_request(base=base), "gate.yml")
     assert green.code == 0, green.text
     outputs = green.outputs("gate")
     assert outputs["verdict"] == "verified"

@@ -54,9 +54,13 @@ def promised(model: ModelObservation, separate: dict[str, int]) -> set[str]:
 
 @pytest.mark.slow(seconds=20)
 def test_healthy_models_are_verified(outcome: Outcome):
-    """Every healthy model is verified; at most ONNX, which enforces no ranges, earns a warning of its guards."""
+    """Every healthy model is verified, and without a warning that ONNX does not deserve.
+
+    It enforces no ranges, and `channels` takes differences of numbers that are nearly equal.
+    """
     loud = [f for f in outcome.judgement.findings if f.severity != "note"]
-    assert [f.message for f in loud if (f.rule, f.target, f.severity) != ("guard-missing", "onnx", "warning")] == []
+    expected = [("guard-missing", "onnx", "warning"), ("ill-conditioned", "onnx", "warning")]
+    assert [f.message for f in loud if (f.rule, f.target, f.severity) not in expected] == []
     assert outcome.judgement.verdict == "verified"
 
     for model in outcome.results.run.models:

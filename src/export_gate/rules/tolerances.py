@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import is_excused, is_lax, second_tolerance
-from export_gate.wall.noise import FLAT_FAMILIES, telling_share
+from export_gate.wall.noise import FLAT_FAMILIES, telling_bound, telling_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ def spread_cases(measured: Measured) -> frozenset[str]:
 
 def tells(leaf: Measurement) -> bool:
     """Whether the bound of the leaf is small enough to tell a right output from a wrong one."""
-    return leaf.norm is not None and leaf.norm.allowed <= telling_share(leaf.tolerance.rtol) * leaf.norm.scale
+    return leaf.norm is not None and leaf.norm.allowed <= telling_bound(leaf.tolerance.rtol, leaf.norm.scale)
 
 
 def has_contrast(measured: Measured, leaves: Sequence[Measurement]) -> bool:

@@ -13,6 +13,8 @@ JITTER_CAP = 16.0
 """Jitter counts up to this many times the other noise: uncapped it hides ties, rounding modes and comparisons."""
 TELLING = 1e-3
 """A bound above this share of max|M| does not tell a right output from a wrong one."""
+ATOL_BESIDE_RTOL = 4.0
+"""An atol and rtol together may allow this many times what rtol alone does."""
 FLAT_FAMILIES = frozenset({"low", "high", "constant", "zeros"})
 
 
@@ -69,8 +71,16 @@ class Noise:
 
 
 def telling_share(rtol: float | None) -> float:
-    """The share of max|M| above which a bound does not tell: a declared rtol says that more is meant."""
+    """The share of max|M| within which an output is right: a tolerance's rtol says that more is meant."""
     return max(TELLING, rtol or 0.0)
+
+
+def telling_bound(rtol: float | None, scale: float) -> float:
+    """The largest bound that still tells a right output from a wrong one, for an output of this size.
+
+    An atol that adds a few times what rtol allows is in proportion, as the defaults of half precision are.
+    """
+    return max(TELLING, ATOL_BESIDE_RTOL * (rtol or 0.0)) * scale
 
 
 def floor_of(f64: float, layout: float, jitter: float) -> float:

@@ -9,7 +9,7 @@ from rule_samples import leaf
 
 from export_gate.rules.wording import round_up
 from export_gate.wall.contract import Tolerance
-from export_gate.wall.equivalence import faults, first_fault, ratio, worst_norm
+from export_gate.wall.equivalence import faults, first_fault, is_lax, ratio, worst_norm
 from export_gate.wall.observation import AxisNorms, Comparison, NonfiniteCount
 
 ONNX = Tolerance(atol=1e-5, rtol=1e-5)
@@ -150,3 +150,23 @@ def test_a_difference_within_atol_needs_no_norms_along_the_axis():
 def test_ratio_of_measured_to_allowed(measured: float | None, allowed: float | None, expected: float):
     """What cannot be expressed as a ratio counts as the worst."""
     assert ratio(measured, allowed) == expected
+
+
+@pytest.mark.parametrize(
+    ("tolerance", "scale", "expected"),
+    [
+        ((1e-5, 1e-5), 1.0, False),
+        ((1e-5, 1e-5), 1e-3, True),
+        ((1e-3, 5e-3), 0.65, False),  # float16 by default
+        ((1e-2, 2e-2), 0.65, False),  # bfloat16 by default
+        ((1e-2, 2e-2), 0.05, True),
+        ((0.0, 1e-2), 1e-3, False),
+        ((1e9, 1e-2), 1.0, True),
+    ],
+)
+def test_a_tolerance_is_lax_where_its_atol_is_out_of_proportion(
+    tolerance: tuple[float, float], scale: float, expected: bool
+):
+    """An rtol that was declared is meant; the atol beside it may add a few times as much."""
+    atol, rtol = tolerance
+    assert is_lax(leaf(expected_max_abs=scale), Tolerance(atol=atol, rtol=rtol)) is expected
