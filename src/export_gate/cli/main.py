@@ -83,7 +83,7 @@ def main() -> None:
         complain_of_usage(error)
         sys.exit(USAGE)
     except UserError as error:
-        complain(str(error) + (f"\n{error.hint}" if error.hint else ""))
+        complain(error.text)
         sys.exit(USAGE)
     except (KeyboardInterrupt, click.Abort):
         complain("interrupted: no verdict, nothing was written")

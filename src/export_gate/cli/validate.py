@@ -30,6 +30,6 @@ def validate(configs: tuple[Path, ...], config: Path | None) -> None:
             require_short_waivers(loaded, datetime.now(timezone.utc).date(), loaded.waivers_max_days)
             say(f"{path}: valid, {counted(len(loaded.models), 'model')}")
         except UserError as error:
-            mistakes.append(str(error) + (f"\n{error.hint}" if error.hint else ""))
+            mistakes.append(error.text)
     if mistakes:
         raise UserError("\n".join(mistakes))

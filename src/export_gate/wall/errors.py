@@ -13,6 +13,11 @@ class UserError(Exception):
         super().__init__(message)
         self.hint = hint
 
+    @property
+    def text(self) -> str:
+        """The message and, below it, the next step."""
+        return f"{self}\n{self.hint}" if self.hint else str(self)
+
 
 class GateError(Exception):
     """The gate itself could not do its work (no worker, a full disk). Exit code 3."""

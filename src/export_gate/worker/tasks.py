@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     try:
         request = parse_request(line)
     except UserError as error:
-        channel.send(Event(op="unusable", value=str(error)))
+        channel.send(Event(op="unusable", value=error.text))
         return 0
     match request:
         case ReplayRequest():

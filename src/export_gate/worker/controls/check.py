@@ -29,8 +29,8 @@ def check_dtype(place: str, path: str, spec: TensorSpec, tensor: torch.Tensor) -
     found = str(tensor.dtype).removeprefix("torch.")
     if found != spec.dtype:
         raise UserError(
-            f"{place}: input '{path}': expected dtype {spec.dtype}, got {found}\n"
-            f"Store it as {spec.dtype}, or declare `dtype: {found}`."
+            f"{place}: input '{path}': expected dtype {spec.dtype}, got {found}",
+            f"Store it as {spec.dtype}, or declare `dtype: {found}`.",
         )
 
 
@@ -42,7 +42,9 @@ def check_values(place: str, path: str, spec: TensorSpec, tensor: torch.Tensor) 
     """
     objection = admits(spec, tensor) or order_broken(spec, tensor)
     if objection:
-        raise UserError(f"{place}: input '{path}': {objection}\nCorrect the values, or declare what the model accepts.")
+        raise UserError(
+            f"{place}: input '{path}': {objection}", "Correct the values, or declare what the model accepts."
+        )
 
 
 def solve_sizes(contract: ModelContract, place: str, shapes: Iterable[Named]) -> Sizes:
@@ -62,8 +64,8 @@ def solve_sizes(contract: ModelContract, place: str, shapes: Iterable[Named]) ->
             known = ", ".join(f"{dim}={found[dim]}" for dim in axis.size.factors if dim in found)
             raise UserError(
                 f"{place}: input '{axis.path}': axis {axis.index}: expected {axis.size}"
-                f"{f' with {known}' if known else ''}, got {axis.length}\n"
-                f"The declared shape is {shape_text(axis.spec.shape)}, the given one {_text(axis.shape)}."
+                f"{f' with {known}' if known else ''}, got {axis.length}",
+                f"The declared shape is {shape_text(axis.spec.shape)}, the given one {_text(axis.shape)}.",
             )
     for name, value in found.items():
         _check_size(contract, place, contract.dim(name), value)
@@ -138,8 +140,8 @@ class Row:
 def _axes_of(place: str, path: str, spec: TensorSpec, shape: tuple[int, ...]) -> list[GivenAxis]:
     if len(shape) != len(spec.shape):
         raise UserError(
-            f"{place}: input '{path}': expected shape {shape_text(spec.shape)}, got {_text(shape)}\n"
-            f"Give it {_axes(len(spec.shape))}, not {len(shape)}."
+            f"{place}: input '{path}': expected shape {shape_text(spec.shape)}, got {_text(shape)}",
+            f"Give it {_axes(len(spec.shape))}, not {len(shape)}.",
         )
     return [GivenAxis(path=path, spec=spec, shape=shape, index=index) for index in range(len(shape))]
 
@@ -151,8 +153,8 @@ def _check_size(contract: ModelContract, place: str, dim: Dim, size: int) -> Non
         return
     wanted = f"{allowed[0]} (the dim is static)" if static else dim.text
     raise UserError(
-        f"{place}: dim {dim.name}: expected {wanted}, got {size}\n"
-        f"Widen models.{contract.name}.dims.{dim.name}, or leave this input out."
+        f"{place}: dim {dim.name}: expected {wanted}, got {size}",
+        f"Widen models.{contract.name}.dims.{dim.name}, or leave this input out.",
     )
 
 

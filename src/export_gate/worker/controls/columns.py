@@ -61,8 +61,8 @@ def read_columns(
     unknown = [path for path in keys if path not in leaves]
     if unknown:
         raise UserError(
-            f"{place}: inputs: expected names of tensor inputs ({', '.join(leaves)}), got '{unknown[0]}'\n"
-            "Write `inputs: {input: key in the file}`."
+            f"{place}: inputs: expected names of tensor inputs ({', '.join(leaves)}), got '{unknown[0]}'",
+            "Write `inputs: {input: key in the file}`.",
         )
     wanted = dict(keys) or {path: path for path in leaves}
     only = _only_array(arrays) if len(wanted) == 1 else None
@@ -82,7 +82,7 @@ def pick(place: str, arrays: Mapping[str, Any], key: str) -> Any:
     """
     if key not in arrays:
         have = ", ".join(f"'{known}'" for known in arrays) or "none"
-        raise UserError(f"{place}: expected a key '{key}', the file has {have}\nName one of those keys.")
+        raise UserError(f"{place}: expected a key '{key}', the file has {have}", "Name one of those keys.")
     return arrays[key]
 
 
@@ -153,7 +153,8 @@ def _column(place: str, path: str, spec: TensorSpec, array: Any) -> Column:
         rows = f" or [samples, {shape_text(spec.shape[1:])[1:]}" if len(spec.shape) > 1 else ""
         raise UserError(
             f"{place}: input '{path}': expected an array of shape [samples, {shape_text(spec.shape)[1:]}{rows}, got"
-            f" {list(tensor.shape)}\nThe first axis counts the samples."
+            f" {list(tensor.shape)}",
+            "The first axis counts the samples.",
         )
     return Column(path=path, spec=spec, content=tensor, rows=extra == 0)
 
@@ -169,8 +170,8 @@ def as_tensor(place: str, path: str, spec: TensorSpec, array: Any) -> torch.Tens
         return array
     if array.dtype.name != spec.dtype:
         raise UserError(
-            f"{place}: input '{path}': expected dtype {spec.dtype}, got {array.dtype.name}\n"
-            f"Store it as {spec.dtype}, or declare `dtype: {array.dtype.name}`."
+            f"{place}: input '{path}': expected dtype {spec.dtype}, got {array.dtype.name}",
+            f"Store it as {spec.dtype}, or declare `dtype: {array.dtype.name}`.",
         )
     return torch.from_numpy(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")).reshape(array.shape))
 
@@ -179,15 +180,17 @@ def _check_alike(place: str, columns: Sequence[Column]) -> None:
     lengths = {column.path: len(column) for column in columns}
     if len(set(lengths.values())) > 1:
         found = ", ".join(f"'{path}' {length}" for path, length in lengths.items())
-        raise UserError(f"{place}: expected the same number of samples for each input, got {found}\nWrite them alike.")
+        raise UserError(
+            f"{place}: expected the same number of samples for each input, got {found}", "Write them alike."
+        )
     if next(iter(lengths.values())) == 0:
-        raise UserError(f"{place}: expected samples, got none\nThe first axis of every array is empty.")
+        raise UserError(f"{place}: expected samples, got none", "The first axis of every array is empty.")
     first_axes = {str(column.spec.shape[0]) if column.rows else "" for column in columns}
     if len(first_axes) > 1:
         found = ", ".join(f"'{c.path}' {'one row' if c.rows else 'the whole input'}" for c in columns)
         raise UserError(
-            f"{place}: expected a sample to mean the same for each input, got {found}\n"
-            "Give all arrays an axis of samples before the declared shape, or none of them."
+            f"{place}: expected a sample to mean the same for each input, got {found}",
+            "Give all arrays an axis of samples before the declared shape, or none of them.",
         )
 
 

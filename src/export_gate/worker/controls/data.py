@@ -83,8 +83,8 @@ def _choose(
         return range(available)
     if source.count > available:
         raise UserError(
-            f"{place}: count: expected at most the {available} samples of the file, got {source.count}\n"
-            "Lower `count`, or leave it out to take all."
+            f"{place}: count: expected at most the {available} samples of the file, got {source.count}",
+            "Lower `count`, or leave it out to take all.",
         )
     return choose_samples(source.count, labels, groups, Stream(contract.controls.seed, "samples", source.path))
 
@@ -99,7 +99,8 @@ def _column_of(
     if values.shape != (available,):
         raise UserError(
             f"{place}: {role}: expected '{key}' to have one value for each of the {available} samples, got shape"
-            f" {list(values.shape)}\nWrite one value per sample."
+            f" {list(values.shape)}",
+            "Write one value per sample.",
         )
     return list(values.tolist())
 

@@ -34,13 +34,13 @@ def load_arrays(place: str, path: Path) -> Mapping[str, Any]:
         UserError: the file is missing, a Git LFS pointer, truncated, of another kind, or needs an absent package.
     """
     if not path.exists():
-        raise UserError(f"{place}: expected a file at {path}, there is none\nThe path starts at the config's folder.")
+        raise UserError(f"{place}: expected a file at {path}, there is none", "The path starts at the config's folder.")
     if path.is_dir():
         return _folder(place, path)
     refuse_pointer(place, path)
     if path.suffix not in SUFFIXES:
         raise UserError(
-            f"{place}: expected {', '.join(SUFFIXES)} or a folder of images, got {path.name}\nConvert the file."
+            f"{place}: expected {', '.join(SUFFIXES)} or a folder of images, got {path.name}", "Convert the file."
         )
     try:
         return _Checked(place, path, _open(place, path))
@@ -58,8 +58,8 @@ def refuse_pointer(place: str, path: Path) -> None:
         start = file.read(len(LFS_POINTER))
     if start == LFS_POINTER:
         raise UserError(
-            f"{place}: expected data in {path.name}, got a Git LFS pointer\n"
-            "Fetch it with `git lfs pull` (in a workflow: actions/checkout with `lfs: true`)."
+            f"{place}: expected data in {path.name}, got a Git LFS pointer",
+            "Fetch it with `git lfs pull` (in a workflow: actions/checkout with `lfs: true`).",
         )
 
 
@@ -103,8 +103,8 @@ def _safetensors(place: str, path: Path) -> Mapping[str, Any]:
         from safetensors.torch import load_file
     except ImportError as error:
         raise UserError(
-            f"{place}: expected the package safetensors to read {path.name}, it is not installed\n"
-            "Install it in the project's environment: pip install safetensors"
+            f"{place}: expected the package safetensors to read {path.name}, it is not installed",
+            "Install it in the project's environment: pip install safetensors",
         ) from error
     try:
         loaded: Mapping[str, Any] = load_file(path)
@@ -118,7 +118,7 @@ def _tensors(place: str, path: Path) -> Mapping[str, Any]:
     if not isinstance(loaded, Mapping) or not all(isinstance(value, torch.Tensor) for value in loaded.values()):
         kind = type(loaded).__name__
         raise UserError(
-            f"{place}: expected a dict of tensors in {path.name}, got {kind}\nSave it as torch.save({{'x': x}}, path)."
+            f"{place}: expected a dict of tensors in {path.name}, got {kind}", "Save it as torch.save({'x': x}, path)."
         )
     return {str(key): value for key, value in loaded.items()}
 
@@ -126,7 +126,7 @@ def _tensors(place: str, path: Path) -> Mapping[str, Any]:
 def _folder(place: str, path: Path) -> Mapping[str, Any]:
     files = tuple(sorted(file for file in path.rglob("*") if is_image(file)))
     if not files:
-        raise UserError(f"{place}: expected PNG or JPEG images in {path}, found none\nAdd some, or name a data file.")
+        raise UserError(f"{place}: expected PNG or JPEG images in {path}, found none", "Add some, or name a data file.")
     for file in files:
         refuse_pointer(place, file)
     return {"images": ImageFolder(place=place, files=files), "label": np.array([file.parent.name for file in files])}
@@ -135,6 +135,6 @@ def _folder(place: str, path: Path) -> Mapping[str, Any]:
 def _unreadable(place: str, path: Path, error: BaseException) -> UserError:
     cause = f"{type(error).__name__}: {(str(error).strip() or 'no details').splitlines()[0]}"
     return UserError(
-        f"{place}: expected a readable {path.suffix} file, reading {path.name} failed: {cause}\n"
-        "The file is truncated, damaged, or holds pickled objects; write it again."
+        f"{place}: expected a readable {path.suffix} file, reading {path.name} failed: {cause}",
+        "The file is truncated, damaged, or holds pickled objects; write it again.",
     )

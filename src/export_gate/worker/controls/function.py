@@ -59,19 +59,19 @@ def function_cases(contract: ModelContract, base: Path) -> tuple[ControlCase, ..
 def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Mapping[Any, Any]:
     function = load_attribute(reference, base, f"models.{contract.name}.controls.function")
     if not callable(function):
-        raise UserError(f"{place}: expected a function, got {_kind(function)}\nName a callable without parameters.")
+        raise UserError(f"{place}: expected a function, got {_kind(function)}", "Name a callable without parameters.")
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             made = guarded(function)()
     except Exception as error:
         raise UserError(
-            f"{place}: expected a dict of cases, it raised {type(error).__name__}: {describe(error)}\n"
-            "Make the function run without arguments."
+            f"{place}: expected a dict of cases, it raised {type(error).__name__}: {describe(error)}",
+            "Make the function run without arguments.",
         ) from error
     if not isinstance(made, Mapping):
         raise UserError(
-            f"{place}: expected a dict of cases, got {_kind(made)}\n"
-            "Return {name: tuple of forward's arguments} or {name: dict of them}."
+            f"{place}: expected a dict of cases, got {_kind(made)}",
+            "Return {name: tuple of forward's arguments} or {name: dict of them}.",
         )
     return made
 
@@ -94,21 +94,21 @@ def _by_name(contract: ModelContract, where: str, given: Any) -> dict[str, Any]:
         unknown = [str(name) for name in given if name not in contract.inputs]
         if missing or unknown:
             raise UserError(
-                f"{where}: expected the inputs {', '.join(needed)}, got {', '.join(map(str, given)) or 'none'}\n"
-                "Name each declared input; constants may be left out."
+                f"{where}: expected the inputs {', '.join(needed)}, got {', '.join(map(str, given)) or 'none'}",
+                "Name each declared input; constants may be left out.",
             )
         return dict(given)
     if not isinstance(given, (tuple, list)):
         raise UserError(
-            f"{where}: expected a tuple or dict of forward's arguments, got {_kind(given)}\n"
-            "Write a single argument as `(x,)`."
+            f"{where}: expected a tuple or dict of forward's arguments, got {_kind(given)}",
+            "Write a single argument as `(x,)`.",
         )
     for names in (needed, list(contract.inputs)):
         if len(names) == len(given):
             return dict(zip(names, given, strict=True))
     raise UserError(
-        f"{where}: expected {len(needed)} arguments ({', '.join(needed)}), got {len(given)}\n"
-        "Give each declared input in forward's order; constants may be left out."
+        f"{where}: expected {len(needed)} arguments ({', '.join(needed)}), got {len(given)}",
+        "Give each declared input in forward's order; constants may be left out.",
     )
 
 
@@ -139,7 +139,7 @@ def _match(where: str, path: str, spec: Spec, value: Any, tensors: Tensors) -> N
 def _require(condition: bool, where: str, path: str, expected: str, value: Any) -> None:
     if not condition:
         raise UserError(
-            f"{where}: input '{path}': expected {expected}, got {_kind(value)}\nGive what `inputs` declares."
+            f"{where}: input '{path}': expected {expected}, got {_kind(value)}", "Give what `inputs` declares."
         )
 
 

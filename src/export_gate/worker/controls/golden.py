@@ -34,8 +34,8 @@ def golden_cases(contract: ModelContract, base: Path, number: int) -> FileCases:
     drawn = drawn_paths(contract, columns)
     if drawn:
         raise UserError(
-            f"{place}: expected every tensor input, '{drawn[0]}' is not in `inputs`\n"
-            "Expected outputs only hold for whole inputs; add its key."
+            f"{place}: expected every tensor input, '{drawn[0]}' is not in `inputs`",
+            "Expected outputs only hold for whole inputs; add its key.",
         )
     outputs = _outputs(contract, place, source, arrays)
     everything = tuple(range(len(columns[0])))
@@ -61,8 +61,8 @@ def _outputs(
     keys = source.outputs or {name: name for name in declared or [key for key in arrays if key not in inputs]}
     if not keys:
         raise UserError(
-            f"{place}: expected outputs beside the inputs, the file has only {', '.join(arrays)}\n"
-            "Store each output under its name, or map it with `outputs`."
+            f"{place}: expected outputs beside the inputs, the file has only {', '.join(arrays)}",
+            "Store each output under its name, or map it with `outputs`.",
         )
     return {name: _tensor(place, name, pick(f"{place}: outputs", arrays, key)) for name, key in keys.items()}
 
@@ -72,8 +72,8 @@ def _tensor(place: str, name: str, array: Any) -> torch.Tensor:
         return array if isinstance(array, torch.Tensor) else torch.from_numpy(array.copy())
     except (TypeError, ValueError) as error:
         raise UserError(
-            f"{place}: output '{name}': expected numbers, got dtype {getattr(array, 'dtype', type(array).__name__)}\n"
-            "Map the outputs with `outputs: {name: key in the file}`."
+            f"{place}: output '{name}': expected numbers, got dtype {getattr(array, 'dtype', type(array).__name__)}",
+            "Map the outputs with `outputs: {name: key in the file}`.",
         ) from error
 
 
@@ -82,7 +82,7 @@ def _part(place: str, name: str, value: torch.Tensor, columns: Sequence[Column],
     samples = len(columns[0])
     if value.dim() == 0 or len(value) != samples:
         raise UserError(
-            f"{place}: output '{name}': expected {samples} samples along the first axis, got shape"
-            f" {list(value.shape)}\nInputs that make several calls need outputs for each."
+            f"{place}: output '{name}': expected {samples} samples along the first axis, got shape {list(value.shape)}",
+            "Inputs that make several calls need outputs for each.",
         )
     return value[list(part)] if columns[0].rows else value[part[0]]

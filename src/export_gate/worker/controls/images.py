@@ -41,7 +41,8 @@ class ImageFolder:
         if channels not in MODES:
             raise UserError(
                 f"{self.place}: input '{path}': expected a shape that ends in [1, 3 or 4 channels, height, width] for"
-                f" images, got {shape_text(spec.shape)}\nStore the arrays in .npz instead."
+                f" images, got {shape_text(spec.shape)}",
+                "Store the arrays in .npz instead.",
             )
         pixels = torch.from_numpy(_read(self.place, self.files[index], MODES[channels]))
         pixels = pixels.unsqueeze(0) if channels == 1 else pixels.permute(2, 0, 1)
@@ -58,15 +59,15 @@ class ImageFolder:
             return 1.0
         raise UserError(
             f"{self.place}: input '{path}': expected a range of [0, 1] or [0, 255] for images, got"
-            f" {'none' if spec.range is None else [b if isinstance(b, (int, float)) else str(b) for b in spec.range]}\n"
-            "Declare one of them, or store normalised arrays in .npz."
+            f" {'none' if spec.range is None else [b if isinstance(b, (int, float)) else str(b) for b in spec.range]}",
+            "Declare one of them, or store normalised arrays in .npz.",
         )
 
     def _whole(self, path: str, spec: TensorSpec, pixels: torch.Tensor) -> torch.Tensor:
         if spec.dtype != "uint8":
             raise UserError(
-                f"{self.place}: input '{path}': expected uint8 or a floating dtype for images, got {spec.dtype}\n"
-                "Store the arrays in .npz instead."
+                f"{self.place}: input '{path}': expected uint8 or a floating dtype for images, got {spec.dtype}",
+                "Store the arrays in .npz instead.",
             )
         return pixels.contiguous()
 
@@ -81,18 +82,18 @@ def _read(place: str, path: Path, mode: str) -> np.ndarray[tuple[int, ...], np.d
         from PIL import Image
     except ImportError as error:
         raise UserError(
-            f"{place}: expected the package Pillow to read {path.name}, it is not installed\n"
-            "Install it in the project's environment: pip install pillow"
+            f"{place}: expected the package Pillow to read {path.name}, it is not installed",
+            "Install it in the project's environment: pip install pillow",
         ) from error
     try:
         with Image.open(path) as image:
             if image.mode.startswith(("I", "F")):
                 raise UserError(
-                    f"{place}: expected 8 bits per channel in {path.name}, got mode {image.mode}\n"
-                    "Store the arrays in .npz instead."
+                    f"{place}: expected 8 bits per channel in {path.name}, got mode {image.mode}",
+                    "Store the arrays in .npz instead.",
                 )
             return np.array(image.convert(mode), dtype=np.uint8)
     except (OSError, ValueError, SyntaxError) as error:
         raise UserError(
-            f"{place}: expected a readable image, reading {path.name} failed: {error}\nWrite the file again."
+            f"{place}: expected a readable image, reading {path.name} failed: {error}", "Write the file again."
         ) from error

@@ -79,7 +79,8 @@ def _reference_size(contract: ModelContract, dim: Dim, taken: set[int], constant
     if not allowed:
         raise UserError(
             f"models.{contract.name}.dims.{dim.name}: expected a multiple of {dim.multiple_of} in"
-            f" {dim.min}..{dim.max}, there is none\nWiden the range or change `multiple-of`."
+            f" {dim.min}..{dim.max}, there is none",
+            "Widen the range or change `multiple-of`.",
         )
     middle = (len(allowed) - 1) // 2
     near = allowed[max(0, middle - 32) : middle + 33]
@@ -113,8 +114,8 @@ def _levels(contract: ModelContract, dim: Dim, reference: int) -> tuple[int, ...
     for size in chosen:
         if size not in allowed and size not in dim.separate:
             raise UserError(
-                f"models.{contract.name}.controls.sizes.{dim.name}: expected sizes in {dim.text}, got {size}"
-                f"\nWiden the dim's range or drop the size."
+                f"models.{contract.name}.controls.sizes.{dim.name}: expected sizes in {dim.text}, got {size}",
+                "Widen the dim's range or drop the size.",
             )
     inside = {size for size in chosen if size in allowed}
     return tuple(sorted(inside)) or (reference,)

@@ -69,7 +69,7 @@ def replay(request: ReplayRequest, channel: Channel) -> None:
         for export in request.kit.exports:
             _replay(export, request, Reporter(channel=replace(channel, model=model), target=export.key))
     except UserError as error:
-        channel.send(Event(op="unusable", value=str(error)))
+        channel.send(Event(op="unusable", value=error.text))
         return
     channel.send(Event(op="ended", model=model))
 

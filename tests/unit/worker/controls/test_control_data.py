@@ -42,7 +42,7 @@ def refusal(model: ModelContract, base: Path):
     """The message of the mistake."""
     with pytest.raises(UserError) as caught:
         build_control_set(model, base)
-    return str(caught.value)
+    return caught.value.text
 
 
 def sampled(base: Path, **source: Any):

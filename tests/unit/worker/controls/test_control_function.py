@@ -42,7 +42,7 @@ def refusal(contract_: ModelContract, base: Path):
     """The message of the mistake."""
     with pytest.raises(UserError) as caught:
         build_control_set(contract_, base)
-    return str(caught.value)
+    return caught.value.text
 
 
 def test_cases_are_named_by_the_function(write: Write):

@@ -32,7 +32,7 @@ def refusal(model: ModelContract, base: Path):
     """The message of the mistake."""
     with pytest.raises(UserError) as caught:
         build_control_set(model, base)
-    return str(caught.value)
+    return caught.value.text
 
 
 def test_arrays_of_the_declared_shape_are_one_call(tmp_path: Path):

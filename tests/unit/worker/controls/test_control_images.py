@@ -36,7 +36,7 @@ def refusal(base: Path, spec: TensorSpec, **source: Any):
     """The message of the mistake."""
     with pytest.raises(UserError) as caught:
         cases(base, spec, **source)
-    return str(caught.value)
+    return caught.value.text
 
 
 def test_uint8_images_are_kept(folder: Path):

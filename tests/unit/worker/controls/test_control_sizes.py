@@ -127,7 +127,7 @@ def test_a_range_without_a_multiple_is_the_users_mistake():
     """A range that holds no multiple of the step is refused."""
     with pytest.raises(UserError) as caught:
         reference_sizes(contract(Dim(name="n", min=5, max=7, multiple_of=8), x=x("n")))
-    assert str(caught.value) == (
+    assert caught.value.text == (
         "models.m.dims.n: expected a multiple of 8 in 5..7, there is none\nWiden the range or change `multiple-of`."
     )
 
@@ -136,7 +136,7 @@ def test_a_declared_size_outside_the_range_is_the_users_mistake():
     """`controls.sizes` may only name sizes that the dim allows."""
     with pytest.raises(UserError) as caught:
         plan_sizes(contract(SIDE, controls=Controls(sizes={"side": (8, 12)}), x=x("side")))
-    assert str(caught.value) == (
+    assert caught.value.text == (
         "models.m.controls.sizes.side: expected sizes in 8..64 in steps of 8, got 12\n"
         "Widen the dim's range or drop the size."
     )
