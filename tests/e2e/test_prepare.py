@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import venv
@@ -13,11 +14,13 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 BASE = Path(os.path.realpath(sys.executable)).parent
+PROTECTION = re.compile(r"^(::stop-commands::[0-9a-f]{32}|::[0-9a-f]{32}::|)\n", re.MULTILINE)
+OUTPUT = re.compile(r"^([\w-]+)<<[0-9a-f]{32}\n(.*)\n[0-9a-f]{32}$", re.MULTILINE)
 IMPORTS = "import click, jinja2, rich, sys, urllib3, yaml; print(sys.prefix)"
 
 
 def prepare(folder: Path, path: str, **variables: str) -> tuple[int, str, dict[str, str]]:
-    """Exit code, what is printed, and the outputs."""
+    """Exit code, what is printed (without the tokens around it), and the outputs."""
     output = folder / "output"
     output.touch()
     environment = {
@@ -37,13 +40,13 @@ def prepare(folder: Path, path: str, **variables: str) -> tuple[int, str, dict[s
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout, dict(line.split("=", 1) for line in output.read_text().splitlines())
+    return done.returncode, PROTECTION.sub("", done.stdout), dict(OUTPUT.findall(output.read_text()))
 
 
 def only(folder: Path, *tools: str) -> str:
-    """A PATH with bash's own tools and no Python."""
+    """A PATH with what the scripts need of the system, and no Python."""
     folder.mkdir()
-    for tool in ("dirname", "mktemp", *tools):
+    for tool in ("dirname", "mktemp", "od", "tr", *tools):
         (folder / tool).symlink_to(next(p for p in (Path("/usr/bin") / tool, Path("/bin") / tool) if p.exists()))
     return str(folder)
 
