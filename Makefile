@@ -16,7 +16,7 @@ export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test lint format golden readme images bench cases clean
+.PHONY: help setup demo check test nightly lint format golden readme images bench cases clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,9 +34,12 @@ demo: $(INSTALLED) ## verify the example models on three targets and print the r
 	$(BIN)/export-gate run --config examples/export-gate.yml $(ARGS)
 
 check: lint ## lint, and run every test that is not slow: before each commit
-	$(PYTEST) -m "not slow" $(ARGS)
+	$(PYTEST) -m "not slow and not nightly" $(ARGS)
 
-test: $(INSTALLED) ## run the whole suite in parallel (ARGS="-k nan" for a part of it)
+test: $(INSTALLED) ## run the suite in parallel (ARGS="-k nan" for a part of it)
+	$(PYTEST) -m "not nightly" $(ARGS)
+
+nightly: $(INSTALLED) ## run the suite with every model of both corpora and of the zoo
 	$(PYTEST) $(ARGS)
 
 lint: $(INSTALLED) ## ruff, mypy and the import contracts

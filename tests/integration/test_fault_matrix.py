@@ -22,6 +22,8 @@ from typing import Any
 import pytest
 from leftovers import MARKER, processes_with
 
+pytestmark = pytest.mark.nightly  # test_faults.py has a fault of each kind
+
 MODELS = Path(__file__).parents[1] / "models" / "faults"
 GATE = Path(sys.executable).with_name("export-gate")
 

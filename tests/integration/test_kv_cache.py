@@ -61,9 +61,17 @@ def model(name: str, heads: int, past: int) -> str:
 """
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("past", [0, 1])
-@pytest.mark.parametrize(("name", "heads"), [("llama", 1), ("gpt2", 2), ("gemma", 1)])
+@pytest.mark.slow(seconds=20)
+@pytest.mark.parametrize(
+    ("name", "heads", "past"),
+    [
+        ("llama", 1, 0),
+        *(
+            pytest.param(name, heads, past, marks=pytest.mark.nightly)
+            for name, heads, past in [("llama", 1, 1), ("gpt2", 2, 0), ("gpt2", 2, 1), ("gemma", 1, 0), ("gemma", 1, 1)]
+        ),
+    ],
+)
 def test_a_decode_step_is_verified(name: str, heads: int, past: int, tmp_path: Path):
     """The program, the .pt2 file and the ONNX model take and return the cache's tensors, from no token on."""
     (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")

@@ -18,12 +18,16 @@ from export_gate.wall.observation import ModelObservation, TargetObservation
 ZOO = Path(__file__).parents[1] / "models" / "zoo" / "export-gate.yml"
 CONTRACTS = load_config(ZOO).models
 FILES = tuple(dict.fromkeys(contract.factory.partition(":")[0] for contract in CONTRACTS))
+DAILY = "arguments.py"
 TARGETS = ("exported-program", "pt2", "onnx")
 FEWEST = 25
 """Control inputs of the plainest model here; fewer would make its green a weak one."""
 
 
-@pytest.fixture(scope="module", params=FILES)
+@pytest.fixture(
+    scope="module",
+    params=[DAILY, *(pytest.param(file, marks=pytest.mark.nightly) for file in FILES if file != DAILY)],
+)
 def outcome(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     """One run over the models of one file."""
     models = tuple(c.name for c in CONTRACTS if c.factory.startswith(f"{request.param}:"))
