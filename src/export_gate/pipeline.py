@@ -76,6 +76,7 @@ def verify(
     results = Results(
         tool_version=__version__,
         config_path=str(order.config),
+        python_option=order.python or "",
         config_sha256=config.sha256,
         started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
         duration_s=time.monotonic() - clock,

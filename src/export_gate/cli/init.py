@@ -9,6 +9,7 @@ import click
 
 from export_gate.cli.options import python_option, save_text
 from export_gate.cli.terminal import say
+from export_gate.report.commands import Caller
 from export_gate.wall.errors import UserError
 
 
@@ -37,5 +38,7 @@ def init(factory: str, output: Path, force: bool, python: str | None) -> None:
     order = Order(config=output, python=python, environment=dict(os.environ))
     text = starter.starter_config(factory, output, order)
     save_text(text, output)
-    say(f"{output}: written and valid; review it, then run `export-gate run`")
-    say("Once it is green, `export-gate lock` records the interface: a change that breaks callers is then found.")
+    caller = Caller(config=str(output))
+    say(caller.located(f"{output}: written and valid; review it, then run `export-gate run`"))
+    lock = "Once it is green, `export-gate lock` records the interface: a change that breaks callers is then found."
+    say(caller.located(lock))

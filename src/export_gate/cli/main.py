@@ -17,6 +17,7 @@ from export_gate.cli.judge import judge
 from export_gate.cli.kit import kit
 from export_gate.cli.lock import lock
 from export_gate.cli.merge import merge
+from export_gate.cli.options import NAMED_CONFIG
 from export_gate.cli.plan import plan
 from export_gate.cli.publish import publish
 from export_gate.cli.replay import replay
@@ -26,6 +27,7 @@ from export_gate.cli.run import run
 from export_gate.cli.schema import schema
 from export_gate.cli.terminal import complain, complain_of_bug, complain_of_usage, route_warnings
 from export_gate.cli.validate import validate
+from export_gate.report.commands import DEFAULT_CONFIG, Caller
 from export_gate.wall.errors import GateError, UserError
 
 USAGE, BROKEN = 2, 3
@@ -56,6 +58,14 @@ class InOrder(click.Group):
     def list_commands(self, _context: click.Context) -> list[str]:
         """The names, not sorted."""
         return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; the commands that a message prints name its config."""
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            caller = Caller(config=str(ctx.meta.get(NAMED_CONFIG, DEFAULT_CONFIG)))
+            raise UserError(caller.located(str(error)), caller.located(error.hint)) from error
 
 
 @click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXPORT_GATE"})

@@ -8,6 +8,8 @@ import click
 
 from export_gate.wall.errors import UserError
 
+NAMED_CONFIG = "export-gate.config"
+"""In click's context: the config that the command uses, for the commands that messages print."""
 DEFAULT_CONFIGS = ("export-gate.yml", "export-gate.yaml")
 
 results_argument = click.argument("results", type=click.Path(path_type=Path))
@@ -33,11 +35,10 @@ def find_config(named: Path | None) -> Path:
     Raises:
         UserError: none was named and there is none here.
     """
-    if named is not None:
-        return named
-    for name in DEFAULT_CONFIGS:
-        if Path(name).exists():
-            return Path(name)
+    found = named or next((Path(name) for name in DEFAULT_CONFIGS if Path(name).exists()), None)
+    if found is not None:
+        click.get_current_context().meta[NAMED_CONFIG] = found
+        return found
     raise UserError(
         f"there is no {DEFAULT_CONFIGS[0]} here; write one with `export-gate init FACTORY` or name it with -c"
     )

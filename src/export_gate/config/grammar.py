@@ -17,6 +17,7 @@ from export_gate.config.references import verify_references
 from export_gate.config.targets import TARGETS
 from export_gate.config.tensors import INPUTS, NAME, OUTPUTS
 from export_gate.config.units import TIME
+from export_gate.config.variables import Variables
 from export_gate.config.waivers import WAIVERS, verify_waived_targets
 from export_gate.wall.contract import ModelContract, make_target
 from export_gate.wall.targets import KINDS
@@ -81,6 +82,7 @@ MODEL = Section(
             Table(key=NAME, value=Anything(), expected="a mapping of keyword arguments"),
             "Keyword arguments of the factory.",
         ),
+        Field("env", Variables(), "Environment variables to pass on to the project's code, or to set for it."),
         Field(
             "train-mode",
             Choice(("refuse", "force-eval")),
@@ -118,6 +120,7 @@ CONFIG = Section(
             ListOf(item=_FOLDER, unique=True, expected="a list of folders"),
             "Folders put on sys.path, relative to the config; by default the config's folder, and src/ if it exists.",
         ),
+        Field("env", Variables(), "The same for all models; a model's own `env` adds to it."),
         Field(
             "relaxed", Choice(("warn", "fail")), "What a change that loosens the check gets: warn (default) or fail."
         ),

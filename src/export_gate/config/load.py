@@ -55,7 +55,11 @@ def parse_config(content: bytes, path: Path, *, shown: str = "", is_past: bool =
         scope.problems.add(error.at, error.path, error.message)
     if scope.problems:
         raise UserError(scope.problems.text(name))
-    models = tuple(replace(model, targets_listed=_listed_in(written, name)) for name, model in values["models"].items())
+    shared = values.get("env", {})
+    models = tuple(
+        replace(model, targets_listed=_listed_in(written, name), env={**shared, **model.env})
+        for name, model in values["models"].items()
+    )
     return _record(path, content, folder, root, {**values, "models": models})
 
 

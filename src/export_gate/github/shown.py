@@ -5,6 +5,7 @@ The project's code, or an untrusted run, could have written the file: only its o
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,13 +16,13 @@ from export_gate.github.comment import Mode
 from export_gate.github.context import Context
 from export_gate.outcome.judging import Outcome, fail_on_warnings, rejudge
 from export_gate.report.build import build_report
-from export_gate.report.findings import DEFAULT_CONFIG, reproduce
+from export_gate.report.commands import DEFAULT_CONFIG, Caller, reproduce
 from export_gate.report.places import places, relocated
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.render import render
 from export_gate.report.results import Results
 from export_gate.rules.judge import EXIT_CODES
-from export_gate.run.checkout import Checkout
+from export_gate.run.checkout import ELSEWHERE, Checkout
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import RunObservation
 
@@ -32,6 +33,8 @@ BETTER_THAN_THE_RUN = (
     "the results say that everything is verified, but the run ended with exit code {}: "
     "it failed after writing them, or somebody changed them"
 )
+INTERPRETER_ELSEWHERE = re.compile(rf" --python '?{re.escape(ELSEWHERE)}/[^\s']*'?")
+"""Of a command: only the machine that ran has an interpreter at that absolute path."""
 LAST_LINES = 20
 """Lines of a log to show: enough for every mistake in a new config."""
 
@@ -104,7 +107,8 @@ def nothing_to_show(reason: str, context: Context) -> Shown:
 
 def _to_show(report: Report, checkout: Checkout, executable: str) -> Shown:
     """What is published, without paths of this machine or of the one that ran."""
-    here = relocated(report, places(checkout, (executable, sys.prefix, Path.cwd().as_posix())).shown)
+    known = places(checkout, (executable, sys.prefix, Path.cwd().as_posix()))
+    here = relocated(report, lambda text: INTERPRETER_ELSEWHERE.sub("", known.shown(text)))
     return Shown(report=here, checkout=checkout, text=render(here, "markdown"))
 
 
@@ -123,6 +127,6 @@ def no_results(reason: str, context: Context) -> Report:
         head=context.head,
     )
     problem = ProblemView(
-        model=None, message=f"There are no results: {reason}", hint=CAUSE_ELSEWHERE, command=reproduce(DEFAULT_CONFIG)
+        model=None, message=f"There are no results: {reason}", hint=CAUSE_ELSEWHERE, command=reproduce(Caller())
     )
     return replace(build_report(nothing), headline="export-gate: no verdict, no results", problems=(problem,))

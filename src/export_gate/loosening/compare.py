@@ -43,6 +43,18 @@ def replaced(before: object, after: object) -> Iterator[Step]:
         yield "changed", "", arrow(before, after)
 
 
+def each_replaced(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[Step]:
+    """For settings by name, each of which changes what is checked."""
+    for name in dict.fromkeys((*before, *after)):
+        if name not in after:
+            yield "changed", name, "removed"
+        elif name not in before:
+            yield "changed", name, f"added{'' if after[name] is None else f', {shown(after[name])}'}"
+        elif before[name] != after[name]:
+            texts = ("the caller's" if each is None else shown(each) for each in (before[name], after[name]))
+            yield "changed", name, " -> ".join(texts)
+
+
 def loosened_by_any(before: object, after: object) -> Iterator[Step]:
     """For what must not change unseen, in whichever direction."""
     if before != after:

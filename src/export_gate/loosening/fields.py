@@ -11,6 +11,7 @@ from export_gate.loosening.compare import (
     OTHER,
     Compare,
     coarser,
+    each_replaced,
     fewer,
     fewer_of_all,
     fixed_axes,
@@ -38,6 +39,7 @@ FIELDS: dict[str, Directions] = {
         "name": unimportant,  # models are paired by it
         "factory": replaced,
         "kwargs": replaced,
+        "env": each_replaced,
         "train_mode": weaker("refuse", "force-eval"),
         "dims": "records",
         "inputs": "specs",

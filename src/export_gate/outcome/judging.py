@@ -94,7 +94,8 @@ def fail_on_warnings(outcome: Outcome) -> Outcome:
 
 def _outcome(results: Results, judgement: Judgement) -> Outcome:
     """Build the outcome; a green verdict with an unchecked model in the report is a bug, never a pass."""
-    decided = replace(results, findings=judgement.findings, verdict=judgement.verdict)
+    findings = tuple(replace(each, hint=results.caller.located(each.hint)) for each in judgement.findings)
+    decided = replace(results, findings=findings, verdict=judgement.verdict)
     report = build_report(decided, judgement.measured)
     if judgement.verdict == "verified" and report.counts.unchecked:
         raise GateError(f"verdict and report disagree: {report.headline}; this is a bug in export-gate")

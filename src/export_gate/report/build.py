@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.report.changes import change_view
+from export_gate.report.commands import reproduce
 from export_gate.report.evidence import (
     affine_line,
     dims_line,
@@ -15,7 +16,7 @@ from export_gate.report.evidence import (
     run_evidence,
 )
 from export_gate.report.filters import plural
-from export_gate.report.findings import reproduce, views
+from export_gate.report.findings import views
 from export_gate.report.ladder import cells
 from export_gate.report.record import STATES, ArtifactView, Cell, Counts, ProblemView, Report, Row, State
 from export_gate.report.results import Results
@@ -183,12 +184,12 @@ def _problems(results: Results) -> Iterator[ProblemView]:
                 "Check that the interpreter starts and has torch: `--python`, EXPORT_GATE_PYTHON or `python:` in the "
                 "config choose it. What it printed is in the log of this run."
             ),
-            command=reproduce(results.config_path),
+            command=reproduce(results.caller),
         )
         return
     for contract in results.contracts:
         model = observed.get(contract.name)
-        command = reproduce(results.config_path, contract.name)
+        command = reproduce(results.caller, contract.name)
         if model is None:
             yield ProblemView(
                 model=contract.name,
@@ -200,7 +201,7 @@ def _problems(results: Results) -> Iterator[ProblemView]:
             yield ProblemView(
                 model=contract.name,
                 message=model.problem.message,
-                hint=model.problem.hint,
+                hint=results.caller.located(model.problem.hint),
                 command=command,
                 source=model.failure.source if model.failure else None,
                 details=model.failure.trace if model.failure else "",

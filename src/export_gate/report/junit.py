@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from xml.etree import ElementTree as ET
 
+from export_gate.report.commands import Caller, reproduce
 from export_gate.report.escape import visible
-from export_gate.report.findings import cause_words, reproduce
+from export_gate.report.findings import cause_words
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
@@ -77,7 +78,7 @@ def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
     unseen = Measured(contract=contract, observation=ModelObservation(model=contract.name))
     measured = next((model for model in report.measured if model.contract.name == contract.name), unseen)
     findings = [finding for finding in results.findings if finding.model == contract.name]
-    tests = list(_tests(measured, findings, results.config_path))
+    tests = list(_tests(measured, findings, results.caller))
     problems = [problem for problem in report.problems if problem.model in (None, contract.name)]
     tests += [Test(group=contract.name, name="check", broken=_broken(problem)) for problem in problems]
     row = next(row for row in report.rows if row.model == contract.name)
@@ -94,7 +95,7 @@ def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
     )
 
 
-def _tests(measured: Measured, findings: Sequence[Finding], config_path: str) -> Iterator[Test]:
+def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> Iterator[Test]:
     contract, observation = measured.contract, measured.observation
     seen = [target for planned in contract.targets for target in measured.seen(planned.name)]
     ran = {(target.target, case.case) for target in seen for case in target.cases}
@@ -102,7 +103,7 @@ def _tests(measured: Measured, findings: Sequence[Finding], config_path: str) ->
     names = {planned.name: [member.name for member in members] for planned in contract.targets}
     for target, case in sorted(ran - {(t, name) for t, some in names.items() for name in some}):
         names[target].append(case)
-    failing = _failing(measured, findings, config_path)
+    failing = _failing(measured, findings, caller)
     told = {finding for found in failing.values() for finding, _ in found}
     for target, cases in names.items():
         for case in cases:
@@ -115,11 +116,11 @@ def _tests(measured: Measured, findings: Sequence[Finding], config_path: str) ->
         if finding.severity == "violation" and finding not in told:
             name = " ".join(filter(None, (finding.rule, finding.output)))
             group = ".".join(filter(None, (contract.name, finding.target)))
-            yield Test(group=group, name=name, failing=(_by_finding(finding, config_path),))
+            yield Test(group=group, name=name, failing=(_by_finding(finding, caller),))
 
 
 def _failing(
-    measured: Measured, findings: Sequence[Finding], config_path: str
+    measured: Measured, findings: Sequence[Finding], caller: Caller
 ) -> dict[Place, list[tuple[Finding, Failing]]]:
     """What is wrong at each control input, with the finding that says so."""
     contract, observation = measured.contract, measured.observation
@@ -128,7 +129,7 @@ def _failing(
         finding = _said_by(findings, rules, target, output, case)
         if finding is not None:
             message = f"{place(contract.name, target, output, case)}: {words}" if words else finding.message
-            command = reproduce(config_path, contract.name, target, case)
+            command = reproduce(caller, contract.name, target, case)
             worst = "" if case == finding.case or finding.case is None else f" (of the worst, {finding.case})"
             text = f"{message}\ncause{worst}: {cause_words(finding)}\nnext{worst}: {finding.hint}\nrun: {command}"
             why = Failing(rule=finding.rule, message=message, text=text)
@@ -138,7 +139,7 @@ def _failing(
     for finding in findings:
         if finding.severity == "violation" and finding not in told and finding.target and finding.case in members:
             place_ = (finding.target, finding.case)
-            found.setdefault(place_, []).append((finding, _by_finding(finding, config_path)))
+            found.setdefault(place_, []).append((finding, _by_finding(finding, caller)))
     return found
 
 
@@ -168,8 +169,8 @@ def _said_by(
     return next((finding for finding in mine if finding.severity == "violation"), None)
 
 
-def _by_finding(finding: Finding, config_path: str) -> Failing:
-    command = reproduce(config_path, finding.model, finding.target, finding.case)
+def _by_finding(finding: Finding, caller: Caller) -> Failing:
+    command = reproduce(caller, finding.model, finding.target, finding.case)
     told = (f"cause: {cause_words(finding)}", f"next: {finding.hint}", f"run: {command}")
     lines = [finding.message, *told, *finding.details]
     return Failing(rule=finding.rule, message=finding.message, text="\n".join(lines))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from export_gate.loosening.record import CONFIG, ConfigChange
+from export_gate.report.commands import Caller
 from export_gate.report.escape import one_line
 from export_gate.report.ranges import impossible_numbers
 from export_gate.rules.base import Finding
@@ -39,6 +40,8 @@ class Results:
     tool_version: str
     config_path: str
     """Path as the user would type it, relative to the folder in which the gate ran."""
+    python_option: str = ""
+    """The interpreter as `--python` named it; empty if it did not."""
     config_sha256: str
     started: str
     """ISO 8601 in UTC."""
@@ -68,6 +71,11 @@ class Results:
 
     unpushed: dict[str, str] = field(default_factory=dict)
     """Before a push: files that it does not contain as they were verified, from the root of the checkout -> why."""
+
+    @property
+    def caller(self) -> Caller:
+        """What the commands that a report prints need."""
+        return Caller(config=self.config_path, python=self.python_option)
 
     @property
     def terms(self) -> Terms:

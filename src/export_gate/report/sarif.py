@@ -13,8 +13,8 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
+from export_gate.report.commands import Caller, reproduce
 from export_gate.report.escape import one_line, visible
-from export_gate.report.findings import reproduce
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
@@ -94,7 +94,7 @@ def _results(results: Results, index: dict[str, int]) -> Iterator[dict[str, Any]
             "locations": [_location(results, finding.model, finding)],
             "partialFingerprints": {FINGERPRINT: f"{print_}:{seen[print_]}"},
             **_suppressions(finding),
-            "properties": _properties(finding, results.config_path),
+            "properties": _properties(finding, results.caller),
         }
 
 
@@ -112,7 +112,7 @@ def _suppressions(finding: Finding) -> dict[str, Any]:
     return {"suppressions": [{"kind": "external", "status": "accepted", "justification": words}]}
 
 
-def _properties(finding: Finding, config_path: str) -> dict[str, Any]:
+def _properties(finding: Finding, caller: Caller) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "case": None if finding.case is None else visible(finding.case),
         "owner": finding.owner,
@@ -121,7 +121,7 @@ def _properties(finding: Finding, config_path: str) -> dict[str, Any]:
         "measured": _number(finding.measured),
         "allowed": _number(finding.allowed),
         "occurrences": finding.occurrences,
-        "reproduce": visible(reproduce(config_path, finding.model, finding.target, finding.case)),
+        "reproduce": visible(reproduce(caller, finding.model, finding.target, finding.case)),
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
 

@@ -12,6 +12,7 @@ RULES: tuple[Rule, ...] = tuple(
     import_module(f"{__name__}.{name}").RULE
     for name in (
         "torchscript_model",
+        "variable_not_passed",
         "train_mode",
         "contract_broken",
         "nondeterministic_model",

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from export_gate.config.paths import repository_root
 from export_gate.wall.errors import UserError
+from export_gate.wall.variables import is_secret
 
 BIN = "Scripts" if sys.platform == "win32" else "bin"
 PYTHON_NAMES = ("python.exe",) if sys.platform == "win32" else ("python", "python3")
@@ -127,7 +128,7 @@ def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environment.items()
-        if (name.upper() in ALLOWED or name.upper().startswith(ALLOWED_PREFIXES)) and not _is_secret(name)
+        if (name.upper() in ALLOWED or name.upper().startswith(ALLOWED_PREFIXES)) and not is_secret(name)
     }
 
 
@@ -142,11 +143,6 @@ ALLOWED_PREFIXES = (
     "LC_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "AOT_INDUCTOR_", "AOTI_", "ATEN_",
     "CUDA_", "HF_", "TRANSFORMERS_", "XDG_", "ORT_", "ONNX_", "DNNL_", "ONEDNN_", "NUMPY_", "TRITON_",
 )  # fmt: skip
-SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "APIKEY", "API_KEY", "PRIVATE_KEY")
-
-
-def _is_secret(name: str) -> bool:
-    return any(word in name.upper() for word in SECRET_WORDS)
 
 
 def why_no_python(path: Path, environment: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from export_gate.run.plan import Selection
 from export_gate.run.shards import Shard
+from export_gate.run.variables import with_variables
 from export_gate.wall.contract import Job
 from export_gate.wall.request import Request, Task
 
@@ -44,4 +45,5 @@ def default_parallel() -> int:
 
 def worker_request(order: Order, jobs: tuple[Job, ...], task: Task) -> Request:
     """Ask the worker for that task on each of the jobs."""
+    jobs = tuple(with_variables(job, order.environment) for job in jobs)
     return Request(jobs=jobs, parallel=order.parallel, log_folder=str(order.folder.resolve() / "logs"), task=task)

@@ -359,6 +359,8 @@ class ModelContract:
     factory: str
     """`module:attribute` or `path/to/file.py:attribute`, called with `kwargs`, returns an nn.Module."""
     kwargs: dict[str, object] = field(default_factory=dict)
+    env: dict[str, str | None] = field(default_factory=dict)
+    """Environment variables of the project's code; None takes the value that the caller's environment has."""
     train_mode: Literal["refuse", "force-eval"] = "refuse"
     dims: tuple[Dim, ...] = ()
     inputs: dict[str, Spec]
@@ -396,6 +398,10 @@ class Job:
     """Folder that receives this model's artifacts."""
     cases: tuple[str, ...] = ()
     """Glob patterns of control inputs to run; empty means all."""
+    variables: dict[str, str] = field(default_factory=dict)
+    """What the contract's `env` sets."""
+    withheld: tuple[str, ...] = ()
+    """Variables that are set for the caller, or that `env` names, and that the project's code does not get."""
     skip: tuple[str, ...] = ()
     """Targets already observed by an earlier worker of this model, which died in one of them."""
 

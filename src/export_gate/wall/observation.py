@@ -440,6 +440,8 @@ class ModelObservation:
     """The last lines that the model printed."""
     files: tuple[str, ...] = ()
     """Files that its process read, from the root of the checkout."""
+    variables_missed: tuple[str, ...] = ()
+    """Environment variables that the project's code looked for and did not get, though the caller or `env` has them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Literal, Union
 from export_gate.wall.conformance import Kit
 from export_gate.wall.contract import Job
 
-PROTOCOL = 4
+PROTOCOL = 5
 """Incremented whenever a record that crosses the wall changes."""
 
 

@@ -44,7 +44,7 @@ models:
     controls: {sizes: {n: [9]}}
     tolerances: {}
 """
-    keys = "factory, kwargs, train-mode, dims, inputs, outputs, controls, tolerance, targets, timeout, waivers"
+    keys = "factory, kwargs, env, train-mode, dims, inputs, outputs, controls, tolerance, targets, timeout, waivers"
     dtypes = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool, complex64, complex128"
     unused = "expected a dim that an input's shape names"
     assert project.mistakes(text) == [
@@ -128,9 +128,8 @@ def test_a_key_cannot_break_a_line_or_colour_a_terminal(project: Project):
     lines = project.mistakes('"a\\nb\\e[31m": 1\nversion: 1\nmodels: "\\e[2J"')
     assert lines == [
         (
-            "export-gate.yml:1:1: 'a\\nb\\x1b[31m': expected one of the keys version, python, pythonpath, relaxed, "
-            "waivers-max-days, ignore, defaults, "
-            "models, got 'a\\nb\\x1b[31m'"
+            "export-gate.yml:1:1: 'a\\nb\\x1b[31m': expected one of the keys version, python, pythonpath, env, "
+            "relaxed, waivers-max-days, ignore, defaults, models, got 'a\\nb\\x1b[31m'"
         ),
         "export-gate.yml:3:9: models: expected a mapping of at least one model by name, got '\\x1b[2J'",
     ]

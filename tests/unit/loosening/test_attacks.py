@@ -277,3 +277,19 @@ def test_a_default_tolerance_that_is_written_out_is_no_change():
 
     assert written != base
     assert change(base, written).alterations == ()
+
+
+def test_another_variable_of_the_factory_is_a_change():
+    """Each variable by its name: it may make another model, as `kwargs` may."""
+    base = BASE.replace('    factory: "net:make"', '    factory: "net:make"\n    env: {CKPT: a.pt, OLD: x}')
+    other = base.replace("{CKPT: a.pt, OLD: x}", "{CKPT: b.pt}").replace("version: 1", "version: 1\nenv: [HOME_OF]")
+
+    found = change(base, other)
+
+    assert texts(found, "loosened") == []
+    assert texts(found, "changed") == [
+        "`encoder`: env.CKPT a.pt -> b.pt",
+        "`encoder`: env.OLD removed",
+        "`encoder`: env.HOME_OF added",
+        "`other`: env.HOME_OF added",
+    ]

@@ -544,6 +544,13 @@ SAMPLES: dict[str, Sample] = {
     "guard-missing-nearly": on(
         make_target("exported-program"), target(name="exported-program", probes=(probe("above-max", "refused"),))
     ),
+    "variable-not-passed": Sample(observed(variables_missed=("HIFIGAN_CKPT",))),
+    "variable-not-passed-two": Sample(observed(variables_missed=("HIFIGAN_CKPT", "VOCODER"))),
+    "variable-not-passed-credential": Sample(observed(variables_missed=("GITHUB_SHA", "HF_TOKEN"))),
+    "variable-not-passed-unset": Sample(
+        observed(variables_missed=("HIFIGAN_CKPT",)), contract(env={"HIFIGAN_CKPT": None})
+    ),
+    "variable-not-passed-nearly": Sample(observed(), contract(env={"HIFIGAN_CKPT": None})),
     "range-undeclared": Sample(
         observed(
             controls=ControlSetObservation(

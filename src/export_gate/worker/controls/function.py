@@ -18,6 +18,7 @@ from export_gate.worker.controls.record import ControlCase, case_name, sanitized
 from export_gate.worker.controls.specs import build_values, is_floating
 from export_gate.worker.leaves.values import Values
 from export_gate.worker.model.factory import load_attribute
+from export_gate.worker.model.importing import working_in
 from export_gate.worker.process.failures import describe
 from export_gate.worker.process.integrity import guarded
 
@@ -61,7 +62,7 @@ def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Ma
     if not callable(function):
         raise UserError(f"{place}: expected a function, got {_kind(function)}", "Name a callable without parameters.")
     try:
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
+        with torch.random.fork_rng(devices=[]), torch.no_grad(), working_in(base):
             made = guarded(function)()
     except Exception as error:
         raise UserError(

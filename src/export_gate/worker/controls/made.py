@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from export_gate.worker.controls.check import check_dtype, check_values
 from export_gate.worker.controls.specs import shape_at, tensor_leaves
 from export_gate.worker.controls.stream import Stream
 from export_gate.worker.model.factory import load_attribute
+from export_gate.worker.model.importing import working_in
 from export_gate.worker.process.failures import describe
 from export_gate.worker.process.integrity import guarded
 
@@ -105,8 +107,14 @@ def _load(reference: str, base: Path, role: str) -> Callable[..., Any]:
     found = load_attribute(reference, base, role)
     if not callable(found):
         raise UserError(f"{role} {reference!r}: expected a function, got a {type(found).__name__}")
-    function: Callable[..., Any] = found
-    return function
+    function: Callable[..., Any] = guarded(found)
+
+    @functools.wraps(function)
+    def in_folder(*arguments: Any) -> Any:
+        with working_in(base):
+            return function(*arguments)
+
+    return in_folder
 
 
 def _generator(contract: ModelContract, case: str, place: str) -> np.random.Generator:
@@ -116,7 +124,7 @@ def _generator(contract: ModelContract, case: str, place: str) -> np.random.Gene
 def _called(function: Callable[..., Any], arguments: tuple[Any, ...], place: str) -> Any:
     try:
         with torch.random.fork_rng(devices=[]), torch.no_grad():
-            return guarded(function)(*arguments)
+            return function(*arguments)
     except Exception as error:
         raise UserError(f"{place}: it raised {type(error).__name__}: {describe(error)}") from error
 

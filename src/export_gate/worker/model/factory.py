@@ -16,7 +16,7 @@ import torch
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.errors import UserError
 from export_gate.worker.leaves.values import Call, Values
-from export_gate.worker.model.importing import at_line, import_place
+from export_gate.worker.model.importing import at_line, import_place, working_in
 from export_gate.worker.process.failures import describe
 from export_gate.worker.process.integrity import guarded
 
@@ -53,7 +53,8 @@ class Factory:
         """
         seed_everything()
         try:
-            made = guarded(self.make)(**self.kwargs)
+            with working_in(self.base):
+                made = guarded(self.make)(**self.kwargs)
         except SystemExit as error:
             raise UserError(
                 f"factory {self.reference!r} called sys.exit({error.code!r}): it must return the model",
@@ -99,6 +100,12 @@ def load_factory(contract: ModelContract, base: Path) -> Factory:
     except ValueError:
         pass  # builtins do not have a signature to check
     return Factory(make=made, reference=contract.factory, kwargs=contract.kwargs, base=base)
+
+
+def factory_package(contract: ModelContract) -> str:
+    """The top-level package that the factory is in; empty for a file."""
+    place = contract.factory.rpartition(":")[0]
+    return "" if place.endswith(".py") else place.partition(".")[0]
 
 
 def require_factory(made: Any, reference: str) -> None:

@@ -8,6 +8,8 @@ import importlib.util
 import os
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from export_gate.wall.errors import UserError
@@ -18,6 +20,26 @@ SEARCHED_SHOWN = 4
 """Number of folders of sys.path in a message."""
 
 
+@contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Run the project's code in that folder; then the working directory is what it was, unless the code changed it."""
+    before = _working_directory()
+    os.chdir(folder)
+    inside = _working_directory()
+    try:
+        yield
+    finally:
+        if before is not None and _working_directory() == inside:
+            os.chdir(before)
+
+
+def _working_directory() -> str | None:
+    try:
+        return os.getcwd()  # noqa: PTH109 - as the system names it
+    except OSError:  # it is gone
+        return None
+
+
 def import_place(place: str, base: Path, role: str) -> types.ModuleType:
     """Import the module with that name, or the file with that path in `base`; `role` starts every message.
 
@@ -25,9 +47,10 @@ def import_place(place: str, base: Path, role: str) -> types.ModuleType:
         UserError: it does not exist, or its code raises or exits.
     """
     try:
-        if place.endswith(".py"):
-            return guarded(_import_file)(base / place)
-        return guarded(importlib.import_module)(place)
+        with working_in(base):
+            if place.endswith(".py"):
+                return guarded(_import_file)(base / place)
+            return guarded(importlib.import_module)(place)
     except FileNotFoundError as error:
         if error.filename != str((base / place).resolve()):
             raise _import_failed(error, place, base, role) from error

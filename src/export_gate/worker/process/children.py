@@ -82,12 +82,19 @@ def attend(job: Job, request: Request, channel: Channel, work: Work) -> None:
     if not channel.token:  # a fresh interpreter, whose first events were not the model's
         channel = Channel(descriptor=channel.descriptor, token=_token_from_environment())
     channel = replace(channel, model=job.contract.name)
+    _enter(job)
     try:
         work(job, request, channel)
     except BaseException:
         channel.send(Event(op="broke", model=job.contract.name))
         raise
     channel.send(Event(op="ended", model=job.contract.name))
+
+
+def _enter(job: Job) -> None:
+    """Work in the config's folder, with the job's variables: it has no effect who starts the gate, and where."""
+    os.chdir(job.base)
+    os.environ.update(job.variables, PWD=job.base)
 
 
 def read_lines(children: Sequence[Child], timeout_s: float) -> dict[int, list[bytes]]:

@@ -33,8 +33,9 @@ def remember_files(base: Path) -> Callable[[], tuple[str, ...]]:
 
     def files() -> tuple[str, ...]:
         modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-        found = set(_inside((*opened, *(name for name in modules if isinstance(name, str))), root))
-        return tuple(sorted(found - set(_inside(written, root)))[:MOST_FILES])
+        names = (*opened, *(name for name in modules if isinstance(name, str)))
+        found = set(_inside(names, base, root))
+        return tuple(sorted(found - set(_inside(written, base, root)))[:MOST_FILES])
 
     return files
 
@@ -45,19 +46,20 @@ def _root(base: Path) -> str:
     return str(next((up for up in (base, *base.parents) if (up / ".git").exists()), base))
 
 
-def _inside(names: Iterable[Any], root: str) -> Iterator[str]:
-    """The paths below the root, without installed packages; a compiled file stands for its source."""
+def _inside(names: Iterable[Any], base: Path, root: str) -> Iterator[str]:
+    """The paths below the root, without installed packages; a compiled file stands for its source.
+
+    The project's code runs in `base`, so relative names start there.
+    """
     for name in tuple(names):
-        try:
-            path = os.path.abspath(os.fsdecode(name))  # noqa: PTH100 - git names links, too
-        except OSError:  # a relative name, and the working directory is gone
-            continue
+        path = os.path.normpath(base / os.fsdecode(name))  # git names links, too
         for place in {path, os.path.realpath(path)}:
-            if place.startswith(f"{root}{os.sep}") and not _is_installed(place) and Path(place).is_file():
+            if place.startswith(f"{root}{os.sep}") and not is_installed(place) and Path(place).is_file():
                 yield os.path.relpath(_source(place), root).replace(os.sep, "/")
 
 
-def _is_installed(path: str) -> bool:
+def is_installed(path: str) -> bool:
+    """Whether the file is part of an installed package or of Python, or of git's own folder."""
     own = not path.startswith(f"{sys.prefix}{os.sep}") and "site-packages" not in path
     return not own or f"{os.sep}.git{os.sep}" in path
 

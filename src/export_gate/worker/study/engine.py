@@ -19,11 +19,18 @@ from export_gate.wall.observation import HygieneObservation, Problem
 from export_gate.worker.controls.made import with_makers
 from export_gate.worker.model import hygiene
 from export_gate.worker.model.adapt import adapt, builds_objects, input_changes
-from export_gate.worker.model.factory import check_inputs, forward_parameters, is_scripted, load_factory
+from export_gate.worker.model.factory import (
+    check_inputs,
+    factory_package,
+    forward_parameters,
+    is_scripted,
+    load_factory,
+)
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.files_read import remember_files
 from export_gate.worker.process.integrity import watched
 from export_gate.worker.process.stages import Desk, at_desk
+from export_gate.worker.process.variables import look_ups_noted
 from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.study.eager import observe_behaviour, observe_eager
 from export_gate.worker.study.handed_in import require_artifacts
@@ -44,12 +51,14 @@ def observe_model(job: Job, channel: Channel, then: Sequel | None = None, *, is_
     Without `is_diagnosed` no experiments follow a failure.
     """
     started, files = time.perf_counter(), remember_files(Path(job.base))
-    with watched() as replaced:
+    roots = tuple(Path(folder) for folder in (job.base, *job.pythonpath))
+    with look_ups_noted(job.withheld, roots, factory_package(job.contract)) as missed, watched() as replaced:
         with at_desk(job, channel) as desk:
             _observe(job, desk, then, Allowance(is_off=not is_diagnosed))
         names = replaced()
         if names:
             channel.set("problem", _tampered(job.contract, names))
+        channel.set("variables_missed", missed())
     channel.set("files", files())
     channel.set("duration_s", time.perf_counter() - started)
 

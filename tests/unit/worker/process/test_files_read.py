@@ -9,13 +9,15 @@ import sys
 from pathlib import Path
 
 USE = """
-import json, sys
+import json, os, sys
 from pathlib import Path
 from export_gate.worker.process.files_read import remember_files
-files = remember_files(Path("nets"))
-sys.path.insert(0, "nets")
+base = Path("nets").absolute()
+os.chdir(base)
+files = remember_files(base)
+sys.path.insert(0, "")
 import package.inner
-open("weights.bin").read()
+open("../weights.bin").read()
 open("out.txt", "w").write("x")
 open("out.txt").read()
 open("/etc/hostname").close()
@@ -23,7 +25,8 @@ try:
     open("missing.bin")
 except FileNotFoundError:
     pass
-(Path("link.txt")).read_text()
+(Path("../link.txt")).read_text()
+os.chdir("/")
 print(json.dumps(files()))
 """
 
