@@ -12,7 +12,7 @@ from export_gate.rules.refusals import RAISED, refused_empty_masks, refused_layo
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import Owner
-from export_gate.wall.observation import Failure, ModelObservation, PromiseBroken
+from export_gate.wall.observation import Failure, MissingRelation, ModelObservation, PromiseBroken
 
 ENDED = {
     "model": "the model could not be created",
@@ -32,7 +32,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     empty, _ = refused_empty_masks(contract, observation)
     broken = tuple(promise for promise in observation.broken if promise not in (*layouts, *empty))
     if broken:
-        yield _broken(contract, broken, _owner(broken, observation))
+        yield _broken(contract, broken, _owner(broken, observation), observation.relations)
     if layouts:
         yield _layout(contract, layouts)
 
@@ -85,7 +85,9 @@ def _owner(broken: Sequence[PromiseBroken], observation: ModelObservation) -> Ow
     return "model" if inputs and raised >= {member.name for member in inputs} else "contract"
 
 
-def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], owner: Owner) -> Finding:
+def _broken(
+    contract: ModelContract, broken: Sequence[PromiseBroken], owner: Owner, relations: Sequence[MissingRelation]
+) -> Finding:
     first = broken[0]
     number = len(broken)
     at = f" at {source_place(first.source)}" if first.source else ""
@@ -99,12 +101,23 @@ def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], owner: Own
             f"{place(contract.name, case=first.case)}: eager breaks the contract{at}{further}: "
             f"{first_line(first.message)}"
         ),
-        hint=_hint(contract.name),
+        hint=_relation_hint(contract.name, relations[0]) if relations else _hint(contract.name),
         occurrences=number,
+        key=relations[0].key if relations else "",
         owner=owner,
         cause="eager" if RAISED.match(first.message) else "interface",
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in broken]),
+    )
+
+
+def _relation_hint(model: str, found: MissingRelation) -> str:
+    """What the failing and the passing inputs show, and the key that says it."""
+    tried = f", and {found.tried} of the refused ones once they are drawn like that" if found.tried else ""
+    declare = f"declare {found.declare} at `models.{model}.{found.key}`, or fix the model."
+    return (
+        f"Eager refuses where {found.words}: {declare} "
+        f"It refuses {count(found.refused, 'input')} like that, and takes {count(found.accepted, 'other')}{tried}."
     )
 
 

@@ -381,6 +381,24 @@ class PromiseBroken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissingRelation:
+    """What tells the inputs that eager refuses from those that it takes, and is not in the contract."""
+
+    words: str
+    """When eager refuses: `` `pos` >= `seq` ``."""
+    declare: str
+    """What the config may say: `` `range: [0, seq-1]` ``."""
+    key: str
+    """Its key below the model's."""
+    refused: int
+    """Inputs that eager refused, all of which break the relation."""
+    accepted: int
+    """Inputs that it took, all of which keep it."""
+    tried: int
+    """Refused inputs that it took once they were drawn with the relation kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HygieneObservation:
     """How the eager model behaves apart from its values."""
 
@@ -422,6 +440,8 @@ class ModelObservation:
     controls: ControlSetObservation | None = None
     outputs: tuple[OutputLeaf, ...] = ()
     broken: tuple[PromiseBroken, ...] = ()
+    relations: tuple[MissingRelation, ...] = ()
+    """Of the most frequent refusal."""
     contrasts: tuple[Contrast, ...] = ()
     """Of each floating output at a few control inputs."""
     golden: tuple[CaseResult, ...] = ()

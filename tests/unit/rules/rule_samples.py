@@ -34,6 +34,7 @@ from export_gate.wall.observation import (
     HygieneObservation,
     MaskedComparison,
     MaskReason,
+    MissingRelation,
     ModelObservation,
     NonfiniteCount,
     OutputLeaf,
@@ -261,6 +262,21 @@ SAMPLES: dict[str, Sample] = {
     "contract-broken-layout-and-more": Sample(laid_out("channels-last-1@batch=2", CASES[0])),
     "contract-broken-layout-alone": Sample(
         replace(laid_out("channels-last-1@batch=2", *CASES), targets=()),
+    ),
+    "contract-broken-relation": Sample(
+        observed(
+            broken=(PromiseBroken(case=CASES[1], message="IndexError: index out of range in self"),),
+            relations=(
+                MissingRelation(
+                    words="`x` >= `batch`",
+                    declare="`range: [0, batch-1]`",
+                    key="inputs.x",
+                    refused=1,
+                    accepted=2,
+                    tried=1,
+                ),
+            ),
+        )
     ),
     "contract-broken-nearly": Sample(observed(broken=())),
     "nondeterministic-model": Sample(

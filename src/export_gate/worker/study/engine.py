@@ -36,6 +36,7 @@ from export_gate.worker.study.eager import observe_behaviour, observe_eager
 from export_gate.worker.study.handed_in import require_artifacts
 from export_gate.worker.study.probing import eager_begun
 from export_gate.worker.study.records import Study
+from export_gate.worker.study.relations import missing_relations
 from export_gate.worker.study.subject import Subject
 from export_gate.worker.study.tables import with_table_ranges
 from export_gate.worker.study.trial import choose_trial
@@ -109,6 +110,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None, allowance: Allowance) ->
         with eager_begun(subject, trial.cases) as asked:
             eager = observe_eager(trial.cases, subject, desk)
             desk.channel.at("eager")
+            desk.channel.set("relations", missing_relations(trial.cases, eager, subject, desk))
             probing = asked(eager)
         if unknown is not None and len(eager.references) == len(trial.cases):
             raise unknown

@@ -1,0 +1,239 @@
+"""Relations that a contract could declare, read from inputs that eager refuses and from inputs that it takes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from export_gate.wall.contract import Bound, DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.worker.controls.specs import is_integer, tensor_leaves
+
+OFFSETS = (-1, 0, -2, 1)
+"""Of a largest value from a sum of dims: the last index of an axis first."""
+STEPS = (2, 3, 4, 5, 6, 8, 7, 12, 16, 32, 64, 128)
+"""`multiple-of` in the order of how usual they are."""
+SIZES_TRIED = 4
+MOST_BETWEEN = 8
+ORDERS: dict[str, Callable[[Any, Any], Any]] = {
+    "increasing": np.less_equal,
+    "decreasing": np.greater_equal,
+    "strictly-increasing": np.less,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """One control input."""
+
+    sizes: dict[str, int]
+    values: Mapping[str, npt.NDArray[Any]]
+    """By input path."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A relation that all refused inputs break and all accepted ones keep."""
+
+    words: str
+    """When eager refuses: `` `pos` >= `seq` ``."""
+    declare: str
+    """What the config may say."""
+    key: str
+    """Its key below the model's."""
+    contract: ModelContract | None = None
+    """The contract with it; None where the contract cannot say it."""
+    sizes: tuple[dict[str, int], ...] = ()
+    """Sizes to try instead of the refused ones."""
+
+
+def proposals(
+    contract: ModelContract, weights: Mapping[str, int], refused: Sequence[Facts], accepted: Sequence[Facts]
+) -> Iterator[Proposal]:
+    """Every relation that tells the refused inputs from the accepted ones, the most likely first.
+
+    Args:
+        contract: what is declared.
+        weights: Name -> length of the first axis.
+        refused: inputs at which eager raises in the same place.
+        accepted: inputs that it takes.
+    """
+    seen = _Seen(contract, refused, accepted)
+    free = [(path, spec) for path, spec in tensor_leaves(contract) if not (spec.make or spec.values or spec.positions)]
+    integers = [(path, spec) for path, spec in free if is_integer(spec)]
+    for path, spec in integers:
+        yield from _upper_bounds(seen, path, spec, weights)
+        yield from _lower_bounds(seen, path, spec)
+    yield from _orders(seen, [(path, spec) for path, spec in free if spec.shape and spec.order is None])
+    yield from _dim_limits(seen)
+    yield from _dim_pairs(seen)
+    yield from _between_inputs(seen, [path for path, _ in integers])
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    contract: ModelContract
+    refused: Sequence[Facts]
+    accepted: Sequence[Facts]
+
+    def tells(self, is_kept: Callable[[Facts], bool]) -> bool:
+        return all(map(is_kept, self.accepted)) and not any(map(is_kept, self.refused))
+
+    def of(self, facts: Sequence[Facts], path: str, what: Callable[[Any], Any]) -> list[int]:
+        arrays = (each.values[path] for each in facts if path in each.values)
+        return [int(what(array)) for array in arrays if array.size]
+
+
+def _upper_bounds(seen: _Seen, path: str, spec: TensorSpec, weights: Mapping[str, int]) -> Iterator[Proposal]:
+    for total in _sums(seen.contract):
+        for offset in OFFSETS:
+            limit = Size(factors=total.factors, offset=offset)
+            if seen.tells(partial(_is_within, path, limit)):
+                words = f"`{path}` >= `{total}`" if offset == -1 else f"`{path}` > `{limit}`"
+                yield _ranged(seen, path, (_low(seen, path, spec), limit), words)
+    low, high = seen.of(seen.accepted, path, np.max), seen.of(seen.refused, path, np.max)
+    lengths = sorted((length, name) for name, length in weights.items() if low and high and max(low) < length)
+    for length, name in lengths:
+        if length <= min(high):
+            words = f"`{path}` >= {length}, the length of `{name}`"
+            yield _ranged(seen, path, (_low(seen, path, spec), length - 1), words)
+            return
+
+
+def _lower_bounds(seen: _Seen, path: str, spec: TensorSpec) -> Iterator[Proposal]:
+    low, kept = seen.of(seen.refused, path, np.min), seen.of(seen.accepted, path, np.min)
+    if low and kept and max(low) < min(kept):
+        least = 0 if max(low) < 0 <= min(kept) else max(low) + 1
+        high: Bound = spec.range[1] if spec.range else max(seen.of(seen.accepted, path, np.max))
+        yield _ranged(seen, path, (least, high), f"`{path}` < {least}")
+
+
+def _orders(seen: _Seen, leaves: Sequence[tuple[str, TensorSpec]]) -> Iterator[Proposal]:
+    for path, spec in leaves:
+        for order, is_before in ORDERS.items():
+            if spec.dtype != "bool" and seen.tells(partial(_is_ordered, path, is_before)):
+                contract = _with(seen.contract, path, order=order)
+                words = f"`{path}` is not {order.replace('-', ' ')} along its last axis"
+                yield Proposal(words=words, declare=f"`order: {order}`", key=f"inputs.{path}", contract=contract)
+
+
+def _dim_limits(seen: _Seen) -> Iterator[Proposal]:
+    for dim in seen.contract.dims:
+        refused, kept = ({facts.sizes[dim.name] for facts in each} for each in (seen.refused, seen.accepted))
+        if max(kept) < min(refused):
+            for size in (*_between(dim, max(kept), min(refused))[::-1], max(kept)):
+                yield _limited(seen, dim, f"`{dim.name}` > {size}", {"max": size})
+        if min(kept) > max(refused):
+            for size in (*_between(dim, max(refused), min(kept)), min(kept)):
+                yield _limited(seen, dim, f"`{dim.name}` < {size}", {"min": size})
+        for step in STEPS if len(kept) > 1 else ():
+            if not any(size % step for size in kept) and all(size % step for size in refused):
+                words = f"`{dim.name}` is not a multiple of {step}"
+                yield _limited(seen, dim, words, {"multiple-of": step})
+
+
+def _between(dim: Dim, low: int, high: int) -> list[int]:
+    """Sizes that were not tried; of many none, so that few trials are made."""
+    sizes = [size for size in dim.sizes if low < size < high]
+    return sizes if len(sizes) <= MOST_BETWEEN else []
+
+
+def _dim_pairs(seen: _Seen) -> Iterator[Proposal]:
+    for one, other in itertools.permutations([dim.name for dim in seen.contract.dims], 2):
+        if one < other and seen.tells(partial(_is_equal, one, other)):
+            declare = f"one dim in place of `{one}` and `{other}`"
+            yield Proposal(words=f"`{one}` differs from `{other}`", declare=declare, key=f"dims.{other}")
+        if seen.tells(partial(_is_no_larger, one, other)):
+            declare = f"a `max` of `{one}` that is no greater than the `min` of `{other}`"
+            yield Proposal(words=f"`{one}` > `{other}`", declare=declare, key=f"dims.{one}")
+
+
+def _between_inputs(seen: _Seen, paths: Sequence[str]) -> Iterator[Proposal]:
+    for one, other in itertools.permutations(paths, 2):
+        if seen.tells(partial(_is_below, one, other)):
+            words = f"`{one}` > `{other}` somewhere"
+            yield Proposal(words=words, declare="`make`, which draws both together", key="controls.make")
+
+
+def _sums(contract: ModelContract) -> Iterator[Size]:
+    names = [dim.name for dim in contract.dims]
+    yield from (Size(factors={name: 1}) for name in names)
+    yield from (Size(factors={one: 1, other: 1}) for one, other in itertools.combinations(names, 2))
+    yield from (Size(factors={name: 2}) for name in names)
+
+
+def _is_within(path: str, limit: Size, facts: Facts) -> bool:
+    return path not in facts.values or bool(np.all(facts.values[path] <= limit.at(facts.sizes)))
+
+
+def _is_ordered(path: str, is_before: Callable[[Any, Any], Any], facts: Facts) -> bool:
+    values = facts.values.get(path)
+    return values is None or bool(np.all(is_before(values[..., :-1], values[..., 1:])))
+
+
+def _is_equal(one: str, other: str, facts: Facts) -> bool:
+    return facts.sizes[one] == facts.sizes[other]
+
+
+def _is_no_larger(one: str, other: str, facts: Facts) -> bool:
+    return facts.sizes[one] <= facts.sizes[other]
+
+
+def _is_below(one: str, other: str, facts: Facts) -> bool:
+    first, second = facts.values.get(one), facts.values.get(other)
+    if first is None or second is None or first.shape != second.shape:
+        return False
+    return bool(np.all(first <= second))
+
+
+def _low(seen: _Seen, path: str, spec: TensorSpec) -> Bound:
+    return spec.range[0] if spec.range else min(seen.of(seen.accepted, path, np.min), default=0)
+
+
+def _ranged(seen: _Seen, path: str, bounds: tuple[Bound, Bound], words: str) -> Proposal:
+    """With these bounds, which are written as the config has them."""
+    low, high = (str(bound) if isinstance(bound, Size) else f"{bound:g}" for bound in bounds)
+    contract = _with(seen.contract, path, range=bounds)
+    return Proposal(words=words, declare=f"`range: [{low}, {high}]`", key=f"inputs.{path}", contract=contract)
+
+
+def _limited(seen: _Seen, dim: Dim, words: str, change: Mapping[str, Any]) -> Proposal:
+    """With another limit of a dim; it is tried at further sizes that are left."""
+    ((key, value),) = change.items()
+    limits: dict[str, Any] = {key.replace("-", "_"): value}
+    limited = replace(dim, **limits)
+    contract = replace(seen.contract, dims=tuple(limited if each is dim else each for each in seen.contract.dims))
+    left = list(limited.sizes)
+    some = [left[round(place * (len(left) - 1) / (SIZES_TRIED - 1))] for place in range(SIZES_TRIED)] if left else []
+    middle = seen.accepted[0].sizes
+    return Proposal(
+        words=words,
+        declare=f"`{key}: {value}`",
+        key=f"dims.{dim.name}",
+        contract=contract,
+        sizes=tuple({**middle, dim.name: size} for size in dict.fromkeys(some)),
+    )
+
+
+def _with(contract: ModelContract, path: str, **changes: Any) -> ModelContract:
+    inputs = {name: _changed(name, spec, path, changes) for name, spec in contract.inputs.items()}
+    return replace(contract, inputs=inputs)
+
+
+def _changed(here: str, spec: Spec, path: str, changes: Mapping[str, Any]) -> Spec:
+    match spec:
+        case TensorSpec():
+            return replace(spec, **changes) if here == path else spec
+        case SequenceSpec():
+            parts = (_changed(f"{here}.{index}", item, path, changes) for index, item in enumerate(spec.items))
+            return replace(spec, items=tuple(parts))
+        case DictSpec():
+            named = {key: _changed(f"{here}.{key}", item, path, changes) for key, item in spec.items.items()}
+            return replace(spec, items=named)
+        case _:
+            return spec

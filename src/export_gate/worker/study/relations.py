@@ -1,0 +1,120 @@
+"""Which relation the contract does not declare, where eager refuses some inputs and takes others.
+
+A relation is offered if every refused input breaks it and every accepted one keeps it. What the relation says for the
+draws is then tried: eager must take inputs that keep it, at the sizes and of the kinds that it refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import MissingRelation, PromiseBroken
+from export_gate.worker.controls.generate import drawn_case
+from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.leaves.values import flatten
+from export_gate.worker.model.factory import bind
+from export_gate.worker.model.reference import module_runner
+from export_gate.worker.process.isolated import Isolated
+from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.eager import Eager
+from export_gate.worker.study.proposals import Facts, Proposal, proposals
+from export_gate.worker.study.subject import Subject
+
+TRIED = 12
+"""Refused inputs that are drawn again as a relation has it."""
+FEWEST_ACCEPTED, FEWEST_UNTRIED = 2, 4
+"""Accepted inputs that must keep a relation: one that can be tried, and one that rests on them alone."""
+LIMIT_S = 20.0
+
+Kind = tuple[str, str, int]
+"""Class of the exception, and the project's line that raised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """How eager ended at one input; empty where it returned."""
+
+    raised: str = ""
+    path: str = ""
+    line: int = 0
+
+
+def missing_relations(
+    cases: Sequence[ControlCase], eager: Eager, subject: Subject, desk: Desk
+) -> tuple[MissingRelation, ...]:
+    """The relation of the most frequent refusal, if the inputs show one; none if eager takes all or none."""
+    accepted = [case for case in cases if case.name in eager.references]
+    refused = _refused(cases, eager.broken)
+    if not refused or len(accepted) < FEWEST_ACCEPTED:
+        return ()
+    kind, _ = Counter(refused.values()).most_common(1)[0]
+    failing = [case for case in cases if refused.get(case.name) == kind]
+    weights = {name: weight.shape[0] for name, weight in subject.module.named_parameters() if weight.dim()}
+    facts = [_facts(case) for case in failing], [_facts(case) for case in accepted]
+    for proposal in proposals(subject.contract, weights, *facts):
+        tried = _again(proposal, failing)
+        if len(accepted) >= (FEWEST_ACCEPTED if tried else FEWEST_UNTRIED) and _all_taken(tried, kind, subject, desk):
+            return (
+                MissingRelation(
+                    words=proposal.words,
+                    declare=proposal.declare,
+                    key=proposal.key,
+                    refused=len(failing),
+                    accepted=len(accepted),
+                    tried=len(tried),
+                ),
+            )
+    return ()
+
+
+def _refused(cases: Sequence[ControlCase], broken: Sequence[PromiseBroken]) -> dict[str, Kind]:
+    """The inputs at which eager raised, and how; an input of another memory layout is another matter."""
+    families = {case.name: case.family for case in cases}
+    return {
+        promise.case: (promise.message.partition(":")[0], promise.source.path, promise.source.line)
+        for promise in broken
+        if promise.source is not None and families.get(promise.case) not in ("noncontiguous", "channels-last")
+    }
+
+
+def _facts(case: ControlCase) -> Facts:
+    values = {leaf.name: np.asarray(leaf.value) for leaf in flatten(case.make()) if leaf.value is not None}
+    return Facts(sizes=case.sizes, values=values)
+
+
+def _again(proposal: Proposal, failing: Sequence[ControlCase]) -> tuple[ControlCase, ...]:
+    """Refused inputs drawn again as the contract would have them; none where it cannot say the relation."""
+    if proposal.contract is None:
+        return ()
+    return tuple(_redrawn(proposal.contract, failing, proposal.sizes))[:TRIED]
+
+
+def _redrawn(
+    contract: ModelContract, failing: Sequence[ControlCase], sizes: Sequence[dict[str, int]]
+) -> Iterator[ControlCase]:
+    for case in failing:
+        if case.group == "generated":
+            index = int(case.name.partition("@")[0].rpartition("-")[2])
+            for place in sizes or (case.sizes,):
+                yield drawn_case(contract, case.family, index, place)
+
+
+def _all_taken(tried: Sequence[ControlCase], kind: Kind, subject: Subject, desk: Desk) -> bool:
+    run = module_runner(subject.twin(), {})
+
+    def call(case: ControlCase) -> Said:
+        try:
+            run(bind(case.make(), subject.parameters))
+        except BaseException as error:  # noqa: BLE001 - whatever forward raises
+            failure = desk.failure(error, "eager")
+            source = failure.source
+            return Said(raised=failure.type, path=source.path if source else "", line=source.line if source else 0)
+        return Said()
+
+    answers = Isolated(kind=Said, call=call, died=lambda *_: Said(raised="died"), limit_s=LIMIT_S).each(tried)
+    return all((said.raised, said.path, said.line) != kind and said.raised != "died" for said in answers)
