@@ -10,7 +10,7 @@ import pytest
 import report_samples as samples
 
 from export_gate.report.build import build_report
-from export_gate.report.findings import reproduce
+from export_gate.report.commands import Caller, reproduce
 from export_gate.report.record import LADDER, STATES, Cell, Report, Row
 from export_gate.report.render import render
 from export_gate.report.results import Results
@@ -311,16 +311,16 @@ def test_a_statement_does_not_repeat_its_title():
         (("export-gate.yml", "m", "onnx", "a@batch=2"), "export-gate run m --target onnx --case 'a@batch=2'"),
         (("export-gate.yml", "m", None, "plain"), "export-gate run m --case 'plain'"),
         (("ml/gate.yml", "m"), "export-gate run --config ml/gate.yml m"),
-        (("/home/runner/w/export-gate.yml", "m"), "export-gate run m"),
-        (("/home/runner/w/gate.yml", "m"), "export-gate run --config gate.yml m"),
+        (("/home/me/w/export-gate.yml", "m"), "export-gate run --config /home/me/w/export-gate.yml m"),
         (("export-gate.yml", "m; rm -rf ~"), "export-gate run 'm; rm -rf ~'"),
         (("export-gate.yml", "m", None, "a'$(x)"), "export-gate run m --case 'a'\"'\"'$(x)'"),
         (("export-gate.yml", "m", None, "file[3]*"), "export-gate run m --case 'file[[]3][*]'"),
     ],
 )
 def test_reproduce(arguments: tuple[str, ...], command: str):
-    """Commands are safe to paste, leave this machine's folders out, and match exactly their case."""
-    assert reproduce(*arguments) == command  # type: ignore[arg-type]
+    """Commands are safe to paste in the folder where the gate was started, and match exactly their case."""
+    config, *rest = arguments
+    assert reproduce(Caller(config=config), *rest) == command
 
 
 def test_evidence_of_one_model():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
+from export_gate.github.shown import INTERPRETER_ELSEWHERE
 from export_gate.report.build import build_report
 from export_gate.report.places import places, relocated
 from export_gate.report.render import render
@@ -54,3 +55,12 @@ def test_a_whole_report_has_none():
         text = render(here, format_)  # type: ignore[arg-type] # each is a format
         assert "secret" not in text
         assert "file.bin" in text
+
+
+def test_a_published_command_has_no_interpreter_of_another_machine():
+    """The config keeps its path in the repository; an interpreter in the repository stays, any other is left out."""
+    typed = "export-gate run --config /ci/work/shop/ml/gate.yml --python /opt/py/3.11/bin/python m --case 'a'"
+    shown = INTERPRETER_ELSEWHERE.sub("", PLACES.shown(typed))
+    assert shown == "export-gate run --config ml/gate.yml m --case 'a'"
+    own = PLACES.shown("export-gate run --python /ci/work/shop/.venv/bin/python m")
+    assert INTERPRETER_ELSEWHERE.sub("", own) == "export-gate run --python .venv/bin/python m"
