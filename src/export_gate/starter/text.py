@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from export_gate.config.scalars import resolve
 from export_gate.report.escape import one_line
@@ -23,7 +24,8 @@ def spec_text(spec: Spec) -> str:
         case TensorSpec():
             shape = ", ".join(flow(_axis(str(size))) for size in spec.shape)
             within = "" if spec.range is None else f", range: [{_bound(spec.range[0])}, {_bound(spec.range[1])}]"
-            return f"{{dtype: {spec.dtype}, shape: [{shape}]{within}}}"
+            positions = f", values: {_values(spec.positions)}" if spec.positions else ""
+            return f"{{dtype: {spec.dtype}, shape: [{shape}]{within}{positions}}}"
         case ConstantSpec():
             return f"{{constant: {flow(spec.value)}}}"
         case SequenceSpec():
@@ -77,6 +79,12 @@ def _axis(text: str) -> object:
 
 def _bound(bound: Bound) -> str:
     return flow(str(bound)) if isinstance(bound, Size) else _number(bound)
+
+
+def _values(positions: Sequence[Sequence[float]]) -> str:
+    """The values that are allowed at each position of the last axis."""
+    lists = (f"[{', '.join(map(_number, values))}]" for values in positions)
+    return f"[{', '.join(lists)}]"
 
 
 def _number(value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,14 @@ from export_gate.wall.contract import ConstantSpec, Dim, Job, Spec
 from export_gate.wall.description import Description, Guess, LeftOut
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
+from export_gate.worker.guess.bench import in_order, make_bench
+from export_gate.worker.guess.edits import dims_of
 from export_gate.worker.guess.exporting import try_export
+from export_gate.worker.guess.layers import Option
 from export_gate.worker.guess.names import constant_for
 from export_gate.worker.guess.options import combinations, options_for, told
-from export_gate.worker.guess.tryout import Trial, dims_of, in_order, make_bench, try_out
+from export_gate.worker.guess.pixels import as_stored
+from export_gate.worker.guess.tryout import Trial, try_out
 from export_gate.worker.model.factory import (
     forward_parameters,
     is_scripted,
@@ -34,6 +39,7 @@ PLAIN = (bool, int, float, str, type(None))
 STARS = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 DEFAULT_CHARACTERS = 60
 OPTIONAL_GUESSES = 2
+DECODER_IDS = "decoder_input_ids"
 
 
 def describe_forward(job: Job, channel: Channel) -> None:
@@ -90,9 +96,12 @@ def _describe(module: torch.nn.Module) -> Description:
             "write the config by hand; docs/config.md begins with a small one",
         )
     constants = constant_arguments(module, signature)
-    bench = make_bench(module, [p.name for p in declared], forward_parameters(module), constants)
-    trial = try_export(bench, try_out(bench, combinations([options_for(p, module) for p in declared])))
-    guesses = _guesses(declared, trial, constants, module)
+    bench = make_bench(module, forward_parameters(module), constants, partial(offered_parameter, signature, module))
+    names = [p.name for p in declared]
+    candidates = combinations([options_for(p, module) for p in declared])
+    tried = try_out(bench, [dict(zip(names, options, strict=True)) for options in candidates])
+    trial = try_export(bench, as_stored(bench, tried))
+    guesses = _guesses(trial, constants, module)
     return Description(
         signature=spelled_signature(signature),
         inputs=guesses,
@@ -111,24 +120,33 @@ def _describe(module: torch.nn.Module) -> Description:
 
 
 def declared_parameters(module: torch.nn.Module, signature: Signature) -> Signature:
-    """The parameters that need a value; where all have defaults, the main one."""
+    """The parameters that need a value; where all have defaults, the main one, and the decoder's if there is one."""
     named = tuple(p for p in signature if p.kind not in STARS)
     required = tuple(p for p in named if p.default is p.empty)
     main = getattr(module, "main_input_name", None)
-    return required or tuple(p for p in named if p.name == main) or named[:1]
+    first = required or tuple(p for p in named if p.name == main) or named[:1]
+    has_decoder = getattr(getattr(module, "config", None), "is_encoder_decoder", False) is True
+    return first + tuple(p for p in named if has_decoder and p.name == DECODER_IDS and p not in first)
+
+
+def offered_parameter(signature: Signature, module: torch.nn.Module, name: str) -> Option | None:
+    """How to feed a parameter whose default is None; nothing for others, and for the other form of a main input."""
+    found = next((p for p in signature if p.name == name and p.kind not in STARS and p.default is None), None)
+    if found is None or name.endswith("inputs_embeds"):
+        return None
+    return options_for(found, module)[0]
 
 
 def constant_arguments(module: torch.nn.Module, signature: Signature) -> dict[str, Spec]:
     """`use_cache: false` for Hugging Face decoders: a cache cannot be compared."""
     config = getattr(module, "config", None)
-    is_on = getattr(config, "use_cache", False) and getattr(config, "is_decoder", True)
+    has_decoder = getattr(config, "is_decoder", True) or getattr(config, "is_encoder_decoder", False)
+    is_on = getattr(config, "use_cache", False) and has_decoder
     return {p.name: ConstantSpec(value=False) for p in signature if p.name == "use_cache" and is_on}
 
 
-def _guesses(
-    declared: Signature, trial: Trial, constants: dict[str, Spec], module: torch.nn.Module
-) -> tuple[Guess, ...]:
-    found = {p.name: option for p, option in zip(declared, trial.options, strict=True)}
+def _guesses(trial: Trial, constants: dict[str, Spec], module: torch.nn.Module) -> tuple[Guess, ...]:
+    found = trial.options
     specs = in_order({**{n: option.spec for n, option in found.items()}, **constants}, forward_parameters(module))
     return tuple(
         Guess(name=name, spec=spec, reason=found[name].reason if name in found else "a cache cannot be compared")

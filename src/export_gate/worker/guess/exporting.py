@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from export_gate.worker.controls.build import reference_sizes
 from export_gate.worker.export.program import export_program
-from export_gate.worker.guess.layers import BATCH, SEQ
+from export_gate.worker.guess.bench import Bench
+from export_gate.worker.guess.edits import fixed
 from export_gate.worker.guess.outputs import FIRST, SECOND
-from export_gate.worker.guess.tryout import FIXED, Bench, Trial, fixed, measured, sentence_of
+from export_gate.worker.guess.tryout import FIXED, Trial, groups_to_fix, measured, sentence_of
 
 SLOW_S = 5.0
 """A model whose forward takes longer is not exported here, in seconds."""
@@ -23,12 +24,10 @@ def try_export(bench: Bench, trial: Trial) -> Trial:
     problem = _problem(bench, trial)
     if not problem:
         return trial
-    varying = [dim.name for dim in trial.dims]
-    for names in ((SEQ,), (BATCH,), (BATCH, SEQ)):
-        if set(names) <= set(varying):
-            settled = _with_fixed(bench, trial, names)
-            if settled is not None and not _problem(bench, settled):
-                return replace(settled, notes=(*_fixed_notes(names), problem))
+    for names in groups_to_fix([dim.name for dim in trial.dims]):
+        settled = None if bench.is_late else _with_fixed(bench, trial, names)
+        if settled is not None and not _problem(bench, settled):
+            return replace(settled, notes=(*_fixed_notes(names), problem))
     return replace(
         trial, notes=("torch.export does not take the model yet, and `export-gate run` shows where:", problem)
     )
@@ -36,7 +35,7 @@ def try_export(bench: Bench, trial: Trial) -> Trial:
 
 def _with_fixed(bench: Bench, trial: Trial, names: Sequence[str]) -> Trial | None:
     """The trial with constants for these dims; None where forward does not take them."""
-    options = fixed(trial.options, names, FIXED)
+    options = fixed(trial.options, {name: FIXED[name] for name in names})
     return measured(bench, options, trial.tried) if bench.runs(options, FIRST) and bench.runs(options, SECOND) else None
 
 

@@ -11,9 +11,11 @@ from torch import nn
 
 from export_gate.wall.contract import Size, Spec, TensorSpec
 
-BATCH, SEQ = "batch", "seq"
+BATCH, SEQ, NODES, EDGES = DIMS = "batch", "seq", "nodes", "edges"
 SIDES = (32, 28, 64, 224, 24, 16, 128, 48, 96)
 """Lengths of image axes to try; a fully connected layer behind convolutions fits one only."""
+LONG = 1600
+"""Samples of a waveform: a tenth of a second at 16 kHz."""
 UNIT, CENTRED = (0.0, 1.0), (-3.0, 3.0)
 """Ranges that stand for pixels and for normalized features."""
 
@@ -107,7 +109,8 @@ def _specs(module: nn.Module, floats: str, is_sequential: bool) -> Iterator[Tens
         case nn.RNNBase():
             yield _sequence(module.input_size, floats, module.batch_first)
         case nn.MultiheadAttention():
-            yield _sequence(module.embed_dim, floats, module.batch_first)
+            for width in dict.fromkeys((module.embed_dim, module.kdim, module.vdim)):
+                yield _sequence(width, floats, module.batch_first)
         case nn.BatchNorm1d() | nn.InstanceNorm1d():
             yield tensor(floats, BATCH, module.num_features, within=CENTRED)
             yield tensor(floats, BATCH, module.num_features, SIDES[0], within=CENTRED)

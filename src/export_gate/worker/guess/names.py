@@ -21,6 +21,10 @@ POSITIONS = re.compile(r"(.*_)?(pos|positions?|position_ids)")
 TYPES = re.compile(r"(.*_)?(token_type_ids|segment_ids|segments?)")
 HIDDEN = re.compile(r"(.*_)?(embeds?|embeddings?|hidden|hidden_states?|features)")
 TIMES = re.compile(r"(.*_)?(t|time|times|timesteps?|sigma|noise_level)")
+SINGLE = re.compile(
+    r"(.*_)?(y|label|class|cls|category|t|time|timesteps?|step|domain|lang|speaker|user|item|id|uid|idx)"
+)
+"""Names of one number per sample."""
 SCALAR_WORDS: tuple[tuple[str, Scalar], ...] = (("bool", False), ("int", 1), ("float", 1.0), ("str", ""))
 NEUTRAL_WORDS = {"Optional", "Union", "None", "NoneType", "typing"}
 LONGEST = 8
@@ -66,6 +70,16 @@ def any_specs(floats: str) -> tuple[TensorSpec, ...]:
 def is_mask(name: str) -> bool:
     """Whether the name is a mask's: the layer that gets it says nothing of its shape."""
     return MASK.fullmatch(name.lower()) is not None
+
+
+def is_telling(name: str) -> bool:
+    """Whether the name says what the tensor is, however it is used: a mask, lengths, types or positions."""
+    return any(pattern.fullmatch(name.lower()) for pattern in (MASK, LENGTHS, TYPES))
+
+
+def is_single(name: str) -> bool:
+    """Whether the name is that of one number per sample rather than of a sequence."""
+    return SINGLE.fullmatch(name.lower()) is not None
 
 
 def is_image(name: str) -> bool:

@@ -6,6 +6,7 @@ import inspect
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from torch import nn
 
@@ -19,12 +20,16 @@ from export_gate.worker.guess.names import (
     float_dtype,
     is_image,
     is_mask,
+    is_single,
+    is_telling,
     named_specs,
     spelled,
 )
+from export_gate.worker.guess.usual import is_graph, of_nodes, usual_specs
 
 COMBINATIONS = 24
 LAYERS_LOOKED_AT = 4
+MOST_BRANCHES = 8
 """The reason if the source does not show which layer receives a parameter."""
 
 
@@ -37,7 +42,7 @@ def options_for(parameter: inspect.Parameter, module: nn.Module) -> tuple[Option
     if keys:
         return _dicts(parameter, keys, module)
     options = _tensors(parameter.name, module)
-    length = _sequence_length(parameter)
+    length = _sequence_length(parameter, module)
     if length is None:
         return options
     kind, count = length
@@ -56,7 +61,11 @@ def combinations(options: Sequence[Sequence[Option]]) -> tuple[tuple[Option, ...
 
 
 def _tensors(name: str, module: nn.Module) -> tuple[Option, ...]:
-    return _unique((*told(name, module), *_untold(module)))
+    options = (*told(name, module), *_untold(module))
+    if is_graph(module):
+        nodes = [replace(option, spec=of_nodes(option.spec)) for option in options]
+        return _unique((*nodes, *options))
+    return _unique(options)
 
 
 def _dicts(parameter: inspect.Parameter, keys: Sequence[str], module: nn.Module) -> tuple[Option, ...]:
@@ -79,6 +88,7 @@ def told(path: str, module: nn.Module) -> tuple[Option, ...]:
         module: the model.
     """
     name, floats = path.rpartition(".")[2], float_dtype(module)
+    usual = [Option(spec=spec, reason="its name") for spec in usual_specs(name.lower(), module, floats)]
     by_name = [Option(spec=spec, reason="its name") for spec in named_specs(name, module, floats)]
     layers = () if is_mask(name) else consumers(module, path)
     by_layer = [
@@ -86,8 +96,10 @@ def told(path: str, module: nn.Module) -> tuple[Option, ...]:
     ]
     if is_image(name):
         by_layer.sort(key=lambda option: isinstance(option.spec, TensorSpec) and len(option.spec.shape) < 4)  # noqa: PLR2004 - an image with its batch
-    knows_better = is_mask(name) or configured(module, "vocab_size", "image_size") is not None
-    return _unique((*by_name, *by_layer) if knows_better else (*by_layer, *by_name))
+    if is_single(name):
+        by_layer.sort(key=lambda option: not isinstance(option.spec, TensorSpec) or len(option.spec.shape) > 1)
+    knows_better = is_telling(name) or configured(module, "vocab_size", "image_size") is not None
+    return _unique((*usual, *by_name, *by_layer) if knows_better else (*usual, *by_layer, *by_name))
 
 
 def _untold(module: nn.Module) -> Iterator[Option]:
@@ -102,15 +114,21 @@ def _is_sequential(module: nn.Module) -> bool:
     return any(isinstance(part, SEQUENCE_LAYERS) for part in module.modules())
 
 
-def _sequence_length(parameter: inspect.Parameter) -> tuple[str, int] | None:
-    """`list[Tensor]` takes two to be tried, `tuple[Tensor, Tensor]` as many as it says."""
+def _sequence_length(parameter: inspect.Parameter, module: nn.Module) -> tuple[str, int] | None:
+    """`list[Tensor]` takes one for each branch of the model, `tuple[Tensor, Tensor]` as many as it says."""
     text = spelled(parameter.annotation)
     found = re.search(r"\b(list|List|Sequence|Iterable|tuple|Tuple)\[(.*)\]", text)
     if not found or "Tensor" not in found[2]:
         return None
     if found[1].lower() != "tuple":
-        return "list", 2
+        return "list", _branches(module)
     return "tuple", 2 if "..." in found[2] else found[2].count("Tensor")
+
+
+def _branches(module: nn.Module) -> int:
+    """The length of the first list of layers; two where there is none."""
+    lengths = (len(part) for part in module.modules() if isinstance(part, nn.ModuleList))
+    return next((length for length in lengths if 1 < length <= MOST_BRANCHES), 2)
 
 
 def _unique(options: Iterable[Option]) -> tuple[Option, ...]:

@@ -9,12 +9,12 @@ import numpy as np
 
 from export_gate.wall.contract import Size
 from export_gate.wall.description import Found
-from export_gate.worker.guess.layers import BATCH, SEQ
+from export_gate.worker.guess.layers import BATCH, EDGES, NODES, SEQ
 from export_gate.worker.leaves.values import Leaf
 
 Sizes = dict[str, int]
 
-FIRST, SECOND = {BATCH: 2, SEQ: 9}, {BATCH: 3, SEQ: 11}
+FIRST, SECOND = {BATCH: 2, SEQ: 9, NODES: 13, EDGES: 19}, {BATCH: 3, SEQ: 11, NODES: 17, EDGES: 25}
 """Sizes to try: all different, so that an output's axes show which dim they follow."""
 
 
@@ -51,12 +51,15 @@ def _shape(first: Leaf, second: Leaf, used: Sequence[str]) -> tuple[Size, ...] |
 
 
 def _axis(first: int, second: int, used: Sequence[str]) -> Size | None:
+    if first == second:
+        return Size(offset=first)
+    found = []
     for name in used:
         factor, rest = divmod(second - first, SECOND[name] - FIRST[name])
         offset = first - factor * FIRST[name]
         if factor > 0 and rest == 0 and (offset == 0 or name == SEQ):
-            return Size(factors={name: factor}, offset=offset)
-    return Size(offset=first) if first == second else None
+            found.append(Size(factors={name: factor}, offset=offset))
+    return min(found, key=lambda size: size.offset != 0, default=None)
 
 
 def _has_nonfinite(leaf: Leaf) -> bool:

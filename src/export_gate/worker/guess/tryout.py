@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import torch
-
-from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.contract import Bound, Dim, Size
 from export_gate.wall.description import Found
-from export_gate.worker.controls.build import reference_values
-from export_gate.worker.guess.layers import BATCH, SEQ, Option
+from export_gate.worker.guess.bench import LARGEST, Bench, make_dims
+from export_gate.worker.guess.edits import Case, Options, dims_of, fixed, leaves_of, specs_of
+from export_gate.worker.guess.layers import BATCH, EDGES, NODES, SEQ
+from export_gate.worker.guess.mend import mended
 from export_gate.worker.guess.outputs import FIRST, SECOND, Sizes, confirmed, find_outputs
-from export_gate.worker.leaves.values import Call, Leaf
-from export_gate.worker.model.factory import Parameter, bind
-from export_gate.worker.model.reference import Runner, module_runner
 from export_gate.worker.process.failures import describe
 
-FIXED = {BATCH: 2, SEQ: 16}
+FIXED = {BATCH: 2, SEQ: 16, NODES: 16, EDGES: 32}
 """Sizes of dims that cannot vary, where the model takes them."""
-LARGEST = {BATCH: (16,), SEQ: (64, 32, 16)}
-"""Upper ends to try, the widest first."""
-SMALLEST = {BATCH: (1, 2), SEQ: (1, 2, 8)}
-PATIENCE_S = 60.0
-"""No new combination or size is tried after this time, in seconds."""
+SMALLEST = {BATCH: (1, 2), SEQ: (1, 2, 8), NODES: (1, 2, 8), EDGES: (1, 2, 8)}
+GUESSES, MENDS = 160, 16
+"""Limits on the guesses that are tried in all, and on those that one combination is mended to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
     """What trying showed."""
 
-    options: tuple[Option, ...]
-    """The combination that ran, or the likeliest."""
+    options: Options
+    """The guess that ran, or the likeliest."""
     dims: tuple[Dim, ...]
     works: bool
     tried: int
@@ -44,98 +38,71 @@ class Trial:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """A model to be tried, and until when."""
-
-    module: torch.nn.Module
-    names: tuple[str, ...]
-    """Of the parameters that the options are for."""
-    parameters: tuple[Parameter, ...]
-    constants: Mapping[str, Spec]
-    """Further arguments that every call gets."""
-    until: float
-    """On `time.monotonic`."""
-
-    @property
-    def is_late(self) -> bool:
-        """Whether to try no more."""
-        return time.monotonic() > self.until
-
-    def run(self, options: Sequence[Option], sizes: Sizes) -> tuple[Leaf, ...]:
-        """What forward returns on plain values at these sizes.
-
-        Raises:
-            Exception: whatever forward raises.
-        """
-        run: Runner = module_runner(self.module, {})
-        return run(self.call(self.contract(options, ()), sizes))
-
-    def contract(self, options: Sequence[Option], dims: Sequence[Dim]) -> ModelContract:
-        """The contract that the options make up."""
-        specs = {name: option.spec for name, option in zip(self.names, options, strict=True)}
-        inputs = in_order({**specs, **self.constants}, self.parameters)
-        return ModelContract(name="trial", factory="", inputs=inputs, dims=tuple(dims), targets=())
-
-    def call(self, contract: ModelContract, sizes: Sizes) -> Call:
-        """Arguments of forward: the plainest values at these sizes."""
-        return bind(reference_values(contract, sizes), self.parameters)
-
-    def runs(self, options: Sequence[Option], sizes: Sizes) -> bool:
-        """Whether forward takes these sizes."""
-        try:
-            self.run(options, sizes)
-        except Exception:  # noqa: BLE001 - whatever forward raises is the answer
-            return False
-        return True
-
-
-def make_bench(
-    module: torch.nn.Module, names: Sequence[str], parameters: Sequence[Parameter], constants: Mapping[str, Spec]
-) -> Bench:
-    """A bench that loses its patience after `PATIENCE_S`."""
-    return Bench(
-        module=module,
-        names=tuple(names),
-        parameters=tuple(parameters),
-        constants=constants,
-        until=time.monotonic() + PATIENCE_S,
+def try_out(bench: Bench, candidates: Sequence[Options]) -> Trial:
+    """The first guess that runs at two sizes of each dim, else the first that runs at all, else the likeliest."""
+    problem, partly, number = "", None, 0
+    for number, attempt in enumerate(_attempts(bench, candidates), start=1):
+        if attempt.error is not None:
+            problem = problem or sentence_of(attempt.error)
+        elif bench.runs(attempt.options, SECOND):
+            return measured(bench, attempt.options, number)
+        else:
+            problem = problem or "it ran at some values only"
+            partly = partly or attempt.options
+        if bench.is_late or number >= GUESSES:
+            break
+    settled = _partly(bench, partly, number) if partly is not None else None
+    return settled or Trial(
+        options=candidates[0], dims=make_dims(candidates[0]), works=False, tried=number, problem=problem
     )
 
 
-def try_out(bench: Bench, candidates: Sequence[tuple[Option, ...]]) -> Trial:
-    """The first combination that runs at two batch sizes, else the first that runs at all, else the likeliest."""
-    problem, partly = "", None
-    for number, options in enumerate(candidates, start=1):
-        try:
-            first = bench.run(options, FIRST)
-        except Exception as error:  # noqa: BLE001 - whatever forward raises is the answer
-            problem = problem or sentence_of(error)
-            first = None
-        if first is not None and bench.runs(options, SECOND):
-            return measured(bench, options, number)
-        if first is not None and partly is None:
-            partly = number
-        if bench.is_late:
-            break
-    if partly is not None:
-        return _partly(bench, candidates[partly - 1], number)
-    return Trial(options=candidates[0], dims=_dims(candidates[0], {}, {}), works=False, tried=number, problem=problem)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One guess, and what forward raised at the first sizes."""
+
+    options: Options
+    error: BaseException | None
 
 
-def _partly(bench: Bench, options: tuple[Option, ...], tried: int) -> Trial:
+def _attempts(bench: Bench, candidates: Sequence[Options]) -> Iterator[Attempt]:
+    """Each candidate, and what its exceptions ask to make of it, before the next one."""
+    seen: set[str] = set()
+    for candidate in candidates:
+        waiting, mends = [candidate], 0
+        while waiting and mends <= MENDS:
+            options = waiting.pop(0)
+            key = repr({name: option.spec for name, option in options.items()})
+            if key in seen:
+                continue
+            seen.add(key)
+            mends += 1
+            problem = bench.problem(options)
+            yield Attempt(options=options, error=problem[0] if problem else None)
+            failed = bench.failure(options, problem[1]) if problem else None
+            new = mended(Case(options=options, failed=failed, offered=bench.offered)) if failed else ()
+            waiting = [*new, *waiting]
+
+
+def _partly(bench: Bench, options: Options, tried: int) -> Trial | None:
     """Of a model that does not take every size: the dims that must keep theirs become constants."""
-    for names in ((SEQ,), (BATCH,), (BATCH, SEQ)):
+    for names in groups_to_fix(dims_of(specs_of(options))):
         for sizes in (FIXED, FIRST):
-            settled = fixed(options, names, sizes)
+            settled = fixed(options, {name: sizes[name] for name in names})
             if bench.runs(settled, FIRST) and bench.runs(settled, SECOND):
                 return measured(bench, settled, tried)
-    raise AssertionError("with all sizes fixed the second run is the first")
+    return None  # it depends on values, not on sizes
 
 
-def measured(bench: Bench, options: tuple[Option, ...], tried: int) -> Trial:
+def groups_to_fix(used: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The dims to try as constants: each alone, the batch last, then all."""
+    alone = [(name,) for name in (*used[1:], *used[:1])]
+    return tuple(dict.fromkeys((*alone, tuple(used)))) if used else ()
+
+
+def measured(bench: Bench, options: Options, tried: int) -> Trial:
     """How far each dim goes, and what comes out."""
-    used = dims_of({str(i): option.spec for i, option in enumerate(options)})
+    used = dims_of(specs_of(options))
     first, second = bench.run(options, FIRST), bench.run(options, SECOND)
     ran = Ran(bench=bench, options=options, outputs=find_outputs(first, second, used), sizes=[FIRST, SECOND])
     low: Sizes = {}
@@ -145,7 +112,7 @@ def measured(bench: Bench, options: tuple[Option, ...], tried: int) -> Trial:
         high[name] = next((n for n in LARGEST[name] if ran.also(name, n)), SECOND[name])
     return Trial(
         options=options,
-        dims=_dims(options, low, high),
+        dims=make_dims(options, low, high),
         works=True,
         tried=tried,
         sizes={name: tuple(sorted({sizes[name] for sizes in ran.sizes})) for name in used},
@@ -158,7 +125,7 @@ class Ran:
     """The sizes at which forward ran, and the outputs that it returned at all of them."""
 
     bench: Bench
-    options: tuple[Option, ...]
+    options: Options
     outputs: tuple[Found, ...]
     sizes: list[Sizes]
 
@@ -176,55 +143,14 @@ class Ran:
         return True
 
 
-def _below_lengths(options: Sequence[Option], name: str, size: int) -> bool:
+def _below_lengths(options: Options, name: str, size: int) -> bool:
     """Whether sequences would be shorter than the lengths that are handed in beside them."""
-    ranges = [o.spec.bounds for o in options if isinstance(o.spec, TensorSpec) and o.spec.dtype == "int64"]
-    return name == SEQ and any(within is not None and within[0] == 1 and size < within[1] for within in ranges)
+    ranges = [spec.range for spec in leaves_of(options).values() if spec.dtype == "int64"]
+    return name == SEQ and any(within is not None and within[0] == 1 and _exceeds(within[1], size) for within in ranges)
 
 
-def _dims(options: Sequence[Option], low: Sizes, high: Sizes) -> tuple[Dim, ...]:
-    used = dims_of({str(i): option.spec for i, option in enumerate(options)})
-    return tuple(
-        Dim(name=name, min=low.get(name, 1), max=high.get(name, LARGEST[name][0]))
-        for name in (BATCH, SEQ)
-        if name in used
-    )
-
-
-def dims_of(specs: Mapping[str, Spec]) -> list[str]:
-    """Dims that the specs name, the batch first."""
-    found = {dim for spec in specs.values() for leaf in leaves_of(spec) for size in leaf.shape for dim in size.factors}
-    return [name for name in (BATCH, SEQ) if name in found]
-
-
-def leaves_of(spec: Spec) -> Iterator[TensorSpec]:
-    """The tensors of a spec."""
-    if isinstance(spec, TensorSpec):
-        yield spec
-    elif isinstance(spec, (SequenceSpec, DictSpec)):
-        for item in spec.items.values() if isinstance(spec, DictSpec) else spec.items:
-            yield from leaves_of(item)
-
-
-def fixed(options: Sequence[Option], names: Sequence[str], sizes: Sizes) -> tuple[Option, ...]:
-    """The options with the named dims as constants."""
-    constants: dict[str | None, Size] = {name: Size(offset=sizes[name]) for name in names}
-    return tuple(replace(option, spec=_fixed(option.spec, constants)) for option in options)
-
-
-def _fixed(spec: Spec, constants: Mapping[str | None, Size]) -> Spec:
-    if isinstance(spec, SequenceSpec):
-        return replace(spec, items=tuple(_fixed(item, constants) for item in spec.items))
-    if isinstance(spec, DictSpec):
-        return replace(spec, items={key: _fixed(item, constants) for key, item in spec.items.items()})
-    if not isinstance(spec, TensorSpec):
-        return spec
-    return replace(spec, shape=tuple(constants.get(size.dim, size) for size in spec.shape))
-
-
-def in_order(specs: Mapping[str, Spec], parameters: Sequence[Parameter]) -> dict[str, Spec]:
-    """The specs in forward's order."""
-    return {p.name: specs[p.name] for p in parameters if p.name in specs}
+def _exceeds(bound: Bound, size: int) -> bool:
+    return not isinstance(bound, Size) and bound > size
 
 
 def sentence_of(error: BaseException) -> str:
