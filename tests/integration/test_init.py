@@ -69,6 +69,21 @@ def make_sentence():
     return Sentence().eval()
 
 
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens = nn.Embedding(50, 8)
+        self.head = nn.Linear(8, 2)
+
+    def forward(self, ids):
+        hidden = self.tokens(ids)
+        return self.head(hidden), hidden.mean(1)
+
+
+def make_tagger():
+    return Tagger().eval()
+
+
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -254,14 +269,59 @@ def test_failed_trial_still_gives_a_valid_config(project: Path):
 
 
 @pytest.mark.slow
-def test_existing_config_is_kept(project: Path):
-    """Only --force overwrites."""
-    (project / "export-gate.yml").write_text("mine")
+def test_existing_config_is_extended(project: Path):
+    """Its lines stay as they are; a factory that it has already is refused; only --force replaces."""
+    config = project / "export-gate.yml"
+    config.write_text("mine")
     done = gate(project, "init", "zoo.nets:make_linear")
-    assert (done.returncode, done.stderr) == (2, "export-gate.yml: already exists; use --force to overwrite\n")
-    assert (project / "export-gate.yml").read_text() == "mine"
-    assert gate(project, "init", "zoo.nets:make_linear", "--force").returncode == 0
-    assert "factory: zoo.nets:make_linear\n" in (project / "export-gate.yml").read_text()
+    assert (done.returncode, done.stderr) == (
+        2, "export-gate.yml:1:1: expected a mapping with version and models, got 'mine'\n",
+    )  # fmt: skip
+    assert config.read_text() == "mine"
+    done = gate(project, "init", "zoo.nets:make_linear", "zoo.nets:make_sized", "--kwargs", "classes=3", "--force")
+    assert done.returncode == 2
+    assert "factory 'zoo.nets:make_linear' cannot be called with kwargs {'classes': 3}" in done.stderr
+    assert gate(project, "init", "zoo.nets:make_linear", "zoo.nets:make_half", "--force").returncode == 0
+    mine = config.read_text().replace("# Every key", "# Ours. Every key") + "ignore: [docs/**]  # no model reads them\n"
+    config.write_text(mine)
+    done = gate(project, "init", "zoo.nets:make_sized", "--kwargs", "classes=3", "-c", "export-gate.yml")
+    assert done.stdout.startswith("export-gate.yml: extended and valid; review it, then run `export-gate run`\n")
+    head, _, tail = mine.partition("ignore:")
+    assert config.read_text().startswith(
+        head + "  sized:\n    factory: zoo.nets:make_sized\n    kwargs: {classes: 3}\n"
+    )
+    assert config.read_text().endswith("\nignore:" + tail)
+    assert gate(project, "validate").stdout == "export-gate.yml: valid, 3 models\n"
+    done = gate(project, "init", "zoo.nets:make_half")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "export-gate.yml: the model `half` has the factory zoo.nets:make_half already\n"
+        "edit that model, or use --force to write the file anew\n"
+    )
+
+
+@pytest.mark.slow
+def test_file_says_what_the_inputs_are(project: Path):
+    """Names, dtypes, dims, outputs and ranges are those of the file; the factory is the reference."""
+    assert gate(project, "init", "zoo.nets:make_tagger", "-c", "made.yml").returncode == 0
+    made = (project / "made.yml").read_text()
+    made = made.replace("batch", "rows").replace("seq", "length").replace("[0, 49]", "[1, 40]")
+    made = made.replace("output.0", "tags").replace("output.1", "pooled").replace("max: 16", "max: 12")
+    (project / "made.yml").write_text(made)
+    assert gate(project, "run", "-q", "-c", "made.yml", "--target", "onnx").returncode == 0
+    file = project / ".export-gate" / "artifacts" / "tagger" / "model.onnx"
+    (project / "tagger.onnx").write_bytes(file.read_bytes())
+    assert gate(project, "init", "zoo.nets:make_tagger", "--artifact", "tagger.onnx").returncode == 0
+    text = (project / "export-gate.yml").read_text()
+    for line in (
+        "      rows: {min: 1, max: 12}\n      length: {min: 1, max: 64}\n",
+        "      ids: {dtype: int64, shape: [rows, length], range: [1, 40]}  # as the file has it\n",
+        "      tags: {dtype: float32, shape: [rows, length, 2]}\n      pooled: {dtype: float32, shape: [rows, 8]}\n",
+        "    targets: {onnx: {artifact: tagger.onnx}}\n",
+    ):
+        assert line in text
+    done = gate(project, "run", "-q")
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
@@ -284,7 +344,6 @@ def test_factory_with_arguments_is_refused_with_the_next_step(project: Path):
     assert not (project / "export-gate.yml").exists()
     assert done.stderr == (
         "factory 'zoo.nets:make_sized' needs arguments: its parameters are (classes, width=8)\n"
-        "init cannot guess them: name a function that needs none, such as "
-        "`def make_model(): return make_sized(classes=...)`, or write the config by hand with "
-        "`kwargs: {classes: ...}` below `factory`\n"
+        "pass them with `--kwargs classes=...`, or name a function that needs none, such as "
+        "`def make_model(): return make_sized(classes=...)`\n"
     )

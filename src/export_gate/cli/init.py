@@ -1,4 +1,4 @@
-"""`export-gate init`: write a starter config for a model."""
+"""`export-gate init`: write a starter config for some models."""
 
 from __future__ import annotations
 
@@ -14,31 +14,50 @@ from export_gate.wall.errors import UserError
 
 
 @click.command()
-@click.argument("factory")
+@click.argument("factories", metavar="FACTORY...", nargs=-1, required=True)
 @click.option(
+    "-c",
+    "--config",
     "-o",
     "--output",
+    "config",
     type=click.Path(path_type=Path, dir_okay=False),
     default=Path("export-gate.yml"),
     show_default=True,
-    help="Write the config to this file.",
+    help="Write this config. One that exists is extended: it keeps its lines and gets further models.",
 )
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--kwargs", metavar="KEY=VALUE", multiple=True, help="Pass an argument to the factory. Repeatable.")
+@click.option(
+    "--artifact",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Verify this ONNX file, and take names, dtypes and sizes of the inputs from it.",
+)
+@click.option("--force", is_flag=True, help="Replace a config that exists.")
 @python_option
-def init(factory: str, output: Path, force: bool, python: str | None) -> None:
-    """Write a starter config for the model that FACTORY makes.
+def init(
+    factories: tuple[str, ...],
+    config: Path,
+    kwargs: tuple[str, ...],
+    artifact: str | None,
+    force: bool,
+    python: str | None,
+) -> None:
+    """Write a starter config for the models that the factories make.
 
     FACTORY is module:attribute or path.py:attribute.
     """
     from export_gate.run.order import Order
     from export_gate.starter import write as starter
+    from export_gate.starter.arguments import keyword_arguments
 
-    if output.exists() and not force:
-        raise UserError(f"{output}: already exists; use --force to overwrite")
-    order = Order(config=output, python=python, environment=dict(os.environ))
-    text = starter.starter_config(factory, output, order)
-    save_text(text, output)
-    caller = Caller(config=str(output))
-    say(caller.located(f"{output}: written and valid; review it, then run `export-gate run`"))
+    if artifact is not None and len(factories) > 1:
+        raise UserError("--artifact: expected one factory, the reference of the file", "run init once for each file")
+    is_new = force or not config.exists()
+    wish = starter.Wish(factories=factories, kwargs=keyword_arguments(kwargs), artifact=artifact, is_fresh=force)
+    text = starter.starter_config(wish, config, Order(config=config, python=python, environment=dict(os.environ)))
+    save_text(text, config)
+    caller = Caller(config=str(config))
+    done = "written" if is_new else "extended"
+    say(caller.located(f"{config}: {done} and valid; review it, then run `export-gate run`"))
     lock = "Once it is green, `export-gate lock` records the interface: a change that breaks callers is then found."
     say(caller.located(lock))

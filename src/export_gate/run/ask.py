@@ -23,23 +23,23 @@ def ask_controls(config: Path, model: str, order: Order, question: ListControls)
         UserError: the model cannot be loaded or has no such control input.
     """
     loaded = load_config(config)
-    (job,) = make_plan(loaded, Selection(models=(model,)), order.folder)
-    return ask(job, question, loaded.python, config.resolve().parent, order)
+    jobs = make_plan(loaded, Selection(models=(model,)), order.folder)
+    return ask(jobs, question, loaded.python, config.resolve().parent, order)
 
 
-def ask(job: Job, question: Task, python: str | None, folder: Path, order: Order) -> Observed:
-    """Start a worker for one question about one model; the interpreter is that of a config in the folder.
+def ask(jobs: tuple[Job, ...], question: Task, python: str | None, folder: Path, order: Order) -> Observed:
+    """Start a worker for one question about each model; the interpreter is that of a config in the folder.
 
     Raises:
-        UserError: the model cannot be loaded.
+        UserError: a model cannot be loaded.
     """
     found = find_interpreter(order.python, python, folder, order.environment)
     with tempfile.TemporaryDirectory(prefix="export-gate-") as logs:
-        request = replace(worker_request(order, (job,), question), log_folder=logs)
+        request = replace(worker_request(order, jobs, question), log_folder=logs)
         observed = observe(request, found.path, order.environment)
-    seen = observed.run.models[0]
-    if seen.problem is not None:
-        raise UserError(seen.problem.message, seen.problem.hint)
-    if seen.failure is not None:
-        raise UserError(f"{seen.model}: {seen.failure.type}: {seen.failure.message}", seen.failure.trace)
+    for seen in observed.run.models:
+        if seen.problem is not None:
+            raise UserError(seen.problem.message, seen.problem.hint)
+        if seen.failure is not None:
+            raise UserError(f"{seen.model}: {seen.failure.type}: {seen.failure.message}", seen.failure.trace)
     return observed

@@ -25,7 +25,8 @@ def spec_text(spec: Spec) -> str:
             shape = ", ".join(flow(_axis(str(size))) for size in spec.shape)
             within = "" if spec.range is None else f", range: [{_bound(spec.range[0])}, {_bound(spec.range[1])}]"
             positions = f", values: {_values(spec.positions)}" if spec.positions else ""
-            return f"{{dtype: {spec.dtype}, shape: [{shape}]{within}{positions}}}"
+            name = f", name: {flow(spec.name)}" if spec.name else ""
+            return f"{{dtype: {spec.dtype}, shape: [{shape}]{within}{positions}{name}}}"
         case ConstantSpec():
             return f"{{constant: {flow(spec.value)}}}"
         case SequenceSpec():
@@ -61,6 +62,8 @@ def flow(value: object) -> str:
     """A value that YAML reads back unchanged: plain if that is safe, else in double quotes."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(flow(item) for item in value)}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{flow(key)}: {flow(item)}' for key, item in value.items())}}}"
     if not isinstance(value, str):
         return json.dumps(value)
     if PLAIN.fullmatch(value) and resolve(value) == value:

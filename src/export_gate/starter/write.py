@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from export_gate.config import load_config
-from export_gate.config.paths import ATTRIBUTE, default_pythonpath, repository_root
+from jinja2 import Template
+
+from export_gate.config import Config, load_config
+from export_gate.config.paths import default_pythonpath
 from export_gate.config.tensors import NAME, OUTPUT_NAME
-from export_gate.report.escape import one_line
 from export_gate.report.render import environment
 from export_gate.run.ask import ask
 from export_gate.run.order import Order
+from export_gate.starter.extend import extended
+from export_gate.starter.names import beside, check_reference, model_name, needed_pythonpath
 from export_gate.starter.text import comment, flow, found_text, left_out_text, spec_text
 from export_gate.wall.codec import decode
 from export_gate.wall.contract import Job, ModelContract
@@ -22,124 +25,114 @@ from export_gate.wall.description import Description, Found
 from export_gate.wall.errors import UserError
 from export_gate.wall.request import Describe
 
-GENERIC = frozenset({"model", "models", "net", "module", "main", "factory", "make", "create", "build", "get", "init"})
-"""Generic names, which do not identify the model."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a starter config is wanted for."""
+
+    factories: tuple[str, ...]
+    kwargs: dict[str, object] = field(default_factory=dict)
+    """Keyword arguments of each factory."""
+    artifact: str | None = None
+    """An ONNX file to verify, which also says what the inputs are; then there is one factory."""
+    is_fresh: bool = False
+    """Whether to replace a config that exists instead of extending it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """The parts of a starter config that are not in the description."""
+    """The parts of a model's lines that are not in its description."""
 
     name: str
     factory: str
-    pythonpath: tuple[str, ...]
-    """Folders relative to the config; empty if the default is enough."""
+    kwargs: dict[str, object]
     trial: tuple[str, ...]
     """Comment lines about the inputs that were tested."""
     outputs: tuple[Found, ...]
     declares_outputs: bool = False
     """Whether they are declared, so that an output that the model drops is a violation; else only suggested."""
+    artifact: str | None = None
+    """Relative to the config."""
 
 
-def starter_config(factory: str, output: Path, order: Order) -> str:
-    """Return the text of a valid config for the factory; it runs if the test of its inputs succeeded.
+def starter_config(wish: Wish, output: Path, order: Order) -> str:
+    """Return the text of a valid config for the factories; it runs if the test of their inputs succeeded.
 
     Raises:
-        UserError: the factory cannot be imported or called, or the model's inputs cannot be declared.
+        UserError: a factory cannot be imported or called, its model's inputs cannot be declared, or the config that
+            exists cannot be extended.
     """
-    check_reference(factory)
+    for factory in wish.factories:
+        check_reference(factory)
     folder = Path(os.path.abspath(output)).parent  # noqa: PTH100 - as load_config: a linked folder stays itself
     if not folder.is_dir():
-        raise UserError(f"{output}: the folder {folder} does not exist", "create it, or name another file with `-o`")
-    factory = beside(factory, folder)
-    pythonpath = needed_pythonpath(factory, folder)
-    name = model_name(factory)
-    model = describe(name, factory, folder, pythonpath, order)
-    check_names(model)
-    starter = Starter(
-        name=name,
-        factory=factory,
-        pythonpath=tuple(Path(os.path.relpath(entry, folder)).as_posix() for entry in pythonpath),
-        trial=trial_lines(model),
-        outputs=tuple(found for found in model.outputs if can_declare(found)),
-        declares_outputs=model.verdict == "works" and all(map(can_declare, model.outputs)),
+        raise UserError(f"{output}: the folder {folder} does not exist", "create it, or name another file with `-c`")
+    old = load_config(output) if output.exists() and not wish.is_fresh else None
+    pythonpath = tuple(dict.fromkeys(entry for name in wish.factories for entry in needed_pythonpath(name, folder)))
+    jobs = make_jobs(wish, folder, old, pythonpath)
+    further = "\n".join(
+        model_text(job, description, wish.artifact) for job, description in describe(jobs, wish, old, folder, order)
     )
-    text = render_starter(starter, model)
+    if old is None:
+        relative = tuple(Path(os.path.relpath(entry, folder)).as_posix() for entry in pythonpath)
+        text = render_config(further, relative)
+    else:
+        text = extended(output.read_text(encoding="utf-8"), further, str(output))
     check_text(text, output, folder)
     return text
 
 
-def describe(name: str, factory: str, folder: Path, pythonpath: tuple[str, ...], order: Order) -> Description:
-    """Return the worker's description of the factory's model.
+def make_jobs(wish: Wish, folder: Path, old: Config | None, pythonpath: tuple[str, ...]) -> tuple[Job, ...]:
+    """One job for each factory, under a name that no other model has.
 
     Raises:
-        UserError: the factory cannot be imported or called.
+        UserError: the config has a model of such a factory already.
     """
-    job = Job(
-        contract=ModelContract(name=name, factory=factory, inputs={}, targets=()),
-        base=str(folder),
-        pythonpath=pythonpath or default_pythonpath(folder),
-        artifacts="",
-    )
-    observed = ask(job, Describe(), None, folder, order)
-    return decode(Description, observed.answers[0])
+    taken = {contract.name for contract in old.models} if old else set()
+    jobs = []
+    for reference in wish.factories:
+        factory = beside(reference, folder)
+        same = [c.name for c in old.models if (c.factory, c.kwargs) == (factory, wish.kwargs)] if old else []
+        if same:
+            raise UserError(
+                f"{old.path if old else ''}: the model `{same[0]}` has the factory {factory} already",
+                "edit that model, or use --force to write the file anew",
+            )
+        name = model_name(factory, taken)
+        taken.add(name)
+        contract = ModelContract(name=name, factory=factory, kwargs=wish.kwargs, inputs={}, targets=())
+        paths = old.pythonpath if old else pythonpath or default_pythonpath(folder)
+        jobs.append(Job(contract=contract, base=str(folder), pythonpath=paths, artifacts=""))
+    return tuple(jobs)
 
 
-def check_reference(factory: str) -> None:
-    """Check that the text can name a factory.
+def describe(
+    jobs: tuple[Job, ...], wish: Wish, old: Config | None, folder: Path, order: Order
+) -> Iterator[tuple[Job, Description]]:
+    """The worker's description of each factory's model.
 
     Raises:
-        UserError: it is not `module:attribute`.
+        UserError: a factory cannot be imported or called.
     """
-    if ATTRIBUTE.matches(factory):
-        return
-    place = factory.partition(":")[0] or "package.module"
-    raise UserError(
-        f"factory {factory!r}: expected {ATTRIBUTE.expected}",
-        f"name the function or class that creates the model, such as `{one_line(place)}:make_model`",
+    artifact = None if wish.artifact is None else str(Path(wish.artifact).absolute())
+    observed = ask(jobs, Describe(artifact=artifact), old.python if old else None, folder, order)
+    for job, answer in zip(jobs, observed.answers, strict=True):
+        yield job, decode(Description, answer)
+
+
+def model_text(job: Job, model: Description, artifact: str | None) -> str:
+    """The lines of one model."""
+    check_names(model)
+    starter = Starter(
+        name=job.contract.name,
+        factory=job.contract.factory,
+        kwargs=job.contract.kwargs,
+        trial=trial_lines(model),
+        outputs=tuple(found for found in model.outputs if can_declare(found)),
+        declares_outputs=model.verdict == "works" and all(map(can_declare, model.outputs)),
+        artifact=None if artifact is None else Path(os.path.relpath(artifact, job.base)).as_posix(),
     )
-
-
-def beside(factory: str, folder: Path) -> str:
-    """The factory as the config names it: the path of a file becomes relative to the config's folder."""
-    place, _, attribute = factory.rpartition(":")
-    if not place.endswith(".py") or (folder / place).is_file() or not Path(place).is_file():
-        return factory
-    return f"{Path(os.path.relpath(place, folder)).as_posix()}:{attribute}"
-
-
-def needed_pythonpath(factory: str, folder: Path) -> tuple[str, ...]:
-    """Folders to declare as `pythonpath`; empty if the default or an installed package has the factory."""
-    place = factory.rpartition(":")[0]
-    if place.endswith(".py"):
-        return ()
-    root, here = repository_root(folder), Path.cwd()
-    if any(_has(Path(entry), place) for entry in default_pythonpath(folder)):
-        return ()
-    inside = [up for up in (here, here / "src", root, root / "src") if up == root or root in up.parents]
-    return next(((str(entry),) for entry in inside if _has(entry, place)), ())
-
-
-def _has(folder: Path, module: str) -> bool:
-    """Whether the folder contains the module's source."""
-    path = folder.joinpath(*module.split("."))
-    return path.with_suffix(".py").is_file() or path.is_dir()
-
-
-def model_name(factory: str) -> str:
-    """A short name: the first of attribute, module and package that is not generic."""
-    place, _, attribute = factory.rpartition(":")
-    parts = [*Path(place).with_suffix("").parts] if place.endswith(".py") else place.split(".")
-    candidates = [kebab(part) for part in (attribute.rpartition(".")[2], *reversed(parts))]
-    return next((name for name in candidates if name and name not in GENERIC), "model")
-
-
-def kebab(identifier: str) -> str:
-    """`make_glyph_head` and `GlyphHead` as `glyph-head`."""
-    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", identifier)
-    while len(words) > 1 and words[0].lower() in {"make", "create", "build", "get", "load", "new"}:
-        words = words[1:]
-    return "-".join(word.lower() for word in words)[:100]
+    return render_starter(starter, model)
 
 
 def check_names(model: Description) -> None:
@@ -181,10 +174,19 @@ def can_declare(found: Found) -> bool:
 
 
 def render_starter(starter: Starter, model: Description) -> str:
-    """The config's text."""
+    """One model's lines, indented by two."""
+    return _template("starter_model.yml.j2").render(starter=starter, model=model)
+
+
+def render_config(models: str, pythonpath: Sequence[str] = ()) -> str:
+    """A config of these models; the folders are relative to it."""
+    return _template("starter.yml.j2").render(pythonpath=tuple(pythonpath), models=models)
+
+
+def _template(name: str) -> Template:
     jinja = environment()
     jinja.filters.update(yaml=flow, note=comment, spec=spec_text, found=found_text, left_out=left_out_text)
-    return jinja.get_template("starter.yml.j2").render(starter=starter, model=model)
+    return jinja.get_template(name)
 
 
 def check_text(text: str, output: Path, folder: Path) -> None:

@@ -37,6 +37,8 @@ class Describe:
     """Answer with forward's signature and inputs that were guessed for it."""
 
     kind: Literal["describe"] = "describe"
+    artifact: str | None = None
+    """An ONNX file of the model, whose inputs say what forward takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ def work(job: Job, request: Request, channel: Channel) -> None:
         case Describe():
             from export_gate.worker.guess.describe import describe_forward
 
-            describe_forward(job, channel)
+            describe_forward(job, request.task, channel)
         case WriteKit():
             from export_gate.worker.study.kit_data import write_kit
 

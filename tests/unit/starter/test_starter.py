@@ -14,15 +14,14 @@ from export_gate.config.document import read_document
 from export_gate.config.nodes import Allowance
 from export_gate.config.problems import Problems
 from export_gate.run.order import Order
+from export_gate.starter.names import beside, check_reference, model_name, needed_pythonpath
 from export_gate.starter.text import comment, flow, spec_text
 from export_gate.starter.write import (
     Starter,
-    beside,
+    Wish,
     check_names,
-    check_reference,
     check_text,
-    model_name,
-    needed_pythonpath,
+    render_config,
     render_starter,
     starter_config,
     trial_lines,
@@ -98,7 +97,7 @@ def starter(model: Description, **changes: object) -> Starter:
     fields = {
         "name": "glyph-head",
         "factory": "glyphlab.model:make_model",
-        "pythonpath": (),
+        "kwargs": {},
         "trial": trial_lines(model),
         "outputs": model.outputs[:2],
     }
@@ -107,12 +106,12 @@ def starter(model: Description, **changes: object) -> Starter:
 
 def test_text_is_for_people():
     """Short lines, a comment at what to look over, and what could be declared besides as comments."""
-    assert render_starter(starter(WORKS, pythonpath=("..",)), WORKS) == TEXT
+    assert render_config(render_starter(starter(WORKS), WORKS), ("..",)) == TEXT
 
 
 def test_text_is_valid_with_each_comment_enabled(tmp_path: Path):
     """The commented keys are right as they stand: take away the `# ` and the config still loads."""
-    text = render_starter(starter(WORKS), WORKS)
+    text = render_config(render_starter(starter(WORKS), WORKS))
     for line in ("# train-mode", "# scale", "# outputs", "#   logits", "#   aux"):
         assert f"    {line}" in text
         text = text.replace(line, line[2:])
@@ -126,7 +125,7 @@ def test_text_is_valid_with_each_comment_enabled(tmp_path: Path):
 def test_outputs_are_declared_as_they_were_seen(tmp_path: Path):
     """Each output of forward is a promise: also one that is None, and one without a dtype."""
     seen = replace(WORKS, outputs=(*WORKS.outputs, Found(name="loss", dtype="None", shape=None)))
-    text = render_starter(starter(seen, outputs=seen.outputs, declares_outputs=True), seen)
+    text = render_config(render_starter(starter(seen, outputs=seen.outputs, declares_outputs=True), seen))
     assert text.partition("    outputs:")[2].splitlines() == [
         "  # as forward returned them: one that is dropped or changed is a violation",
         "      logits: {dtype: float32, shape: [batch, 3]}",
@@ -179,6 +178,23 @@ def test_sizes_are_left_out_where_none_varies():
 def test_model_is_named_after_what_says_something(factory: str, expected: str):
     """The attribute's name, else the module's, else the package's; `make_model` says nothing."""
     assert model_name(factory) == expected
+
+
+def test_name_that_is_taken_gets_a_number():
+    """Factories of one name are models of their own."""
+    assert model_name("pkg.nets:make_resnet", {"resnet", "resnet-2"}) == "resnet-3"
+
+
+def test_arguments_and_an_artifact_are_written(tmp_path: Path):
+    """They are keys of the model; the config loads with them."""
+    written = starter(WORKS, kwargs={"classes": 3, "sizes": [1, 2], "mode": "a: b"}, artifact="dist/model.onnx")
+    text = render_config(render_starter(written, WORKS))
+    assert '    kwargs: {classes: 3, sizes: [1, 2], mode: "a: b"}\n' in text
+    path = tmp_path / "export-gate.yml"
+    path.write_text(text)
+    (model,) = load_config(path).models
+    assert model.kwargs == {"classes": 3, "sizes": [1, 2], "mode": "a: b"}
+    assert [(target.name, target.artifact) for target in model.targets] == [("onnx", "dist/model.onnx")]
 
 
 @given(st.text())
@@ -234,9 +250,9 @@ def test_output_in_a_missing_folder_is_refused(tmp_path: Path):
     """Nothing is started for a file that could not be written."""
     output = tmp_path / "ci" / "export-gate.yml"
     with pytest.raises(UserError) as refused:
-        starter_config("a:b", output, Order(config=output))
+        starter_config(Wish(factories=("a:b",)), output, Order(config=output))
     assert str(refused.value) == f"{output}: the folder {output.parent} does not exist"
-    assert refused.value.hint == "create it, or name another file with `-o`"
+    assert refused.value.hint == "create it, or name another file with `-c`"
 
 
 def test_output_in_a_folder_without_permission_is_refused(tmp_path: Path):
@@ -249,7 +265,7 @@ def test_output_in_a_folder_without_permission_is_refused(tmp_path: Path):
 
 def test_check_leaves_nothing_behind(tmp_path: Path):
     """The text is checked in the folder it is for, and only the caller writes the config."""
-    check_text(render_starter(starter(WORKS), WORKS), tmp_path / "export-gate.yml", tmp_path)
+    check_text(render_config(render_starter(starter(WORKS), WORKS)), tmp_path / "export-gate.yml", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,16 @@ from export_gate.wall.contract import ConstantSpec, Dim, Job, Spec
 from export_gate.wall.description import Description, Guess, LeftOut
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
-from export_gate.worker.guess.bench import in_order, make_bench
-from export_gate.worker.guess.edits import dims_of
+from export_gate.wall.request import Describe
+from export_gate.worker.guess.artifact import Interface, in_its_words, options_of, read_interface
+from export_gate.worker.guess.bench import Bench, in_order, make_bench, make_dims
+from export_gate.worker.guess.edits import dims_of, leaves_of
 from export_gate.worker.guess.exporting import try_export
 from export_gate.worker.guess.layers import Option
 from export_gate.worker.guess.names import constant_for
 from export_gate.worker.guess.options import combinations, options_for, told
 from export_gate.worker.guess.pixels import as_stored
-from export_gate.worker.guess.tryout import Trial, try_out
+from export_gate.worker.guess.tryout import Trial, sentence_of, try_out
 from export_gate.worker.model.factory import (
     forward_parameters,
     is_scripted,
@@ -42,30 +45,29 @@ OPTIONAL_GUESSES = 2
 DECODER_IDS = "decoder_input_ids"
 
 
-def describe_forward(job: Job, channel: Channel) -> None:
-    """Send the description of the job's model; only the factory of its contract counts."""
+def describe_forward(job: Job, task: Describe, channel: Channel) -> None:
+    """Send the description of the job's model; only the factory of its contract and its arguments count."""
     with at_desk(job, channel) as desk, desk.stage("model"):
-        description = _describe(load_module(job))
+        interface = read_interface(Path(task.artifact)) if task.artifact else None
+        description = _describe(load_module(job), interface)
         channel.send(Event(op="answer", model=job.contract.name, value=encode(description)))
 
 
 def load_module(job: Job) -> torch.nn.Module:
-    """What the factory makes without arguments.
+    """What the factory makes with the contract's arguments.
 
     Raises:
-        UserError: it needs arguments, or it is or makes something else than a module in Python.
+        UserError: it needs further arguments, or it is or makes something else than a module in Python.
     """
     reference = job.contract.factory
     made = load_attribute(reference, Path(job.base), "factory")
     require_factory(made, reference)
-    missing = _required(made)
+    missing = [name for name in _required(made) if name not in job.contract.kwargs]
     if missing:
         raise UserError(
             f"factory {reference!r} needs arguments: its parameters are {inspect.signature(made)}",
-            "init cannot guess them: name a function that needs none, such as "
-            f"`def make_model(): return {made.__name__}({', '.join(f'{name}=...' for name in missing)})`, "
-            "or write the config by hand with "
-            f"`kwargs: {{{', '.join(f'{name}: ...' for name in missing)}}}` below `factory`",
+            f"pass them with `{' '.join(f'--kwargs {name}=...' for name in missing)}`, or name a function that needs "
+            f"none, such as `def make_model(): return {made.__name__}({', '.join(f'{name}=...' for name in missing)})`",
         )
     module = load_factory(job.contract, Path(job.base))()
     if is_scripted(module):
@@ -85,7 +87,7 @@ def _required(made: Any) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind not in STARS]
 
 
-def _describe(module: torch.nn.Module) -> Description:
+def _describe(module: torch.nn.Module, interface: Interface | None = None) -> Description:
     training = training_modules(module)[1]
     module.eval()
     signature = tuple(inspect.signature(module.forward).parameters.values())
@@ -97,10 +99,35 @@ def _describe(module: torch.nn.Module) -> Description:
         )
     constants = constant_arguments(module, signature)
     bench = make_bench(module, forward_parameters(module), constants, partial(offered_parameter, signature, module))
-    names = [p.name for p in declared]
-    candidates = combinations([options_for(p, module) for p in declared])
-    tried = try_out(bench, [dict(zip(names, options, strict=True)) for options in candidates])
-    trial = try_export(bench, as_stored(bench, tried))
+    if interface is None:
+        names = [p.name for p in declared]
+        candidates = combinations([options_for(p, module) for p in declared])
+        tried = try_out(bench, [dict(zip(names, options, strict=True)) for options in candidates])
+        trial = try_export(bench, as_stored(bench, tried))
+    else:
+        trial = try_file(bench, interface, signature)
+    description = _description(module, signature, trial, constants)
+    return replace(description if interface is None else in_its_words(description, interface), training=training)
+
+
+def try_file(bench: Bench, interface: Interface, signature: Signature) -> Trial:
+    """How forward takes what the file takes; nothing but ranges may be mended."""
+    tensors = [p for p in signature if p.kind not in STARS and constant_for(p.annotation) is None]
+    guesses = {p.name: told(p.name, bench.module) for p in tensors}
+    options = options_of(interface, [p.name for p in tensors], guesses)
+    trial = try_out(bench, [options])
+    if [(spec.dtype, spec.shape) for spec in leaves_of(trial.options).values()] == [
+        (spec.dtype, spec.shape) for spec in leaves_of(options).values()
+    ]:
+        return trial
+    failed = bench.problem(options)
+    problem = sentence_of(failed[0]) if failed else "it does not take other sizes than those that were tried first"
+    return Trial(options=options, dims=make_dims(options), works=False, tried=1, problem=problem)
+
+
+def _description(
+    module: torch.nn.Module, signature: Signature, trial: Trial, constants: dict[str, Spec]
+) -> Description:
     guesses = _guesses(trial, constants, module)
     return Description(
         signature=spelled_signature(signature),
@@ -115,7 +142,6 @@ def _describe(module: torch.nn.Module) -> Description:
         problem=trial.problem,
         notes=trial.notes,
         outputs=trial.outputs,
-        training=training,
     )
 
 

@@ -210,7 +210,7 @@ class Picky(nn.Module):
 def test_trial_finds_the_size_that_fits():
     """Guesses are tried until forward runs; outputs are told with the dim that they follow."""
     found = _describe(Picky())
-    assert (found.verdict, found.tried, found.training) == ("works", 3, 3)
+    assert (found.verdict, found.tried, found.training) == ("works", 5, 3)
     assert shape(found.inputs[0].spec) == "float32 batch 1 64 64"
     assert found.sizes == ("batch 1, 2, 3, 16",)
     assert [(out.name, out.dtype, " ".join(map(str, out.shape or ()))) for out in found.outputs] == [
@@ -304,9 +304,8 @@ INSTANCE = nn.Linear(2, 2)
             "make_sized",
             "factory 'zoo.py:make_sized' needs arguments: its parameters are (classes, *, width, depth=2)",
             (
-                "init cannot guess them: name a function that needs none, such as `def make_model(): return "
-                "make_sized(classes=..., width=...)`, or write the config by hand with "
-                "`kwargs: {classes: ..., width: ...}` below `factory`"
+                "pass them with `--kwargs classes=... --kwargs width=...`, or name a function that needs none, such as "
+                "`def make_model(): return make_sized(classes=..., width=...)`"
             ),
             id="arguments",
         ),
