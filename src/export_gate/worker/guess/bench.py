@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -119,6 +119,11 @@ def make_bench(
         offered=offered,
         until=time.monotonic() + PATIENCE_S,
     )
+
+
+def renewed(bench: Bench) -> Bench:
+    """The bench with all of its patience."""
+    return replace(bench, until=time.monotonic() + PATIENCE_S)
 
 
 def in_order(specs: Mapping[str, Spec], parameters: Sequence[Parameter]) -> dict[str, Spec]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from export_gate.worker.controls.build import reference_sizes
 from export_gate.worker.export.program import export_program
-from export_gate.worker.guess.bench import Bench
+from export_gate.worker.guess.bench import Bench, renewed
 from export_gate.worker.guess.edits import fixed
 from export_gate.worker.guess.outputs import FIRST, SECOND
 from export_gate.worker.guess.tryout import FIXED, Trial, groups_to_fix, measured, sentence_of
@@ -25,7 +25,7 @@ def try_export(bench: Bench, trial: Trial) -> Trial:
     if not problem:
         return trial
     for names in groups_to_fix([dim.name for dim in trial.dims]):
-        settled = None if bench.is_late else _with_fixed(bench, trial, names)
+        settled = _with_fixed(renewed(bench), trial, names)
         if settled is not None and not _problem(bench, settled):
             return replace(settled, notes=(*_fixed_notes(names), problem))
     return replace(
