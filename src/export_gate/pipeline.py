@@ -93,6 +93,7 @@ def verify(
         narrowed=order.selection.is_narrow,
         lock=found.lock,
         change=change,
+        fail_on="warning" if "warning" in {config.fail_on, terms.fail_on} else "violation",
         unpushed=dict(order.unpushed),
     )
     return replace(judged(results), notes=(found.note,) if found.note else ()), observed.answers

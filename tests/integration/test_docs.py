@@ -56,7 +56,7 @@ IS_HOOKS = [block for block in BLOCKS if "repos" in block.keys]
 IS_CONFIG = [block for block in BLOCKS if block not in (*IS_WORKFLOW, *IS_HOOKS)]
 
 
-TOP_LEVEL = ("defaults", "ignore", "relaxed", "waivers-max-days")
+TOP_LEVEL = ("defaults", "fail-on", "ignore", "relaxed", "waivers-max-days")
 """Keys of a config that are shown without a model."""
 
 

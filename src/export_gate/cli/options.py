@@ -24,7 +24,7 @@ fail_on_option = click.option(
     type=click.Choice(["violation", "warning"]),
     default="violation",
     show_default=True,
-    help="Set the lowest severity that fails the check.",
+    help="Set the lowest severity that fails the check; `fail-on: warning` in the config applies regardless.",
 )
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Hide the progress.")
 

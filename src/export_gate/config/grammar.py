@@ -125,6 +125,11 @@ CONFIG = Section(
             "relaxed", Choice(("warn", "fail")), "What a change that loosens the check gets: warn (default) or fail."
         ),
         Field(
+            "fail-on",
+            Choice(("violation", "warning")),
+            "The lowest severity that fails the check: violation (default) or warning.",
+        ),
+        Field(
             "waivers-max-days",
             Number(minimum=1, maximum=3660, whole=True),
             "How many days ahead a waiver may end; by default 90.",

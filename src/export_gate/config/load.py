@@ -74,6 +74,7 @@ def _record(path: Path, content: bytes, folder: Path, root: Node, values: dict[s
         else tuple(os.path.normpath(folder / entry) for entry in listed),
         models=values["models"],
         relaxed=values.get("relaxed", "warn"),
+        fail_on=values.get("fail_on", "violation"),
         waivers_max_days=values.get("waivers_max_days", WAIVERS_MAX_DAYS),
         ignore=values.get("ignore", ()),
         positions=_positions(root),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from export_gate.loosening.record import Checked, Policy
+from export_gate.loosening.record import Checked, FailOn, Policy
 from export_gate.wall.contract import ModelContract
 
 WAIVERS_MAX_DAYS = 90
@@ -33,6 +33,8 @@ class Config:
     models: tuple[ModelContract, ...]
     relaxed: Policy = "warn"
     """What a change that loosens the check gets; the base's value counts."""
+    fail_on: FailOn = "violation"
+    """The lowest severity that fails the check; the base's value counts if it is lower."""
     waivers_max_days: int = WAIVERS_MAX_DAYS
     """The farthest end of a waiver, in days from the day of the check."""
     ignore: tuple[str, ...] = ()
@@ -48,6 +50,7 @@ class Config:
             python=self.python,
             pythonpath=self.pythonpath,
             relaxed=self.relaxed,
+            fail_on=self.fail_on,
             waivers_max_days=self.waivers_max_days,
             ignore=self.ignore,
         )

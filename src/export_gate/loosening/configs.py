@@ -77,6 +77,7 @@ def _top_level(before: Checked, after: Checked) -> Iterator[Alteration]:
         "python": loosened_by_any(before.python, after.python),
         "pythonpath": replaced(before.pythonpath, after.pythonpath),
         "relaxed": weaker("fail", "warn")(before.relaxed, after.relaxed),
+        "fail-on": weaker("warning", "violation")(before.fail_on, after.fail_on),
         "waivers-max-days": larger(before.waivers_max_days, after.waivers_max_days),
         # The roles are swapped: a pattern more is a check less.
         "ignore": fewer(after.ignore, before.ignore),

@@ -10,6 +10,7 @@ from export_gate.wall.contract import ModelContract
 Effect = Literal["loosened", "tightened", "changed"]
 """Whether the check accepts more, less, or something else than before."""
 Policy = Literal["warn", "fail"]
+FailOn = Literal["violation", "warning"]
 
 CONFIG = "the config"
 """Stands in place of a model for keys at the top level; no model can have this name."""
@@ -56,5 +57,6 @@ class Checked:
     python: str | None = None
     pythonpath: tuple[str, ...] = ()
     relaxed: Policy = "warn"
+    fail_on: FailOn = "violation"
     waivers_max_days: int = 90
     ignore: tuple[str, ...] = field(default=())

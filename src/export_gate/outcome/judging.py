@@ -36,7 +36,7 @@ class Outcome:
 def judged(results: Results) -> Outcome:
     """Judge these contracts and observations; existing findings are replaced."""
     judgement = judge(results.contracts, results.run, results.terms)
-    return _outcome(results, judgement)
+    return _outcome(results, judgement if results.fail_on == "violation" else _without_warnings(judgement))
 
 
 def rejudge(path: Path, change: Change, today: str | None = None) -> Outcome:
@@ -82,14 +82,18 @@ def join(paths: Sequence[Path]) -> Outcome:
 
 def fail_on_warnings(outcome: Outcome) -> Outcome:
     """The outcome with every warning as a violation, so that verdict and report agree."""
+    return _outcome(outcome.results, _without_warnings(outcome.judgement))
+
+
+def _without_warnings(judgement: Judgement) -> Judgement:
     findings = tuple(
         replace(finding, severity="violation") if finding.severity == "warning" else finding
-        for finding in outcome.judgement.findings
+        for finding in judgement.findings
     )
     has_violation = any(finding.severity == "violation" for finding in findings)
-    is_verified = outcome.judgement.verdict == "verified"
-    verdict: Verdict = "violations" if is_verified and has_violation else outcome.judgement.verdict
-    return _outcome(outcome.results, replace(outcome.judgement, findings=findings, verdict=verdict))
+    is_verified = judgement.verdict == "verified"
+    verdict: Verdict = "violations" if is_verified and has_violation else judgement.verdict
+    return replace(judgement, findings=findings, verdict=verdict)
 
 
 def _outcome(results: Results, judgement: Judgement) -> Outcome:

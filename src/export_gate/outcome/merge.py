@@ -54,6 +54,7 @@ def _require_one_run(parts: Sequence[Part]) -> None:
         ("config sha256", lambda part: part.config_sha256),
         ("commit", lambda part: part.head),
         ("interface lock", lambda part: part.lock),
+        ("`fail-on`", lambda part: part.fail_on),
         ("comparison with the base's config", lambda part: part.change),
         ("selection of models and targets", lambda part: [(c.name, len(c.targets)) for c in part.planned]),
     )

@@ -12,7 +12,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from export_gate.loosening.record import CONFIG, ConfigChange
+from export_gate.loosening.record import CONFIG, ConfigChange, FailOn
 from export_gate.report.commands import Caller
 from export_gate.report.escape import one_line
 from export_gate.report.ranges import impossible_numbers
@@ -68,6 +68,9 @@ class Results:
 
     change: ConfigChange | None = None
     """What the config does to the check, compared with the base of the change; None without a base."""
+
+    fail_on: FailOn = "violation"
+    """The lowest severity that fails the check, as the config or the base of the change says."""
 
     unpushed: dict[str, str] = field(default_factory=dict)
     """Before a push: files that it does not contain as they were verified, from the root of the checkout -> why."""

@@ -129,7 +129,7 @@ def test_a_key_cannot_break_a_line_or_colour_a_terminal(project: Project):
     assert lines == [
         (
             "export-gate.yml:1:1: 'a\\nb\\x1b[31m': expected one of the keys version, python, pythonpath, env, "
-            "relaxed, waivers-max-days, ignore, defaults, models, got 'a\\nb\\x1b[31m'"
+            "relaxed, fail-on, waivers-max-days, ignore, defaults, models, got 'a\\nb\\x1b[31m'"
         ),
         "export-gate.yml:3:9: models: expected a mapping of at least one model by name, got '\\x1b[2J'",
     ]

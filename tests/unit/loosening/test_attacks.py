@@ -14,6 +14,7 @@ BASE = """
 version: 1
 python: .venv/bin/python
 relaxed: fail
+fail-on: warning
 models:
   encoder:
     factory: "net:make"
@@ -193,6 +194,8 @@ LOOSER = {
         "`encoder`: waivers guard-missing added, until 2027-01-31",
     ),
     "the interpreter": ("python: .venv/bin/python", "python: other/python", "python .venv/bin/python -> other/python"),
+    "warnings pass": ("fail-on: warning", "fail-on: violation", "fail-on warning -> violation"),
+    "warnings pass by default": ("fail-on: warning\n", "", "fail-on warning -> violation"),
     "the policy itself": ("relaxed: fail", "relaxed: warn", "relaxed fail -> warn"),
     "how long waivers may last": (
         "relaxed: fail",

@@ -86,6 +86,15 @@ def test_a_base_that_fails_it_makes_it_violations():
     assert fail_on_warnings(outcome()).judgement.exit_code == 1
 
 
+def test_a_config_that_fails_on_warnings_decides_wherever_it_is_judged(tmp_path: Path):
+    """The results carry it, so that no later job can forget it."""
+    strict = judged(replace(outcome().results, fail_on="warning"))
+    write_results(strict.results, tmp_path / "results.json")
+
+    assert (strict.judgement.verdict, strict.judgement.exit_code) == ("violations", 1)
+    assert judged(read_results(tmp_path / "results.json")).judgement == strict.judgement
+
+
 def test_models_keep_their_own_verdict():
     """A loosened tolerance is no state of the model in the table."""
     assert [row.state for row in outcome("fail").report.rows] == [
