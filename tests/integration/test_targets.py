@@ -139,6 +139,24 @@ class Convolved(nn.Module):
         return torch.relu(self.convolution(x)).mean((2, 3))
 
 
+class Misled(Head):
+    """Onnx's version converter makes something else of it."""
+
+    def __init__(self):
+        super().__init__()
+        import onnx.version_converter
+
+        convert = onnx.version_converter.convert_version
+
+        def mislead(proto, opset):
+            for tensor in proto.graph.initializer:
+                values = onnx.numpy_helper.to_array(tensor)
+                tensor.CopyFrom(onnx.numpy_helper.from_array(values * values.dtype.type(2), tensor.name))
+            return convert(proto, opset)
+
+        onnx.version_converter.convert_version = mislead
+
+
 def make(name, **kwargs):
     return globals()[name](**kwargs).eval()
 '''
@@ -146,6 +164,10 @@ def make(name, **kwargs):
 BATCH = "batch: {min: 2, max: 6}"
 ROWS = "x: {dtype: float32, shape: [batch, 3], range: [-2, 2]}"
 ALL = "exported-program: {}, pt2: {}, onnx: {}"
+
+
+IMAGES = "x: {dtype: float32, shape: [batch, 1, 8, 8], range: [0, 1]}"
+OPSETS = (15, 17, 18, 19, 21, 22, 23)
 
 
 def entry(
@@ -229,7 +251,10 @@ ENTRIES = (
         inputs=ROWS + ", unused: {dtype: int64, shape: [batch], range: [0, 3]}",
     ),
     entry("bfloat16", "Widened", inputs="x: {dtype: bfloat16, shape: [batch, 3], range: [-2, 2]}"),
-    *(entry(f"opset-{opset}", "Head", targets=f"onnx: {{opset: {opset}}}") for opset in (18, 19, 21, 22, 23)),
+    *(entry(f"opset-{opset}", "Head", targets=f"onnx: {{opset: {opset}}}") for opset in OPSETS),
+    entry("opset-mean", "Convolved", inputs=IMAGES, targets="onnx: {opset: 14}"),
+    entry("opset-too-old", "Convolved", inputs=IMAGES, targets="onnx: {opset: 13}, pt2: {}"),
+    entry("opset-misled", "Misled", targets="onnx: {opset: 17}"),
     *(
         entry(f"level-{level}", "Head", targets=f"onnx: {{optimization: {level}}}")
         for level in ("disable", "basic", "extended", "all")
@@ -402,7 +427,7 @@ def test_bfloat16_goes_in_and_out_of_onnx(outcome: Outcome):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("opset", [18, 19, 21, 22, 23])
+@pytest.mark.parametrize("opset", OPSETS)
 def test_opset_of_choice(outcome: Outcome, folder: Path, opset: int):
     """`opset` is the opset of the file that is written and run."""
     assert told(outcome, f"opset-{opset}") == []
@@ -410,6 +435,37 @@ def test_opset_of_choice(outcome: Outcome, folder: Path, opset: int):
         ("", opset)
     ]
     assert target(outcome, f"opset-{opset}", "onnx").facts["opset"].startswith(f"ai.onnx {opset}")
+
+
+@pytest.mark.slow
+def test_opset_below_what_the_exporter_writes(outcome: Outcome, folder: Path):
+    """The file has the contract's names, the older IR and its metadata, and is judged by its numbers like any other."""
+    assert told(outcome, "opset-mean") == []
+    old = graph(folder, "opset-mean")
+    assert old.ir_version == 7
+    assert [value.name for value in (*old.graph.input, *old.graph.output)] == ["x", "output"]
+    assert [dim.dim_param or dim.dim_value for dim in old.graph.input[0].type.tensor_type.shape.dim] == [
+        "batch",
+        1,
+        8,
+        8,
+    ]
+    assert "export_gate.dims" in {entry.key for entry in old.metadata_props}
+    assert told(outcome, "opset-misled") == [("value-mismatch", "onnx")]
+
+
+@pytest.mark.slow
+def test_opset_that_an_operator_cannot_have(outcome: Outcome):
+    """The operator is named, and so is the lowest opset that the model reaches; other targets are not concerned."""
+    (found,) = violations(outcome, "opset-too-old")
+    assert (found.rule, found.target, found.owner) == ("conversion-failed", "onnx", "converter")
+    assert found.message == (
+        "opset-too-old, onnx: the conversion failed: operator Relu cannot be converted from opset 18 to 13, and the "
+        "lowest opset that onnx's version converter makes of this model is 14: No Adapter From Version $14 for Relu"
+    )
+    assert found.hint.startswith(
+        "Set `models.opset-too-old.targets.onnx.opset` to 14 or higher, replace Relu in the model"
+    )
 
 
 @pytest.mark.slow

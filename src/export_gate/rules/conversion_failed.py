@@ -33,6 +33,10 @@ NO_NAME = re.compile(
 """torch.export.save on an output or input class that torch can take apart but not write down (torch 2.13)."""
 
 
+NO_OLDER_FORM = re.compile(r"operator (?P<op>\w+) cannot be converted from opset \d+ to \d+\b.*? is (?P<lowest>\d+):")
+"""The worker's words on an operator that onnx's version converter cannot bring to the opset."""
+
+
 def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target that could not be made."""
     contract = measured.contract
@@ -49,6 +53,8 @@ def _cause(failure: Failure) -> str:
     unnamed = NO_NAME.search(plain(failure.message))
     if unnamed:
         return f"{unnamed['name']} has no serialized name, without which torch.export.save cannot write it"
+    if NO_OLDER_FORM.search(plain(failure.message)):
+        return first_line(failure.message)
     missing = NO_TRANSLATION.search(plain(failure.message))
     if not missing:
         summary = EXCEPTION_SUMMARY.search(plain(failure.message))
@@ -74,6 +80,12 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
         )
     if "which ONNX cannot return" in failure.message:
         return f"Change the model's output, or remove `{target}` from {targets_key(contract)}."
+    older = NO_OLDER_FORM.search(plain(failure.message))
+    if older:
+        return (
+            f"Set {targets_key(contract, target, 'opset')} to {older['lowest']} or higher, replace {older['op']} in "
+            f"the model by operators that the older opset has, or remove `{target}` from {targets_key(contract)}."
+        )
     missing = NO_TRANSLATION.search(plain(failure.message))
     if missing and missing["input"] == "complex":
         return (

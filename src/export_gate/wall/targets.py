@@ -124,7 +124,7 @@ class TargetKind:
 
 
 _ONNX_OPTIONS = (
-    Option(name="opset", values=Whole(minimum=18, maximum=25), text="ONNX opset; by default torch's."),
+    Option(name="opset", values=Whole(minimum=9, maximum=25), text="ONNX opset; by default torch's."),
     Option(
         name="providers",
         values=Words(

@@ -695,6 +695,18 @@ SAMPLES: dict[str, Sample] = {
             )
         )
     ),
+    "conversion-failed-opset": Sample(
+        observed(
+            ended(
+                "convert",
+                type="ValueError",
+                message=(
+                    "operator Relu cannot be converted from opset 18 to 13, and the lowest opset that onnx's version "
+                    "converter makes of this model is 14: No Adapter From Version $14 for Relu"
+                ),
+            )
+        )
+    ),
     "conversion-failed-int": Sample(
         observed(
             ended(

@@ -27,6 +27,7 @@ from export_gate.worker.onnx_file.session import (
 from export_gate.worker.onnx_file.tensors import widen_bfloat16
 from export_gate.worker.targets.base import Context, Loaded, absent_notes, with_absent
 from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
+from export_gate.worker.targets.onnx_opset import LOWEST_WRITTEN, lowered
 from export_gate.worker.targets.signature import Names, require_names
 
 INLINE_LIMIT_BYTES = 64 * 1024 * 1024
@@ -40,25 +41,27 @@ def convert(context: Context, target: Target) -> Path | None:
     """Convert the program (never the module: that path drops violated Dims in silence), write and check the file.
 
     Raises:
-        ValueError: the exporter used another opset than requested, or other inputs.
+        ValueError: the exporter used another opset than requested, or other inputs; or an operator has no older form.
         Exception: whatever torch.onnx or onnx.checker raise.
     """
     import onnx
 
     path = context.folder / "model.onnx"
     _require_tensors(context)
-    opset = target.options["opset"] or DEFAULT_OPSET
+    opset = DEFAULT_OPSET if target.options["opset"] is None else target.option("opset", int)
     converted = torch.onnx.export(
         context.exported.program,
         context.exported.call.args,
         kwargs=context.exported.call.kwargs,
         dynamo=True,
-        opset_version=opset,
+        opset_version=max(opset, LOWEST_WRITTEN),
         verbose=False,
     )
     if converted is None:
         raise RuntimeError("torch.onnx.export returned nothing")
-    _require_opset(converted.model, opset)
+    _require_opset(converted.model, max(opset, LOWEST_WRITTEN))
+    if opset < LOWEST_WRITTEN:
+        converted.model = lowered(converted.model, opset)
     converted.model.metadata_props.update({**context.metadata, **_give_names(converted.model.graph, context)})
     weights = sum(
         value.const_value.nbytes for value in converted.model.graph.initializers.values() if value.const_value

@@ -51,11 +51,15 @@ def rename_dims(graph: Any, translate: Callable[[str], str]) -> None:
     import onnx_ir
 
     for value in _values(graph):
-        if value.shape is None or value.shape.frozen:
-            continue
-        for index, dim in enumerate(value.shape):
-            if isinstance(dim, onnx_ir.SymbolicDim) and dim.value is not None:
-                value.shape[index] = onnx_ir.SymbolicDim(translate(dim.value))
+        named = [
+            (index, dim.value)
+            for index, dim in enumerate(value.shape or ())
+            if isinstance(dim, onnx_ir.SymbolicDim) and dim.value is not None
+        ]
+        if named and value.shape.frozen:  # as all are in a model that was read again
+            value.shape = value.shape.copy()
+        for index, name in named:
+            value.shape[index] = onnx_ir.SymbolicDim(translate(name))
 
 
 def dim_names(axes: Sequence[Axis]) -> Callable[[str], str]:

@@ -132,16 +132,20 @@ def graphs(graph: Any) -> list[Any]:
     return [graph, *(deeper for g in inner for deeper in graphs(g))]
 
 
-@pytest.mark.parametrize("opset", [9, 99])
-def test_opset_that_cannot_be_made_is_told(tmp_path: Path, opset: int):
+@pytest.mark.parametrize(
+    ("opset", "said"),
+    [
+        (9, "operator If cannot be converted from opset 18 to 9, and the lowest opset"),
+        (99, "opset 99 was asked for and torch's exporter made opset 18: it cannot make 99"),
+    ],
+)
+def test_opset_that_cannot_be_made_is_told(tmp_path: Path, opset: int, said: str):
     """Torch's exporter writes opset 18 in silence where it cannot make the one asked for; that is a failure here."""
     made = make_target("onnx")
     given = context(Branch(), contract({"x": tensor("batch", 3)}, BATCH), tmp_path)
     with pytest.raises(ValueError) as raised:
         target.convert(given, replace(made, options={**made.options, "opset": opset}))
-    assert str(raised.value) == (
-        f"opset {opset} was asked for and torch's exporter made opset 18: it cannot make {opset}"
-    )
+    assert str(raised.value).startswith(said)
     assert list(tmp_path.iterdir()) == []
 
 
