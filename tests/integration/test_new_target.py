@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-LAST = '    TargetKind(name="aoti",'
+LAST = '    TargetKind(\n        name="aoti",'
 MODEL = """
 from torch import nn
 

@@ -254,7 +254,7 @@ ENTRIES = (
     *(entry(f"opset-{opset}", "Head", targets=f"onnx: {{opset: {opset}}}") for opset in OPSETS),
     entry("opset-mean", "Convolved", inputs=IMAGES, targets="onnx: {opset: 14}"),
     entry("opset-too-old", "Convolved", inputs=IMAGES, targets="onnx: {opset: 13}, pt2: {}"),
-    entry("opset-misled", "Misled", targets="onnx: {opset: 17}"),
+    entry("opset-misled", "Misled", targets="onnx: {opset: 17}, new: {kind: onnx}"),
     *(
         entry(f"level-{level}", "Head", targets=f"onnx: {{optimization: {level}}}")
         for level in ("disable", "basic", "extended", "all")

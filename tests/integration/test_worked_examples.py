@@ -27,6 +27,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     models: dict[str, Any] = {}
     for example in EXAMPLES:
         (folder / example["file"]).write_text(example["code"], encoding="utf-8")
+        if '__name__ == "__main__"' in example["code"]:  # it writes files that the config names
+            subprocess.run([sys.executable, example["file"]], cwd=folder, capture_output=True, check=True)
         models |= yaml.safe_load(example["config"])["models"]
     config = {"version": 1, "defaults": {"controls": {"limit": 12}}, "models": models}
     (folder / "export-gate.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")

@@ -10,7 +10,6 @@ import click
 
 from export_gate.cli.options import config_option, find_config, python_option, quiet_option
 from export_gate.cli.terminal import complain, counted, follow, say, show
-from export_gate.wall.targets import KINDS
 
 
 @click.command()
@@ -21,8 +20,7 @@ from export_gate.wall.targets import KINDS
     "--target",
     "targets",
     multiple=True,
-    type=click.Choice([kind.name for kind in KINDS if kind.kit_file]),
-    help="Add this target's file. The ONNX file is always in the kit. Can be repeated.",
+    help="Add this target's file. Can be repeated. A kit always has one ONNX file: of several, choose one here.",
 )
 @click.option(
     "-o",
@@ -54,7 +52,7 @@ def kit(
 
     order = Order(
         config=find_config(config),
-        selection=Selection(models=(model,), targets=tuple(dict.fromkeys(("onnx", *targets)))),
+        selection=Selection(models=(model,), targets=targets),
         python=python,
         environment=dict(os.environ),
     )

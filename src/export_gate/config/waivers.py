@@ -11,12 +11,11 @@ from datetime import date
 from typing import Any
 
 from export_gate.config.containers import Field, ListOf, Section, Values
-from export_gate.config.kinds import INVALID, Choice, Schema, Scope, Text
+from export_gate.config.kinds import INVALID, Schema, Scope, Text
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ONE_LINE
 from export_gate.rules import CATALOGUE, NAMED
-from export_gate.wall.contract import Waiver
-from export_gate.wall.targets import TARGET_NAMES
+from export_gate.wall.contract import NAME_OF_TARGET, Waiver
 
 _WAIVABLE = tuple(rule.name for rule in CATALOGUE if rule.waivable is not None)
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -82,10 +81,12 @@ def verify_waived_targets(targets: Collection[str], node: Node, scope: Scope) ->
     waivers = node.child("waivers")
     for waiver in waivers.children if waivers else ():
         target = waiver.child("target")
-        if target and target.value in TARGET_NAMES and target.value not in targets:
-            scope.problems.expected(target, f"a target of the model ({', '.join(targets)})")
+        if target and _TARGET.matches(target.value) and target.value not in targets:
+            then = scope.problems.nearest(target.value, targets)
+            scope.problems.expected(target, f"a target of the model ({', '.join(targets)})", then=then)
 
 
+_TARGET = Text(expected="the name of a target", pattern=NAME_OF_TARGET)
 _GLOB = Text(expected="a pattern of one line such as halves-*", pattern=ONE_LINE, max_length=200)
 
 WAIVERS = ListOf(
@@ -97,7 +98,7 @@ WAIVERS = ListOf(
         verify=_verify_parts,
         fields=(
             Field("rule", WaivableRule(), "The rule whose violations are accepted.", required=True),
-            Field("target", Choice(TARGET_NAMES), "Accept only violations of this target."),
+            Field("target", _TARGET, "Accept only violations of this target."),
             Field("output", _GLOB, "Accept only violations of outputs that match this pattern."),
             Field("case", _GLOB, "Accept only violations at control inputs that match this pattern."),
             Field(

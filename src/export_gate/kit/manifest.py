@@ -12,6 +12,7 @@ from export_gate.outcome.judging import Outcome
 from export_gate.rules.measure import Measured, nonfinite_policy
 from export_gate.wall.codec import encode
 from export_gate.wall.conformance import KIT_SCHEMA, MANIFEST, VALUES_DTYPES, Kit, KitData, KitFile, KitOutput
+from export_gate.wall.contract import TargetName
 from export_gate.wall.errors import GateError
 from export_gate.wall.observation import ModelObservation, OutputLeaf
 from export_gate.wall.tolerance import resolve_tolerance
@@ -28,13 +29,15 @@ def describe_kit(outcome: Outcome, written: Sequence[KitData], folder: Path, *, 
     environment = results.run.environment
     if environment is None or seen.controls is None:
         raise GateError(f"{contract.name}: the worker reported neither the environment nor the control set")
-    onnx: Any = next(target.options for target in contract.targets if target.kind == "onnx")
+    onnx = next(target for target in contract.targets if target.kind == "onnx")
+    options: Any = onnx.options
     files = {name: describe_file(folder / name) for name in list_files(folder)}
     _require_verified_files(seen, files)
     return Kit(
         schema_version=KIT_SCHEMA,
         tool_version=results.tool_version,
         model=contract.name,
+        target=onnx.name,
         verified=verified,
         revision=results.head,
         config_sha256=results.config_sha256,
@@ -43,9 +46,9 @@ def describe_kit(outcome: Outcome, written: Sequence[KitData], folder: Path, *, 
         cpu=environment.cpu,
         python=environment.python,
         versions=environment.versions,
-        providers=onnx["providers"],
-        optimization=onnx["optimization"],
-        outputs=tuple(_output(measured, leaf, written) for leaf in seen.outputs),
+        providers=options["providers"],
+        optimization=options["optimization"],
+        outputs=tuple(_output(measured, onnx.name, leaf, written) for leaf in seen.outputs),
         exports=tuple(data.export for data in written),
         files=files,
     )
@@ -57,7 +60,7 @@ def write_manifest(kit: Kit, folder: Path) -> None:
     (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
 
 
-def _output(measured: Measured, leaf: OutputLeaf, written: Sequence[KitData]) -> KitOutput:
+def _output(measured: Measured, target: TargetName, leaf: OutputLeaf, written: Sequence[KitData]) -> KitOutput:
     contract = measured.contract
     graph_names = written[0].graph_names
     is_python = any(leaf.name in data.python for data in written)
@@ -66,14 +69,14 @@ def _output(measured: Measured, leaf: OutputLeaf, written: Sequence[KitData]) ->
         graph_name=graph_names.get(leaf.name, leaf.name),
         dtype=leaf.dtype,
         python=is_python and leaf.dtype in VALUES_DTYPES,
-        tolerance=resolve_tolerance(contract, "onnx", _compared_dtype(measured, leaf)),
+        tolerance=resolve_tolerance(contract, target, _compared_dtype(measured, target, leaf)),
         nonfinite=nonfinite_policy(contract, measured.observation, leaf.name),
     )
 
 
-def _compared_dtype(measured: Measured, leaf: OutputLeaf) -> str:
+def _compared_dtype(measured: Measured, target: TargetName, leaf: OutputLeaf) -> str:
     """The dtype used when ONNX Runtime's output was compared: a Python float may count as float32."""
-    compared = (found.comparison.expected_dtype for found in measured.of("onnx") if found.output == leaf.name)
+    compared = (found.comparison.expected_dtype for found in measured.of(target) if found.output == leaf.name)
     return next(compared, leaf.dtype)
 
 

@@ -22,8 +22,6 @@ from export_gate.wall.digest import digest_file
 from export_gate.wall.observation import CaseResult, Environment, Failure
 from export_gate.wall.request import ReplayRequest
 
-TARGET = "onnx"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -136,10 +134,10 @@ def _failures(kit: Kit, seen: Seen) -> Iterator[Difference]:
         failure = seen.failures.get(export.key)
         missing = len(export.data_sets) - len(seen.cases.get(export.key, []))
         if failure is not None:
-            where = place(kit.model, TARGET, case=failure.case, at=_variant(export))
+            where = place(kit.model, kit.target, case=failure.case, at=_variant(export))
             yield Difference(message=f"{where}: {failure.stage} failed: {_what(failure)}")
         elif missing:
-            where = place(kit.model, TARGET, at=_variant(export))
+            where = place(kit.model, kit.target, at=_variant(export))
             yield Difference(message=f"{where}: no result of {count(missing, 'data set')}")
 
 
@@ -154,7 +152,7 @@ def _what(failure: Failure) -> str:
 def _structures(kit: Kit, seen: Seen) -> Iterator[Difference]:
     odd = [result for result in _results(kit, seen) if result.structure]
     if odd and odd[0].structure:
-        message = f"{place(kit.model, TARGET, case=odd[0].case)}: {describe_structure(odd[0].structure)}"
+        message = f"{place(kit.model, kit.target, case=odd[0].case)}: {describe_structure(odd[0].structure)}"
         yield Difference(message=message, occurrences=len(odd))
 
 
@@ -166,7 +164,7 @@ def _faults(kit: Kit, leaves: Sequence[Measurement]) -> Iterator[Difference]:
             grouped.setdefault((leaf.output, leaf.fault), []).append(leaf)
     for (output, _), faults in grouped.items():
         worst = max(faults, key=lambda fault: fault.excess)
-        where = place(kit.model, TARGET, output, worst.case)
+        where = place(kit.model, kit.target, output, worst.case)
         yield Difference(message=f"{where}: {describe_fault(worst)}", occurrences=len(faults))
 
 

@@ -23,10 +23,14 @@ from export_gate.run.order import Order
 from export_gate.run.plan import select
 from export_gate.wall.codec import decode
 from export_gate.wall.conformance import MANIFEST, Kit, KitData
-from export_gate.wall.contract import Job
+from export_gate.wall.contract import Job, ModelContract, Target, TargetName
 from export_gate.wall.digest import digest_file
 from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.request import WriteKit
+from export_gate.wall.targets import KIND_NAMES, KINDS, kind_named
+
+ONNX = "onnx"
+"""The kind of target that is replayed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +56,18 @@ def make_kit(
     """Verify the order's one model and write its kit to `output`, completely or not at all.
 
     Args:
-        order: its selection names the model and the targets whose files the kit includes.
+        order: its selection names the model and the targets whose files the kit includes; of a model with one ONNX
+            file, or one called `onnx`, that one is included unless another is named.
         output: replaced if it is a kit; with `force`, replaced in any case.
         announce: as for `pipeline.run`.
         force: write the kit even if the model is not verified; the kit records this.
 
     Raises:
-        UserError: the model does not have the target, or `output` contains something else.
+        UserError: the model does not have the target or an ONNX file, the kit has no place for it, or `output`
+            contains something else.
         GateError: the gate broke down, or the kit cannot be written.
     """
-    _require_targets(order)
+    order = replace(order, selection=replace(order.selection, targets=_targets(order)))
     place = output.resolve()
     _require_free(place, output, order.config, force=force)
     with _staging(place, output) as stage:
@@ -81,17 +87,44 @@ def make_kit(
     return Made(outcome=outcome, kit=kit, sha256=sha256, why_not=why_not)
 
 
-def _require_targets(order: Order) -> None:
+def _targets(order: Order) -> tuple[TargetName, ...]:
+    """The targets of the kit: one ONNX file, which is replayed, and others beside it."""
     config = load_config(order.config)
     (contract,) = select(config, replace(order.selection, targets=()))
-    planned = [target.name for target in contract.targets]
-    for name in order.selection.targets:
-        if name not in planned:
-            raise UserError(
-                f"{order.config}: models.{contract.name} has no target {name}, expected one for the kit; "
-                f"it has {', '.join(planned)}",
-                f"add `{name}: {{}}` to `models.{contract.name}.targets`",
-            )
+    named = [_planned(contract, name, order.config) for name in dict.fromkeys(order.selection.targets)]
+    for target in named:
+        if not kind_named(target.kind).is_in_kit:
+            kinds = " or ".join(kind.name for kind in KINDS if kind.is_in_kit)
+            raise UserError(f"{order.config}: {target.name} is of kind {target.kind}; a kit has files of kind {kinds}")
+    onnx = [target for target in named if target.kind == ONNX]
+    if len(onnx) > 1:
+        names = " and ".join(target.name for target in onnx)
+        raise UserError(f"{order.config}: {names} are ONNX files, expected one for a kit", "write a kit for each")
+    first = onnx[0] if onnx else _default(contract, order.config)
+    return (first.name, *(target.name for target in named if target is not first))
+
+
+def _default(contract: ModelContract, config: Path) -> Target:
+    """The model's ONNX file, or of several the one called `onnx`."""
+    found = [target for target in contract.targets if target.kind == ONNX]
+    if len(found) > 1 and contract.target(ONNX) is None:
+        names = ", ".join(target.name for target in found)
+        raise UserError(
+            f"{config}: models.{contract.name} has {len(found)} ONNX files ({names}), expected one for the kit",
+            "name it with `--target`",
+        )
+    return found[0] if len(found) == 1 else _planned(contract, ONNX, config)
+
+
+def _planned(contract: ModelContract, name: TargetName, config: Path) -> Target:
+    found = contract.target(name)
+    if found is None:
+        raise UserError(
+            f"{config}: models.{contract.name} has no target {name}, expected one for the kit; "
+            f"it has {', '.join(target.name for target in contract.targets)}",
+            f"add `{name}: {{}}` to `models.{contract.name}.targets`" if name in KIND_NAMES else "name one of these",
+        )
+    return found
 
 
 def _why_unverified(outcome: Outcome) -> str:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from export_gate.rules.lock.record import LOCK_VERSION, Lock
 from export_gate.wall.codec import decode, encode
+from export_gate.wall.contract import NAME_OF_TARGET
 from export_gate.wall.errors import UserError
 from export_gate.wall.strict_json import parse_strictly
-from export_gate.wall.targets import TARGET_NAMES
+from export_gate.wall.targets import KIND_NAMES
 
 LARGEST_BYTES = 8 * 1024 * 1024
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -26,7 +27,11 @@ def lock_path(config: Path) -> Path:
 
 def lock_text(lock: Lock) -> str:
     """The file's text; it does not depend on the machine, the date or the order of a dict."""
-    return json.dumps(encode(lock), indent=1, sort_keys=True, allow_nan=False) + "\n"
+    value = encode(lock)
+    for target in (target for model in value["models"].values() for target in model["targets"].values()):
+        if not target["kind"]:
+            del target["kind"]
+    return json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
 def write_lock(lock: Lock, path: Path) -> None:
@@ -95,9 +100,12 @@ def _verify(lock: Lock) -> None:
     for name, model in lock.models.items():
         if not _MODEL_NAME.fullmatch(name):
             raise ValueError(f"Lock.models: {name!r:.80} is not a model name")
-        for target in model.targets:
-            if target not in TARGET_NAMES:
-                raise ValueError(f"Lock.models.{name}.targets: expected {', '.join(TARGET_NAMES)}, got {target!r:.80}")
+        for target, locked in model.targets.items():
+            if not re.fullmatch(NAME_OF_TARGET, target):
+                raise ValueError(f"Lock.models.{name}.targets: {target!r:.80} is not the name of a target")
+            if (locked.kind or target) not in KIND_NAMES:
+                expected = f"expected the kind {', '.join(KIND_NAMES)}, got {locked.kind or target!r:.80}"
+                raise ValueError(f"Lock.models.{name}.targets.{target}: {expected}")
         for dim, sizes in model.dims.items():
             if sizes.multiple_of < 1 or sizes.min > sizes.max:
                 raise ValueError(f"Lock.models.{name}.dims.{dim!r:.80}: not a range of sizes")

@@ -23,8 +23,9 @@ from export_gate.report.results import Results
 from export_gate.rules import check_loosened
 from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, measure_run
+from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import ModelObservation
-from export_gate.wall.targets import KINDS, TARGET_NAMES
+from export_gate.wall.targets import KIND_NAMES, KINDS
 
 
 def build_report(results: Results, measured: tuple[Measured, ...] | None = None) -> Report:
@@ -40,12 +41,11 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
     rows = tuple(sorted(_rows(about_models, measured), key=lambda row: STATES.index(row.state)))
     counts = _counts(results, rows)
     order = {row.model: place for place, row in enumerate(rows)}
-    columns = {planned.name for contract in results.contracts for planned in contract.targets}
     return Report(
         verdict=results.verdict,
         headline=headline(results, counts),
         counts=counts,
-        targets=tuple(name for name in TARGET_NAMES if name in columns),
+        targets=_columns(results),
         rows=rows,
         findings=views(about_models),
         problems=tuple(_problems(results)),
@@ -61,6 +61,12 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         change=change_view(results.change),
         measured=measured,
     )
+
+
+def _columns(results: Results) -> tuple[TargetName, ...]:
+    """The targets of all models: by kind, and those of one kind in the order in which models list them."""
+    kinds = {planned.name: planned.kind for contract in results.contracts for planned in contract.targets}
+    return tuple(sorted(kinds, key=lambda name: KIND_NAMES.index(kinds[name])))
 
 
 def _without(rule: str, findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -103,7 +103,7 @@ def _hint(contract: ModelContract, target: TargetName, severity: Severity, probe
         return f"{NOTHING_TO_DO}; widen `{key}.dims` if such input is meant to be supported, so that it is verified."
     if severity == "warning":
         return (
-            f"Check sizes and dtypes before calling the artifact: {_enforced(target)}. Widen `{key}.dims` "
+            f"Check sizes and dtypes before calling the artifact: {_enforced(contract, target)}. Widen `{key}.dims` "
             f"over sizes that are meant to work, or set {targets_key(contract, target, 'guards')} to `ignore`."
         )
     kinds = {probe.kind for probe in probes}
@@ -119,8 +119,8 @@ def _hint(contract: ModelContract, target: TargetName, severity: Severity, probe
     )
 
 
-def _enforced(target: TargetName) -> str:
-    if target in ("exported-program", "pt2"):
+def _enforced(contract: ModelContract, target: TargetName) -> str:
+    if kind_of(contract, target) in SAVED:
         return "an exported program does not enforce a lower bound of 1 or 2"
     return f"{target} enforces no ranges"
 

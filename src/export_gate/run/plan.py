@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.wall.contract import Job, ModelContract, Target
 from export_gate.wall.errors import UserError
+from export_gate.wall.targets import KIND_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +20,7 @@ class Selection:
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Targets to skip, whether planned or not."""
+    """Targets to skip: any that the config has, and any that is called like its kind."""
     cases: tuple[str, ...] = ()
     """Glob patterns of control input names."""
 
@@ -60,9 +61,7 @@ def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
             raise UserError(f"{config.path}: there is no model {name!r}; {_nearest(name, known)}")
     chosen = [c for c in config.models if not selection.models or c.name in selection.models]
     planned = {target.name for contract in chosen for target in contract.targets}
-    for name in selection.targets:
-        if name not in planned:
-            raise UserError(f"{config.path}: no selected model has the target {name!r}; {_nearest(name, planned)}")
+    _require_known(config, selection, planned)
     cut = [replace(c, targets=_cut(c, selection)) for c in chosen]
     kept = tuple(contract for contract in cut if contract.targets)
     if not kept:
@@ -73,6 +72,16 @@ def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
             "Skip fewer targets, or select models that have others.",
         )
     return kept
+
+
+def _require_known(config: Config, selection: Selection, planned: Collection[str]) -> None:
+    for name in selection.targets:
+        if name not in planned:
+            raise UserError(f"{config.path}: no selected model has the target {name!r}; {_nearest(name, planned)}")
+    known = {*KIND_NAMES, *(target.name for contract in config.models for target in contract.targets)}
+    for name in selection.skipped:
+        if name not in known:
+            raise UserError(f"{config.path}: no model has the target {name!r} to skip; {_nearest(name, known)}")
 
 
 def unselected_targets(config: Config, planned: Sequence[ModelContract]) -> int:

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Literal
 
-from export_gate.wall.contract import Tolerance, target_key
+from export_gate.wall.contract import TargetName, Tolerance, target_key
 
 KIT_SCHEMA = 1
 """Raised whenever a reader of `kit.json` would misread the new file."""
 MANIFEST = "kit.json"
-ONNX_FILE, PT2_FILE = "model.onnx", "model.pt2"
+ONNX_FILE = "model.onnx"
 VALUES_DTYPES = (
     "float64", "float32", "float16", "bfloat16",
     "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
@@ -95,6 +95,8 @@ class Kit:
     schema_version: int = KIT_SCHEMA
     tool_version: str
     model: str
+    target: TargetName = "onnx"
+    """Whose file `model.onnx` is."""
     verified: bool
     """False where the kit was forced: the artifact is not known to do what eager does."""
     revision: str | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, TypeVar, Union
 
 from export_gate.wall.codec import Pattern
-from export_gate.wall.targets import TARGET_NAMES, GuardPolicy, OptionValue, kind_named
+from export_gate.wall.targets import KIND_NAMES, GuardPolicy, OptionValue, kind_named
 
 DTYPES = (
     "float64", "float32", "float16", "bfloat16",
@@ -30,7 +30,8 @@ BOOL_DRAWS = (
 )  # fmt: skip
 """Also those of an integer tensor that holds 0 and 1 only, which is a mask too."""
 
-TargetName = Annotated[str, Pattern(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")]
+NAME_OF_TARGET = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
+TargetName = Annotated[str, Pattern(NAME_OF_TARGET)]
 """A target's key in the config: also part of file names, of class names in a page, and of keys on the wire."""
 Value = TypeVar("Value")
 
@@ -280,7 +281,7 @@ class Target:
 
     name: TargetName
     """Its key in the config."""
-    kind: Annotated[str, Pattern("|".join(TARGET_NAMES))]
+    kind: Annotated[str, Pattern("|".join(KIND_NAMES))]
     tolerance: Tolerance
     guards: GuardPolicy
     artifact: str | None
@@ -288,6 +289,11 @@ class Target:
     budget: Budget
     options: dict[str, OptionValue]
     """Every option of the kind."""
+
+    @property
+    def file_name(self) -> str:
+        """Name of the file that is made for it."""
+        return kind_named(self.kind).file_name(self.name)
 
     def option_problem(self) -> str:
         """Say how its options are not those of its kind; empty if they are."""

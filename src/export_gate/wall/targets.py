@@ -1,6 +1,7 @@
 """The kinds of target, one entry each: config, rules, report, kit and worker read here what a kind is.
 
-A kind also has a module of its name, `worker/targets/<name>.py`, which converts, loads and runs it.
+A kind also has a module of its name, `worker/targets/<name>.py`, which converts, loads and runs it. A model's target is
+called like its kind unless the config gives it another name.
 """
 
 from __future__ import annotations
@@ -111,16 +112,25 @@ class TargetKind:
     """The policy of a target that declares none."""
     kernels: Kernels = field(default_factory=lambda: OTHER_KERNELS)
     """The tolerances of a target whose model and config declare none."""
-    has_file: bool = True
-    """Whether it is converted to a file and loaded from it; only then can one be handed in, or have a budget."""
+    ending: str = ""
+    """How the name of its file ends; empty where it is not converted to a file and loaded from it."""
     is_default: bool = False
     """Whether models are verified on it that list no targets."""
-    kit_file: str = ""
-    """Name of its file in a kit; empty where a kit has no place for it."""
+    is_in_kit: bool = False
+    """Whether a kit has a place for its file."""
     packages: tuple[str, ...] = ()
     """Distributions whose versions a report names."""
     preload: tuple[str, ...] = ()
     """Modules that are imported once for all models; one that is missing is imported later, or never."""
+
+    @property
+    def has_file(self) -> bool:
+        """Only then can a file be handed in, or have a budget."""
+        return bool(self.ending)
+
+    def file_name(self, target: str) -> str:
+        """Name of the file that is made for a target of this kind: `model.onnx`, or `model-half.onnx` for `half`."""
+        return f"model{'' if target == self.name else f'-{target}'}{self.ending}"
 
 
 _ONNX_OPTIONS = (
@@ -173,7 +183,6 @@ KINDS: tuple[TargetKind, ...] = (
         options=(_STRICT,),
         guards="require",
         kernels=SAME_KERNELS,
-        has_file=False,
         is_default=True,
     ),
     TargetKind(
@@ -183,21 +192,25 @@ KINDS: tuple[TargetKind, ...] = (
         guards="require",
         kernels=SAME_KERNELS,
         is_default=True,
-        kit_file="model.pt2",
+        ending=".pt2",
+        is_in_kit=True,
     ),
     TargetKind(
         name="onnx",
         text="The program converted to ONNX and run by ONNX Runtime.",
         options=_ONNX_OPTIONS,
         is_default=True,
-        kit_file="model.onnx",
+        ending=".onnx",
+        is_in_kit=True,
         packages=("onnx", "onnxscript", "onnxruntime"),
         preload=_ONNX_MODULES,
     ),
-    TargetKind(name="aoti", text="The program compiled by AOTInductor and run.", options=(_LAYOUTS,)),
+    TargetKind(
+        name="aoti", text="The program compiled by AOTInductor and run.", options=(_LAYOUTS,), ending=".aoti.pt2"
+    ),
 )
 """Cheapest first: the order in which they are observed and reported."""
-TARGET_NAMES = tuple(kind.name for kind in KINDS)
+KIND_NAMES = tuple(kind.name for kind in KINDS)
 
 
 def kind_named(name: str) -> TargetKind:
@@ -209,4 +222,4 @@ def kind_named(name: str) -> TargetKind:
     for kind in KINDS:
         if kind.name == name:
             return kind
-    raise ValueError(f"expected one of {', '.join(TARGET_NAMES)}, got {name!r:.80}")
+    raise ValueError(f"expected one of {', '.join(KIND_NAMES)}, got {name!r:.80}")

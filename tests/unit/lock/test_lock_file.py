@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from export_gate.lock.file import LARGEST_BYTES, lock_path, lock_text, parse_lock, read_lock, write_lock
 from export_gate.rules.lock.record import Lock, LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
 from export_gate.wall.errors import UserError
+from export_gate.wall.targets import KIND_NAMES
 
 LOCK = Lock(
     models={
@@ -128,7 +129,15 @@ def document(**models: object) -> bytes:
         (document(**{"../x": MODEL}), ": not a lock: Lock.models: '../x' is not a model name"),
         (
             document(m={**MODEL, "targets": {"tflite": {}}}),
-            ": not a lock: Lock.models.m.targets: expected exported-program, pt2, onnx, aoti, got 'tflite'",
+            f": not a lock: Lock.models.m.targets.tflite: expected the kind {', '.join(KIND_NAMES)}, got 'tflite'",
+        ),
+        (
+            document(m={**MODEL, "targets": {"half": {"kind": "tflite"}}}),
+            f": not a lock: Lock.models.m.targets.half: expected the kind {', '.join(KIND_NAMES)}, got 'tflite'",
+        ),
+        (
+            document(m={**MODEL, "targets": {"../half": {"kind": "onnx"}}}),
+            ": not a lock: Lock.models.m.targets: '../half' is not the name of a target",
         ),
         (
             document(m={**MODEL, "dims": {"n": {"min": 2, "max": 1}}}),
@@ -147,7 +156,7 @@ def document(**models: object) -> bytes:
             f": expected a lock of at most {LARGEST_BYTES} bytes, got more",
         ),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_what_is_no_lock_is_refused_with_its_place(content: bytes, message: str):
     """One sentence, no traceback, no control characters."""

@@ -46,6 +46,7 @@ models:
       pt2: {budget: {size: 10 MB, growth: 10%}}
       onnx: {tolerance: {atol: 1e-5, axis: 1}, guards: require}
       aoti: {layouts: require}
+      ship: {kind: pt2}
     waivers:
       - {rule: value-mismatch, target: onnx, reason: ties, until: 2027-01-31}
   other: {factory: "net:other", inputs: {x: {dtype: float32, shape: [2]}}}
@@ -103,6 +104,8 @@ LOOSER = {
         "",
         "`encoder`: controls.golden.data/golden.npz removed",
     ),
+    "a target's kind": ("kind: pt2", "kind: onnx", "`encoder`: targets.ship.kind pt2 -> onnx"),
+    "a target of another name": ("      ship: {kind: pt2}\n", "", "`encoder`: targets.ship removed"),
     "guards": ("guards: require", "guards: ignore", "`encoder`: targets.onnx.guards require -> ignore"),
     "inputs that the project draws": (
         "draws: [normal, zeros]}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from export_gate.report.results import Results
 from export_gate.wall.codec import decode, encode
-from export_gate.wall.targets import TARGET_NAMES
+from export_gate.wall.targets import KIND_NAMES
 
 PAYLOAD = (
     "\u202e`|<script>x</script> @octocat #12 GH-1 https://evil.example [x](y) ![i](z) **b** <!-- \n::error::x\n"
@@ -24,7 +24,7 @@ def _tainted(value: object, key: str = "") -> object:
         return {(PAYLOAD + name if free else name): _tainted(item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [_tainted(item, key) for item in value]
-    closed = key in NOT_FREE or value in TARGET_NAMES or not isinstance(value, str)
+    closed = key in NOT_FREE or value in KIND_NAMES or not isinstance(value, str)
     return value if closed else f"{PAYLOAD}{value}"
 
 

@@ -96,6 +96,17 @@ def test_each_size_has_its_worst():
     assert all("per size" not in chart_.title for chart_ in drawn(cases[:2]).charts)
 
 
+def test_each_target_of_a_kind_has_a_mark_of_its_own():
+    """Eight targets of one kind differ in mark or tone, and none is drawn as a target called like its kind."""
+    names = ["onnx", *(f"onnx-{number}" for number in range(8))]
+    targets = tuple(make_target("onnx", name=name) for name in names)
+    seen = tuple(samples.target(name, 1e-6, cases=tuple(case(1e-6, n) for n in samples.CASES)) for name in names)
+    charts = model_charts(measure(samples.contract("m", targets=targets), samples.model("m", seen)))
+    entries = {entry.text: (entry.kind, entry.d) for entry in chart(charts, "Error per size of").legend}
+    assert entries["onnx"][0] == "series onnx"
+    assert len({entries[name] for name in names}) == len(names)
+
+
 def test_the_histogram_tells_what_is_over():
     """Bars above the bound are marked, and their entries are counted in words."""
     found = chart(drawn((case(3.1e-3),), (samples.picture(),)), "Error histogram")

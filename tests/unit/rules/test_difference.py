@@ -122,6 +122,10 @@ BREAKING = {
         changed(targets={"pt2": LockedTarget()}),
         ["the target is gone", "callers that load its artifact"],
     ),
+    "kind of a target": (
+        changed(targets={**MODEL.targets, "onnx": LockedTarget(kind="pt2")}),
+        ["kind onnx before, pt2 now", "callers that load its artifact"],
+    ),
     "opset raised": (
         changed(targets={**MODEL.targets, "onnx": LockedTarget(opsets={"ai.onnx": 21})}),
         ["opset ai.onnx 20 before, 21 now", "runtimes that support ai.onnx only up to 20"],
@@ -161,6 +165,10 @@ ADDITIVE = {
         "dim 'batch' is now called 'n'",
     ),
     "target new": (changed(targets={**MODEL.targets, "aoti": LockedTarget()}), "the target is new"),
+    "target of another name": (
+        changed(targets={**MODEL.targets, "half": LockedTarget(kind="onnx", opsets={"ai.onnx": 17})}),
+        "the target is new",
+    ),
     "opset lowered": (
         changed(targets={**MODEL.targets, "onnx": LockedTarget(opsets={"ai.onnx": 18})}),
         "opset ai.onnx 20 before, 18 now",
@@ -183,6 +191,16 @@ def test_an_additive_change_breaks_nobody(name: str):
     after, what = ADDITIVE[name]
 
     assert [(found.what, found.breaks) for found in differences(MODEL, after)] == [(what, "")]
+
+
+def test_each_target_of_a_kind_is_compared_by_its_name():
+    """Of two ONNX files, one is gone and the other has another opset."""
+    before = changed(targets={name: LockedTarget(kind="onnx", opsets={"ai.onnx": 17}) for name in ("half", "old")})
+    after = changed(targets={"old": LockedTarget(kind="onnx", opsets={"ai.onnx": 18})})
+    assert [(found.target, found.what) for found in differences(before, after)] == [
+        ("half", "the target is gone"),
+        ("old", "opset ai.onnx 17 before, 18 now"),
+    ]
 
 
 def test_one_change_is_told_once():
@@ -226,6 +244,7 @@ targets = st.dictionaries(
     st.sampled_from(["pt2", "onnx"]),
     st.builds(
         LockedTarget,
+        kind=st.sampled_from(["", "onnx"]),
         opsets=st.dictionaries(st.sampled_from(["ai.onnx", "com.microsoft"]), st.integers(18, 25)),
         sizes=st.dictionaries(st.just("main"), st.integers(1, 10**12)),
         margins=st.dictionaries(names, st.builds(Margin, measured=st.floats(0, 1), allowed=st.floats(0, 1))),

@@ -51,6 +51,12 @@ def test_skipped_targets_need_not_be_planned(config: Config):
     assert planned(config, skipped=("pt2", "aoti")) == {"head": ["exported-program", "onnx"]}
 
 
+def test_a_skipped_target_that_no_model_has(config: Config):
+    """A mistyped name is no reason to verify what was meant to be skipped."""
+    with pytest.raises(UserError, match=r"no model has the target 'onx' to skip; did you mean 'onnx'\?$"):
+        planned(config, skipped=("onx",))
+
+
 @pytest.mark.parametrize(
     ("selection", "wanted"),
     [

@@ -16,12 +16,12 @@ from export_gate.wall.contract import ConstantSpec, DictSpec, Job, ModelContract
 from export_gate.wall.observation import Comparison, NonfiniteCount, RunObservation, TargetObservation
 from export_gate.wall.protocol import Event
 from export_gate.wall.request import Request
-from export_gate.wall.targets import TARGET_NAMES
+from export_gate.wall.targets import KIND_NAMES
 
 TARGETS = st.from_regex("[A-Za-z0-9][A-Za-z0-9._-]{0,39}", fullmatch=True)
 
 st.register_type_strategy(int, st.integers(-(2**63), 2**64 - 1))
-st.register_type_strategy(Target, st.builds(Target, name=TARGETS, kind=st.sampled_from(TARGET_NAMES)))
+st.register_type_strategy(Target, st.builds(Target, name=TARGETS, kind=st.sampled_from(KIND_NAMES)))
 st.register_type_strategy(TargetObservation, st.builds(TargetObservation, target=TARGETS))
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 values = st.recursive(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import cycle
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from export_gate.report.charts import shapes
 from export_gate.report.charts.points import Point
@@ -13,14 +13,23 @@ from export_gate.report.charts.scale import LogScale, log_scale
 from export_gate.report.filters import share
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import ControlSetObservation
-from export_gate.wall.targets import TARGET_NAMES
+from export_gate.wall.targets import KIND_NAMES
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 14.0, 50.0
 FAULT, ZERO = 16.0, 18.0
 MOST_LABELS = 8
 SHIFT = 7.0
-MARKS = dict(zip(TARGET_NAMES, cycle((shapes.circle, shapes.square, shapes.triangle, shapes.diamond)), strict=False))
+MARKS: tuple[Callable[[float, float], str], ...] = (shapes.circle, shapes.square, shapes.triangle, shapes.diamond)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pen:
+    """How one target is drawn."""
+
+    tone: str
+    """Class of its colour in the page."""
+    mark: Callable[[float, float], str]
 
 
 def sizes_chart(
@@ -38,10 +47,11 @@ def sizes_chart(
     finite = [value for shares in worst.values() for value in shares.values()]
     scale = log_scale([*finite, 0.1, 1.0], HEIGHT - BOTTOM - ZERO, TOP + FAULT)
     shown = [target for target in worst if worst[target]]
+    pens = _pens(shown)
     series = [
         shape
         for turn, target in enumerate(shown)
-        for shape in _series(target, worst[target], _shifted(place, turn - (len(shown) - 1) / 2), scale)
+        for shape in _series(pens[target], worst[target], _shifted(place, turn - (len(shown) - 1) / 2), scale)
     ]
     limit = Shape(kind="allowed", d=f"{shapes.at(LEFT, scale.at(1))}h{shapes.coordinate(WIDTH - LEFT - RIGHT)}")
     over = Shape(kind="beyond", d=shapes.box(LEFT, TOP, WIDTH - LEFT - RIGHT, scale.at(1) - TOP))
@@ -65,10 +75,19 @@ def sizes_chart(
             ),
         ),
         legend=(
-            *(Entry(kind=f"series {t}", d=MARKS[t](10, 6), text=t) for t in TARGET_NAMES if worst.get(t)),
+            *(Entry(kind=f"series {pens[t].tone}", d=pens[t].mark(10, 6), text=t) for t in shown),
             Entry(kind="allowed", d=shapes.bar(10, 6, 16), text="allowed; above it is over the tolerance"),
         ),
     )
+
+
+def _pens(targets: Sequence[TargetName]) -> dict[TargetName, Pen]:
+    """One pen for each: a target called like its kind has the kind's, the others have what is left of mark and tone."""
+    count = len(MARKS)
+    pens = {name: Pen(tone=name, mark=MARKS[turn % count]) for turn, name in enumerate(KIND_NAMES)}
+    for turn, name in enumerate(target for target in targets if target not in pens):
+        pens[name] = Pen(tone=f"tone-{turn % count + 1}", mark=MARKS[(turn + turn // count + 1) % count])
+    return pens
 
 
 def _worst_of_each(points: Sequence[Point], size_of: Mapping[str, int]) -> dict[int, float]:
@@ -85,17 +104,15 @@ def _shifted(place: Mapping[int, float], turn: float) -> dict[int, float]:
     return {size: x + SHIFT * turn for size, x in place.items()}
 
 
-def _series(
-    target: TargetName, shares: Mapping[int, float], place: Mapping[int, float], scale: LogScale
-) -> tuple[Shape, Shape]:
+def _series(pen: Pen, shares: Mapping[int, float], place: Mapping[int, float], scale: LogScale) -> tuple[Shape, Shape]:
     def height(value: float) -> float:
         if math.isinf(value):
             return TOP + FAULT / 2
         return scale.at(value) if value else HEIGHT - BOTTOM - ZERO / 2
 
     spots = [(place[size], height(shares[size])) for size in sorted(shares)]
-    marks = "".join(MARKS[target](x, y) for x, y in spots)
-    return Shape(kind=f"course {target}", d=shapes.line(spots)), Shape(kind=f"series {target}", d=marks)
+    marks = "".join(pen.mark(x, y) for x, y in spots)
+    return Shape(kind=f"course {pen.tone}", d=shapes.line(spots)), Shape(kind=f"series {pen.tone}", d=marks)
 
 
 def _summary(dim: str, target: TargetName, shares: Mapping[int, float]) -> str:

@@ -9,7 +9,7 @@ from export_gate.rules.lock.record import LockedDim, LockedModel, LockedTarget, 
 from export_gate.rules.lock.sizes import axis_size, axis_sizes, dim_sizes
 from export_gate.rules.lock.span import Span
 from export_gate.wall.contract import Size, TargetName
-from export_gate.wall.targets import TARGET_NAMES
+from export_gate.wall.targets import KIND_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,12 +223,15 @@ def _is_same(was: str, now: str, dims: Dims) -> bool:
 
 
 def _targets(before: Mapping[str, LockedTarget], after: Mapping[str, LockedTarget]) -> Iterator[Difference]:
-    for name in TARGET_NAMES:
-        if name in before and name not in after:
+    for name in (name for name in dict.fromkeys((*KIND_NAMES, *before, *after)) if name in {**before, **after}):
+        if name not in after:
             yield Difference(what="the target is gone", breaks="callers that load its artifact", target=name)
-        elif name in after and name not in before:
+        elif name not in before:
             yield Difference(what="the target is new", target=name)
-        elif name in after and after[name].opsets and before[name].opsets:
+        elif before[name].kind != after[name].kind:
+            kinds = f"{before[name].kind or name} before, {after[name].kind or name} now"
+            yield Difference(what=f"kind {kinds}", breaks="callers that load its artifact", target=name)
+        elif after[name].opsets and before[name].opsets:
             yield from _opsets(name, before[name].opsets, after[name].opsets)
 
 

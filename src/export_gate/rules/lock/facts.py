@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from export_gate.rules.lock.record import LockedBound, LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
 from export_gate.rules.measure import Measured, Measurement
-from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, Target, TensorSpec
 from export_gate.wall.equivalence import Norm
 from export_gate.wall.observation import ModelObservation, OutputLeaf, TargetObservation
 
@@ -25,7 +25,7 @@ def locked_model(measured: Measured, *, is_whole: bool = True) -> LockedModel:
         outputs=tuple(_output(contract, leaf, inferred) for leaf in observation.outputs),
         dims={dim.name: _dim(dim, observation) for dim in contract.dims},
         targets={
-            planned.name: _target(measured.seen(planned.name), measured.of(planned.name))
+            planned.name: _target(planned, measured.seen(planned.name), measured.of(planned.name))
             for planned in contract.targets
         },
         parameters=observation.parameters,
@@ -104,9 +104,10 @@ def _axis(seen: Sequence[tuple[dict[str, int], int]]) -> str:
     return str(Size(factors={following[0]: 1})) if following and seen else UNKNOWN
 
 
-def _target(seen: Sequence[TargetObservation], leaves: Sequence[Measurement]) -> LockedTarget:
+def _target(planned: Target, seen: Sequence[TargetObservation], leaves: Sequence[Measurement]) -> LockedTarget:
     facts = " ".join(target.facts.get("opset", "") for target in seen)
     return LockedTarget(
+        kind="" if planned.kind == planned.name else planned.kind,
         opsets={domain: int(version) for domain, version in _OPSET.findall(facts.replace(",", " "))},
         sizes={_export(target): target.artifact.size_bytes for target in seen if target.artifact},
         margins={name: _margin(norm) for name, norm in sorted(_worst(leaves).items())},

@@ -47,6 +47,8 @@ class Margin:
 class LockedTarget:
     """One format that the model ships in."""
 
+    kind: str = ""
+    """Empty, and not in the file, where the target is called like its kind."""
     opsets: dict[str, int] = field(default_factory=dict)
     """Operator domain -> version; empty for targets without opsets."""
     sizes: dict[str, int] = field(default_factory=dict)

@@ -10,11 +10,11 @@ from functools import partial
 from pathlib import Path
 
 from export_gate.wall.codec import encode
-from export_gate.wall.conformance import MANIFEST, DataSet, KitData, KitExport
+from export_gate.wall.conformance import MANIFEST, ONNX_FILE, DataSet, KitData, KitExport
 from export_gate.wall.contract import Job, ModelContract, Target
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
-from export_gate.wall.targets import KINDS
+from export_gate.wall.targets import kind_named
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.leaves.values import Leaf, flatten
@@ -27,9 +27,6 @@ from export_gate.worker.study.handed_in import existing_artifact
 from export_gate.worker.study.records import Study, Variant
 from export_gate.worker.study.variants import variants
 from export_gate.worker.targets import TARGETS
-
-FILE_NAMES = {kind.name: kind.kit_file for kind in KINDS if kind.kit_file}
-"""Targets whose files a kit contains -> their file names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +57,15 @@ def _write(study: Study, desk: Desk, root: Path) -> None:
 def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
     """Artifacts and data sets of one export; None where it has no ONNX file (what failed is in the observation)."""
     folder = root / variant.folder
-    paths = {target.name: _artifact(study, variant, target) for target in study.contract.targets}
-    if not paths["onnx"].is_file():
+    in_kit = [target for target in study.contract.targets if kind_named(target.kind).is_in_kit]
+    paths = [(target, _artifact(study, variant, target)) for target in in_kit]
+    onnx = next(path for target, path in paths if target.kind == "onnx")
+    if not onnx.is_file():
         return None
-    for name, path in paths.items():
+    for target, path in paths:
         if path.is_file():
-            _copy_artifact(name, path, folder, study.contract.name)
-    graph = _read_graph(paths["onnx"])
+            _copy_artifact(target, path, folder, study.contract.name)
+    graph = _read_graph(onnx)
     cases = [case for case in variant.cases if case.name in study.eager.references]
     sets = tuple(
         DataSet(folder=f"test_data_set_{number}", case=case.name, group=case.group, sizes=dict(case.sizes))
@@ -84,18 +83,20 @@ def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
 def _artifact(study: Study, variant: Variant, target: Target) -> Path:
     """Where the artifact lies that was verified: handed in, or as its target's `convert` names it."""
     handed_in = existing_artifact(target, Path(study.job.base))
-    return handed_in or Path(study.job.artifacts) / variant.folder / FILE_NAMES[target.name]
+    return handed_in or Path(study.job.artifacts) / variant.folder / target.file_name
 
 
-def _copy_artifact(target: str, path: Path, folder: Path, model: str) -> None:
+def _copy_artifact(target: Target, path: Path, folder: Path, model: str) -> None:
     """Copy the artifact's main file under the kit's name, and data files to where the main file looks for them."""
+    main = ONNX_FILE if target.kind == "onnx" else target.file_name
     folder.mkdir(parents=True, exist_ok=True)
-    for source in TARGETS[target].files(path):
+    for source in TARGETS[target.kind].files(path):
         inside = os.path.relpath(source, path.parent)
-        name = FILE_NAMES[target] if source == path else inside
+        name = main if source == path else inside
         if inside.startswith("..") or Path(name).parts[0].startswith((MANIFEST, "test_data_set_")):
+            key = f"models.{model}.targets.{target.name}.artifact"
             raise UserError(
-                f"models.{model}.targets.{target}.artifact: its weights are in {inside!r}, which has no place in a kit",
+                f"{key}: its weights are in {inside!r}, which has no place in a kit",
                 "save the file with its weights beside it, e.g. by `onnx.save(..., save_as_external_data=True)`",
             )
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ __all__ = ["convert", "files", "load"]
 CHECK_INPUTS = "AOTI_RUNTIME_CHECK_INPUTS"
 
 
-def convert(context: Context, target: Target) -> Path | None:  # noqa: ARG001 - a target's signature
+def convert(context: Context, target: Target) -> Path | None:
     """Compile and package the program.
 
     Raises:
@@ -27,7 +27,7 @@ def convert(context: Context, target: Target) -> Path | None:  # noqa: ARG001 - 
     """
     import torch._inductor
 
-    path = context.folder / "model.aoti.pt2"
+    path = context.folder / target.file_name
     if find_compiler() is None:
         raise RuntimeError(
             f"AOTInductor needs a C++ compiler and there is no {' or '.join(compilers())} on PATH; "
@@ -39,7 +39,7 @@ def convert(context: Context, target: Target) -> Path | None:  # noqa: ARG001 - 
     return path
 
 
-def load(context: Context, target: Target, path: Path | None) -> Loaded:  # noqa: ARG001 - as above
+def load(context: Context, target: Target, path: Path | None) -> Loaded:  # noqa: ARG001 - a target's signature
     """Load the package into this process; a bad one can crash it, which the worker's parent records."""
     if path is None:
         raise AssertionError("aoti always has a file")

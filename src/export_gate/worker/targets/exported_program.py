@@ -20,14 +20,14 @@ def convert(context: Context, target: Target) -> Path | None:  # noqa: ARG001 - 
     return None
 
 
-def load(context: Context, target: Target, path: Path | None) -> Loaded:  # noqa: ARG001 - as above
+def load(context: Context, target: Target, path: Path | None) -> Loaded:  # noqa: ARG001 - as above; strict is the whole model's
     """The program's own module, with buffers of its own: running it must not change what other targets are made of."""
     program = context.exported.program
     module = program.module()
     _own_buffers(module)
     return Loaded(
         run=module_runner(module, context.names),
-        facts={"strict": "yes" if target.option("strict", bool) else "no"},
+        facts={"strict": "yes" if context.contract.strict else "no"},
         affine=context.has_basis and is_affine_graph(program, by_row=packs_rows(context.contract) is not None),
     )
 

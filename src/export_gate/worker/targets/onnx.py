@@ -46,7 +46,7 @@ def convert(context: Context, target: Target) -> Path | None:
     """
     import onnx
 
-    path = context.folder / "model.onnx"
+    path = context.folder / target.file_name
     _require_tensors(context)
     opset = DEFAULT_OPSET if target.options["opset"] is None else target.option("opset", int)
     converted = torch.onnx.export(

@@ -17,7 +17,7 @@ __all__ = ["convert", "files", "load"]
 
 def convert(context: Context, target: Target) -> Path | None:
     """Save the program, decomposed first where asked."""
-    path = context.folder / "model.pt2"
+    path = context.folder / target.file_name
     program = context.exported.program
     if target.option("decompose", bool):
         program = program.run_decompositions()
