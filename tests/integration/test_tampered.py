@@ -140,7 +140,9 @@ def test_a_tampered_artifact_is_caught(outcome: Outcome, target: str, tolerance:
     assert found.measured == pytest.approx(SHIFT, abs=1e-6)
     assert found.allowed is not None
     assert tolerance < found.allowed < tolerance * (1 + LARGEST_LOGIT)
-    assert found.message.startswith(f"{model}, {target}, output 'logits', case {found.case}: max |P-M| 1.0e-03 > ")
+    assert found.message.startswith(
+        f"{model}, {target}, output 'logits', case {found.case}: the largest difference is 1.0e-03 "
+    )
     assert outcome.judgement.verdict == "violations"
 
 

@@ -20,6 +20,7 @@ from export_gate.report.findings import views
 from export_gate.report.ladder import cells
 from export_gate.report.record import STATES, ArtifactView, Cell, Counts, ProblemView, Report, Row, State
 from export_gate.report.results import Results
+from export_gate.report.scope import find_scopes
 from export_gate.rules import check_loosened
 from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, measure_run
@@ -47,7 +48,7 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         counts=counts,
         targets=_columns(results),
         rows=rows,
-        findings=views(about_models),
+        findings=views(about_models, find_scopes(about_models, rows)),
         problems=tuple(_problems(results)),
         artifacts=tuple(sorted(_artifacts(results, rows), key=lambda found: order.get(found.model, 0))),
         evidence=run_evidence(rows),

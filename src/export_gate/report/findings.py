@@ -9,6 +9,7 @@ from dataclasses import replace
 from export_gate.report.commands import Caller, reproduce
 from export_gate.report.record import FindingView
 from export_gate.report.results import Results
+from export_gate.report.scope import Scopes, scope_words
 from export_gate.rules import NAMED
 from export_gate.rules.base import SEVERITIES, Finding, asks_nothing
 from export_gate.rules.wording import place
@@ -28,7 +29,7 @@ OWNER_PLACES: dict[Owner, str] = {
 }
 
 
-def views(results: Results) -> tuple[FindingView, ...]:
+def views(results: Results, scopes: Scopes) -> tuple[FindingView, ...]:
     """All findings, worst first: in the judge's order, but sorted by severity if results were merged."""
     calm = [finding for finding in results.findings if asks_nothing(finding)]
     groups: dict[tuple[str, ...], list[Finding]] = {}
@@ -36,7 +37,7 @@ def views(results: Results) -> tuple[FindingView, ...]:
     for finding in sorted(asking, key=lambda finding: SEVERITIES.index(finding.severity)):
         groups.setdefault(_sameness(finding), []).append(finding)
     known = {contract.name: {target.name for target in contract.targets} for contract in results.contracts}
-    seen = tuple(_view(group, results.caller, known) for group in groups.values())
+    seen = tuple(_view(group, results.caller, known, scopes) for group in groups.values())
     models = dict.fromkeys(finding.model for finding in calm)
     return (*seen, *(_calm_view(model, calm, results.caller) for model in models))
 
@@ -70,7 +71,9 @@ def _sameness(finding: Finding) -> tuple[str, ...]:
     return (finding.severity, waiver, finding.model, finding.rule, finding.cause, about, own)
 
 
-def _view(group: Sequence[Finding], caller: Caller, known: Mapping[str, Collection[str]]) -> FindingView:
+def _view(
+    group: Sequence[Finding], caller: Caller, known: Mapping[str, Collection[str]], scopes: Scopes
+) -> FindingView:
     worst, *others = group
     over = ratio(worst.measured, worst.allowed)
     source = worst.source
@@ -81,6 +84,7 @@ def _view(group: Sequence[Finding], caller: Caller, known: Mapping[str, Collecti
         statement=worst.message.removeprefix(f"{place(worst.model, worst.target, worst.output, worst.case)}: "),
         times_over=over if 1 < over < math.inf else None,
         command=reproduce(caller, model, target, worst.case),
+        scope=scope_words(worst, scopes),
         cause=cause_words(worst),
         source=None if source and f"{source.path}:{source.line}" in worst.message else source,
         also=tuple(others),

@@ -107,6 +107,8 @@ class FindingView:
     """The command that reproduces it; safe to paste into a POSIX shell."""
     source: SourceLine | None = None
     """The user's source line; None if unknown, or if the statement quotes it."""
+    scope: str = ""
+    """What works beside a violation; empty where that says nothing."""
     cause: str = ""
     """Cause, owner and evidence of a violation, as one line; empty for other findings."""
     also: tuple[Finding, ...] = ()

@@ -30,6 +30,28 @@ def describe_value(fault: Measurement) -> str:
     return f"max |P-M|{along} {measured} {sign} {bound}"
 
 
+def difference_in_words(fault: Measurement, actual: str) -> str:
+    """`the largest difference is 3.1e-03 at [5, 1] (eager 1.75, onnx 1.7531), allowed 3.4e-05`.
+
+    The bound's formula instead, where there is no such number.
+    """
+    comparison, norm = fault.comparison, fault.broken
+    values = (
+        f"{index(comparison.where)} (eager {exact(comparison.expected_at)}, {actual} {exact(comparison.actual_at)})"
+    )
+    if fault.is_exact:
+        return (
+            f"{comparison.mismatched_elements} of {comparison.elements} elements differ, most at {values}; "
+            f"{comparison.expected_dtype} is compared exactly"
+        )
+    if norm is None or not norm.measured > norm.allowed:
+        return describe_value(fault)
+    measured, allowed = apart(norm.measured, norm.allowed)
+    if norm.index is not None:
+        return f"at index {norm.index} of axis {fault.tolerance.axis} it differs by {measured}, allowed {allowed}"
+    return f"the largest difference is {measured} at {values}, allowed {allowed}"
+
+
 def describe_nonfinite(fault: Measurement) -> str:
     """Where the masks differ, or the non-finite elements that `forbid` does not allow."""
     comparison = fault.comparison

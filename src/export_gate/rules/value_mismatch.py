@@ -10,8 +10,8 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.blame import Blame
 from export_gate.rules.cases import differing_outputs
 from export_gate.rules.measure import Measured, Measurement
-from export_gate.rules.numbers import describe_value, measured_and_allowed, spread
-from export_gate.rules.wording import exact, index, round_up, scientific
+from export_gate.rules.numbers import describe_value, difference_in_words, measured_and_allowed, spread
+from export_gate.rules.wording import round_up, scientific
 from export_gate.wall.contract import ModelContract, TargetName
 
 
@@ -20,21 +20,18 @@ def check(measured: Measured) -> Iterator[Finding]:
     for differing in differing_outputs(measured, "value"):
         worst, target = differing.worst, differing.target
         hint = _hint(measured.contract, target, differing.faults, differing.blame)
-        finding = differing.finding(RULE.name, describe_value(worst), hint)
+        finding = differing.finding(RULE.name, difference_in_words(worst, target), hint)
         error, allowed = measured_and_allowed(worst)
-        details = spread(worst.comparison, "eager", target) + finding.details
+        details = (describe_value(worst), *spread(worst.comparison, "eager", target), *finding.details)
         yield replace(finding, measured=error, allowed=allowed, details=details)
 
 
 def _hint(contract: ModelContract, target: TargetName, faults: Sequence[Measurement], blame: Blame) -> str:
-    worst = faults[0].comparison
     if faults[0].lacks_axis:
         return "Run the gate again with this tolerance: norms for each index are computed while comparing, not later."
     if faults[0].noise is not None:
         return _rounding(faults[0])
-    values = f"eager {exact(worst.expected_at)}, {target} {exact(worst.actual_at)}"
-    where = f"The largest difference is at {index(worst.where)}: {values}."
-    return f"{where} {advice(contract, target, blame)}"
+    return advice(contract, target, blame)
 
 
 def _rounding(fault: Measurement) -> str:

@@ -120,7 +120,7 @@ def test_a_failure_tells_the_next_step():
         if (test.get("classname"), test.get("name")) == ("glyph-head.onnx", "halves-1@batch=8")
         for failure in test.iter("failure")
     )
-    assert "\nnext (of the worst, halves-1@batch=16): The largest difference is at [5, 1]" in text
+    assert "\nnext (of the worst, halves-1@batch=16): What causes it is not known" in text
     assert text.endswith("run: export-gate run glyph-head --target onnx --case 'halves-1@batch=8'")
 
 

@@ -39,7 +39,7 @@ def test_a_target_that_is_gone_is_not_asked_for():
     )
     run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(samples.model("m", samples.all_fine()),))
     results = replace(samples.results((samples.contract("m"),), run), findings=(gone,))
-    (view,) = views(results)
+    (view,) = views(results, {})
     assert view.command == "export-gate run m"
     assert view.statement == "the target is gone: breaks who loads its artifact"
 
