@@ -18,6 +18,7 @@ RULES: tuple[Rule, ...] = tuple(
         "nondeterministic_model",
         "input_mutated",
         "state_carried",
+        "ambient",
         "golden_mismatch",
         "worker_died",
         "timed_out",

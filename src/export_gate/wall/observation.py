@@ -380,6 +380,22 @@ class PromiseBroken:
     """Inputs of this case that may be masks and have one value everywhere -> that value."""
 
 
+Surrounding = Literal["clock", "environment", "locale", "working directory"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AmbientEffect:
+    """Eager answered otherwise at one control input once its surroundings were others."""
+
+    surrounding: Surrounding
+    """What was changed."""
+    case: str
+    outputs: tuple[Comparison, ...] = ()
+    """Outputs that differ, the worst each; empty if it raised."""
+    raised: str = ""
+    """The exception, if it raised."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingRelation:
     """What tells the inputs that eager refuses from those that it takes, and is not in the contract."""
@@ -440,6 +456,8 @@ class ModelObservation:
     controls: ControlSetObservation | None = None
     outputs: tuple[OutputLeaf, ...] = ()
     broken: tuple[PromiseBroken, ...] = ()
+    ambient: tuple[AmbientEffect, ...] = ()
+    """What eager's answer depends on besides its inputs and weights."""
     relations: tuple[MissingRelation, ...] = ()
     """Of the most frequent refusal."""
     contrasts: tuple[Contrast, ...] = ()

@@ -22,6 +22,7 @@ from export_gate.wall.contract import (
 )
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import (
+    AmbientEffect,
     AxisNorms,
     Branch,
     CaseResult,
@@ -306,6 +307,21 @@ SAMPLES: dict[str, Sample] = {
     ),
     "state-carried-without-effect": Sample(hygiene(state_changed=("calls: 0 -> 1",))),
     "state-carried-nearly": Sample(hygiene(state_changed=(), state_effects=())),
+    "ambient": Sample(
+        observed(
+            ambient=(
+                AmbientEffect(
+                    surrounding="clock", case=CASES[0], outputs=(leaf(max_abs_diff=1.0, mismatched_elements=2),)
+                ),
+                AmbientEffect(
+                    surrounding="working directory",
+                    case=CASES[0],
+                    raised="FileNotFoundError: [Errno 2] No such file or directory: 'vocabulary.txt'",
+                ),
+            )
+        )
+    ),
+    "ambient-nearly": Sample(observed()),
     "golden-mismatch": Sample(golden(leaf(**FAR)), GOLDEN_CONTRACT),
     "golden-mismatch-nearly": Sample(golden(leaf(max_abs_diff=3.4e-5)), GOLDEN_CONTRACT),
     "worker-died": Sample(observed(ended("run", "died", type="SIGKILL", message="", trace="", case=CASES[1]))),

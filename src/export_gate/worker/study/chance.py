@@ -60,7 +60,7 @@ def observe_chance(cases: Sequence[ControlCase], subject: Subject) -> Chance | N
     with _copy(subject, 1).begun(numbered) as one, _copy(subject, 2).begun(numbered) as other:
         pairs = list(zip(one(), other(), strict=True))
     return Chance(
-        outputs=worst_by_output(comparison for pair in pairs for comparison in _differences(*pair)),
+        outputs=worst_by_output(comparison for pair in pairs for comparison in differences(*pair)),
         draws=any(first.drew and first.generator != second.generator for first, second in pairs),
     )
 
@@ -104,9 +104,8 @@ def _copy(subject: Subject, seed: int) -> Isolated[tuple[int, ControlCase], Said
         except (Exception, SystemExit):  # noqa: BLE001 - eager's refusals are recorded where its references are made
             return Said()
         after = torch.get_rng_state()
-        return Said(
-            digest=_digest(leaves),
-            leaves=tuple(pack(_shown(leaf)) for leaf in leaves),
+        return replace(
+            said_of(leaves),
             drew=not torch.equal(before, after),
             generator=hashlib.sha256(after.numpy().tobytes()).hexdigest(),
         )
@@ -139,7 +138,13 @@ def _shown(leaf: Leaf) -> Leaf:
     return replace(leaf, value=leaf.value.reshape(-1)[:: leaf.value.size // SHOWN])
 
 
-def _differences(one: Said, other: Said) -> tuple[Comparison, ...]:
+def said_of(leaves: Sequence[Leaf]) -> Said:
+    """The answer as it crosses a pipe."""
+    return Said(digest=_digest(leaves), leaves=tuple(pack(_shown(leaf)) for leaf in leaves))
+
+
+def differences(one: Said, other: Said) -> tuple[Comparison, ...]:
+    """The outputs in which two answers differ; none if one of them is missing."""
     if one.digest == other.digest:
         return ()
     first, second = (tuple(unpack(leaf) for leaf in said.leaves) for said in (one, other))

@@ -27,6 +27,7 @@ from export_gate.worker.model.reference import (
     rename,
 )
 from export_gate.worker.process.stages import Desk
+from export_gate.worker.study.ambience import observe_ambience
 from export_gate.worker.study.chance import observe_chance, told_apart
 from export_gate.worker.study.subject import Subject
 
@@ -61,6 +62,8 @@ def observe_behaviour(
     except Exception as error:  # noqa: BLE001 - the caller reports it
         return subject.hygiene, error
     facts = told_apart(facts, chance)
+    if not facts.nondeterministic:
+        desk.channel.set("ambient", observe_ambience(cases, subject))
     facts = replace(facts, **{name: getattr(subject.hygiene, name) for name in ("forced_eval", *TRAINING)})
     desk.channel.set("hygiene", facts)
     return facts, None
