@@ -46,7 +46,8 @@ UNDECIDED = ("", "ill-conditioned")
 """Recorded where nothing was measured, or where what was measured says nothing about the right verdict."""
 
 EXPLANATIONS = {
-    "fail:value": ("train-mode", "nondeterministic-model", "state-carried", "contract-broken"),
+    "fail:value": ("train-mode", "nondeterministic-model", "state-carried", "contract-broken", "nothing-compared"),
+    "export-error": ("contract-broken",),  # eager refuses as well, which comes first
 }
 """Rules that report why a target differs, instead of the target's own rule."""
 
