@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from export_gate.rules.base import Finding
 from export_gate.rules.blame import NOT_KNOWN, Blame
 from export_gate.rules.diagnosis import LAYOUTS, diagnose
-from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.measure import Excuse, Measured, Measurement
 from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import FaultKind
@@ -97,6 +97,17 @@ def faults_by_output(leaves: Sequence[Measurement]) -> Iterator[tuple[str, tuple
             found.setdefault(leaf.output, []).append(leaf)
     for output, faults in found.items():
         yield output, tuple(sorted(faults, key=lambda fault: -fault.excess))
+
+
+def excused_outputs(
+    measured: Measured, why: Excuse, size: Callable[[Measurement], float]
+) -> Iterator[tuple[TargetName, tuple[Measurement, ...]]]:
+    """Every output of a target with differences that are excused for this reason, the one of the largest size first."""
+    for planned in measured.contract.targets:
+        excused = [leaf for leaf in measured.of(planned.name) if leaf.excused == why]
+        for output in dict.fromkeys(leaf.output for leaf in excused):
+            leaves = [leaf for leaf in excused if leaf.output == output]
+            yield planned.name, tuple(sorted(leaves, key=lambda leaf: -size(leaf)))
 
 
 def other_cases(names: Sequence[str]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import other_cases
+from export_gate.rules.cases import excused_outputs, other_cases
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.wording import count, place, round_up, scientific, targets_key
 from export_gate.wall.contract import TargetName
@@ -15,12 +15,8 @@ def check(measured: Measured) -> Iterator[Finding]:
     """One warning for each output of each target, at the case with the largest difference."""
     controls = measured.observation.controls
     families = {member.name: member.family for member in controls.inputs} if controls else {}
-    for planned in measured.contract.targets:
-        excused = [leaf for leaf in measured.of(planned.name) if leaf.excused == "noise"]
-        for output in dict.fromkeys(leaf.output for leaf in excused):
-            leaves = [leaf for leaf in excused if leaf.output == output]
-            leaves.sort(key=lambda leaf: -leaf.comparison.max_abs_diff)
-            yield _finding(measured, planned.name, leaves, families.get(leaves[0].case, ""))
+    for target, leaves in excused_outputs(measured, "noise", lambda leaf: leaf.comparison.max_abs_diff):
+        yield _finding(measured, target, leaves, families.get(leaves[0].case, ""))
 
 
 def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measurement], family: str) -> Finding:

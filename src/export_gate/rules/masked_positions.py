@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import other_cases
+from export_gate.rules.cases import excused_outputs, other_cases
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.refusals import refused_empty_masks
 from export_gate.rules.wording import first_line, listing, place
@@ -21,12 +21,8 @@ PLACES = {
 
 def check(measured: Measured) -> Iterator[Finding]:
     """One warning for each output of each target, at the case where most elements are left out."""
-    for planned in measured.contract.targets:
-        excused = [leaf for leaf in measured.of(planned.name) if leaf.excused == "masked"]
-        for output in dict.fromkeys(leaf.output for leaf in excused):
-            leaves = [leaf for leaf in excused if leaf.output == output]
-            leaves.sort(key=lambda leaf: -(leaf.masked.dropped if leaf.masked else 0))
-            yield _finding(measured, planned.name, leaves)
+    for target, leaves in excused_outputs(measured, "masked", lambda leaf: leaf.masked.dropped if leaf.masked else 0):
+        yield _finding(measured, target, leaves)
     refused, mask = refused_empty_masks(measured.contract, measured.observation)
     if mask is not None:
         yield _refused(measured.contract.name, refused, mask)

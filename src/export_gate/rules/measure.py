@@ -35,6 +35,9 @@ from export_gate.wall.observation import (
 )
 from export_gate.wall.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
 
+Excuse = Literal["masked", "noise"]
+"""Why a difference is no fault."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
@@ -50,7 +53,7 @@ class Measurement:
     """Why the leaves are not equivalent, the decisive fault first; empty where they are."""
     lacks_axis: bool = False
     """Norms along the tolerance axis would decide but were not observed; `norm` is that of the whole leaf."""
-    excused: Literal["masked", "noise"] | None = None
+    excused: Excuse | None = None
     """Why the difference is not a fault: masked places, or rounding of float32."""
     masked: MaskedComparison | None = None
     """What masks leave out; `comparison` is then about the rest."""

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.tolerances import Lax, lax_outputs
-from export_gate.rules.wording import place, scientific, targets_key
-from export_gate.wall.noise import TELLING
+from export_gate.rules.wording import scientific, targets_key
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -19,25 +18,15 @@ def check(measured: Measured) -> Iterator[Finding]:
 def _finding(measured: Measured, lax: Lax) -> Finding:
     worst, model = lax.leaves[0], measured.contract.name
     assert worst.norm is not None
-    return Finding(
-        rule=RULE.name,
-        severity="warning",
-        model=model,
-        target=lax.target,
-        output=lax.output,
-        case=worst.case,
-        message=(
-            f"{place(model, lax.target, lax.output, worst.case)}: the tolerance of {scientific(worst.norm.allowed)} "
-            f"exceeds a thousandth of the output (at most {worst.norm.scale:.2g}); it agrees at a thousandth as well"
-        ),
-        hint=(
-            f"Set {targets_key(measured.contract, lax.target, 'tolerance', 'atol')} to "
-            f"{scientific(max(1e-4 * lax.scale, 2 * worst.norm.measured))}, so that a wrong output of this size fails."
-        ),
-        measured=worst.norm.measured,
-        allowed=TELLING * lax.scale,
-        occurrences=len(lax.leaves),
+    words = (
+        f"the tolerance of {scientific(worst.norm.allowed)} exceeds a thousandth of the output (at most "
+        f"{worst.norm.scale:.2g}); it agrees at a thousandth as well"
     )
+    hint = (
+        f"Set {targets_key(measured.contract, lax.target, 'tolerance', 'atol')} to "
+        f"{scientific(max(1e-4 * lax.scale, 2 * worst.norm.measured))}, so that a wrong output of this size fails."
+    )
+    return lax.finding(model, RULE.name, "warning", words, hint)
 
 
 RULE = Rule(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.cases import other_cases
 from export_gate.rules.diagnosis import weights_of, weights_words
 from export_gate.rules.measure import Measured
 from export_gate.rules.tolerances import Lax, lax_outputs
-from export_gate.rules.wording import place, scientific, targets_key
-from export_gate.wall.noise import TELLING
+from export_gate.rules.wording import scientific, targets_key
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -21,33 +20,21 @@ def check(measured: Measured) -> Iterator[Finding]:
 def _finding(measured: Measured, lax: Lax) -> Finding:
     worst, model = lax.failing[0], measured.contract.name
     weights = weights_of(measured, lax.target)
-    has_others = weights is not None and bool(weights.differing_count)
     assert worst.norm is not None
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=model,
-        target=lax.target,
-        output=lax.output,
-        case=worst.case,
-        message=(
-            f"{place(model, lax.target, lax.output, worst.case)}: the tolerance cannot fail: the output is at most "
-            f"{worst.norm.scale:.2g} and {scientific(worst.norm.allowed)} is allowed; it differs by "
-            f"{scientific(worst.norm.measured)}, more than a thousandth of it"
-        ),
-        hint=(
-            "The artifact's values are wrong, or the output is too small for float32: compare both by hand, scale the "
-            f"output up, or write {targets_key(measured.contract, lax.target, 'tolerance', 'atol')} for its size, "
-            f"about {scientific(1e-4 * lax.scale)}."
-        ),
-        measured=worst.norm.measured,
-        allowed=TELLING * lax.scale,
-        occurrences=len(lax.failing),
-        owner="artifact" if has_others else None,
-        cause="weights" if has_others else "unknown",
-        evidence=weights_words(weights) if weights is not None and has_others else (),
-        details=other_cases([leaf.case for leaf in lax.failing]),
+    words = (
+        f"the tolerance cannot fail: the output is at most {worst.norm.scale:.2g} and "
+        f"{scientific(worst.norm.allowed)} is allowed; it differs by {scientific(worst.norm.measured)}, more than a "
+        "thousandth of it"
     )
+    hint = (
+        "The artifact's values are wrong, or the output is too small for float32: compare both by hand, scale the "
+        f"output up, or write {targets_key(measured.contract, lax.target, 'tolerance', 'atol')} for its size, about "
+        f"{scientific(1e-4 * lax.scale)}."
+    )
+    found = lax.finding(model, RULE.name, "violation", words, hint)
+    if weights is None or not weights.differing_count:
+        return found
+    return replace(found, owner="artifact", cause="weights", evidence=weights_words(weights))
 
 
 RULE = Rule(

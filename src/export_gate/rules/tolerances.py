@@ -6,10 +6,13 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from export_gate.rules.base import Finding, Severity
+from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import is_excused, is_lax, second_tolerance
-from export_gate.wall.noise import FLAT_FAMILIES, telling_bound, telling_share
+from export_gate.wall.noise import FLAT_FAMILIES, TELLING, telling_bound, telling_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +27,25 @@ class Lax:
     """Those whose tolerance is lax, the largest difference first."""
     failing: tuple[Measurement, ...]
     """Those that pass only because their tolerance cannot fail."""
+
+    def finding(self, model: str, rule: str, severity: Severity, words: str, hint: str) -> Finding:
+        """What is said of the output, at the worst input."""
+        leaves = self.failing or self.leaves
+        worst = leaves[0]
+        return Finding(
+            rule=rule,
+            severity=severity,
+            model=model,
+            target=self.target,
+            output=self.output,
+            case=worst.case,
+            message=f"{place(model, self.target, self.output, worst.case)}: {words}",
+            hint=hint,
+            measured=worst.norm.measured if worst.norm else None,
+            allowed=TELLING * self.scale,
+            occurrences=len(leaves),
+            details=other_cases([leaf.case for leaf in leaves]),
+        )
 
 
 def lax_outputs(measured: Measured) -> Iterator[Lax]:
