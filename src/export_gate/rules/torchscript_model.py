@@ -23,7 +23,8 @@ def check(measured: Measured) -> Iterator[Finding]:
             hint=(
                 "Return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`: "
                 "torch.export (https://docs.pytorch.org/docs/stable/export.html) captures Python code. A model that "
-                "exists only as TorchScript must be rebuilt from its Python class and a state_dict."
+                "exists only as TorchScript must be rebuilt from its Python class and a state_dict. Where every target "
+                "has an `artifact`, nothing is exported, and TorchScript will do."
             ),
         )
 

@@ -53,7 +53,8 @@ def adapt(module: torch.nn.Module, changes: Mapping[str, Change], *, is_output_k
     if not changes:
         return
     own = module.__dict__.get("forward")
-    names = [p.name for p in inspect.signature(module.forward).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    parameters = inspect.signature(module.forward).parameters.values()
+    names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
 
     @functools.wraps(type(module).forward)
     def forward(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
@@ -64,6 +65,9 @@ def adapt(module: torch.nn.Module, changes: Mapping[str, Change], *, is_output_k
         returned = call(*args, **{name: _changed(changes, name, value) for name, value in kwargs.items()})
         return returned if is_output_kept else _plain_output(returned)
 
+    # A forward of the instance's own has another signature than that of its class.
+    this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    forward.__signature__ = inspect.Signature([this, *parameters])  # type: ignore[attr-defined] # inspect reads it
     module.forward = MethodType(forward, module)
 
 

@@ -16,6 +16,7 @@ import torch
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.errors import UserError
 from export_gate.worker.leaves.values import Call, Values
+from export_gate.worker.model.called import Called, can_be_called
 from export_gate.worker.model.importing import at_line, import_place, working_in
 from export_gate.worker.process.failures import describe
 from export_gate.worker.process.integrity import guarded
@@ -42,6 +43,8 @@ class Factory:
     kwargs: dict[str, Any]
     base: Path
     force_eval: bool = False
+    takes_callables: bool = False
+    """Whether any callable will do: nothing is exported."""
     adapt: Callable[[torch.nn.Module], None] | None = None
     """Lets each instance take the contract's inputs, if its forward does not take them as they are."""
 
@@ -49,7 +52,7 @@ class Factory:
         """Create a fresh instance under fixed seeds.
 
         Raises:
-            UserError: the factory raises, exits, or does not return an nn.Module.
+            UserError: the factory raises, exits, or returns nothing that can be checked.
         """
         seed_everything()
         try:
@@ -66,10 +69,14 @@ class Factory:
                 f"factory {self.reference!r} raised {type(error).__name__}: {describe(error)}{at}",
                 f"call it with the project's interpreter, {sys.executable}, in {self.base}",
             ) from error
+        if self.takes_callables and can_be_called(made):
+            made = Called(made, self)
         if not isinstance(made, torch.nn.Module):
+            other = " or a callable" if self.takes_callables else ""
+            only = "; any callable will do only where every target has an `artifact`" if can_be_called(made) else ""
             raise UserError(
-                f"factory {self.reference!r} returned {_article(made)}, expected a torch.nn.Module",
-                "return the module itself, its weights loaded and in eval mode",
+                f"factory {self.reference!r} returned {_article(made)}, expected a torch.nn.Module{other}",
+                f"return the module itself, its weights loaded and in eval mode{only}",
             )
         if self.adapt is not None:
             self.adapt(made)
@@ -77,7 +84,7 @@ class Factory:
 
 
 def load_factory(contract: ModelContract, base: Path) -> Factory:
-    """The contract's factory, imported.
+    """The contract's factory, imported; where every target is a file, it may make any callable.
 
     Raises:
         UserError: it cannot be imported or called with the contract's `kwargs`.
@@ -99,7 +106,13 @@ def load_factory(contract: ModelContract, base: Path) -> Factory:
         ) from error
     except ValueError:
         pass  # builtins do not have a signature to check
-    return Factory(make=made, reference=contract.factory, kwargs=contract.kwargs, base=base)
+    return Factory(
+        make=made,
+        reference=contract.factory,
+        kwargs=contract.kwargs,
+        base=base,
+        takes_callables=bool(contract.targets) and all(target.artifact for target in contract.targets),
+    )
 
 
 def factory_package(contract: ModelContract) -> str:

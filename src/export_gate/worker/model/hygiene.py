@@ -14,7 +14,7 @@ from torch.nn.modules.dropout import _DropoutNd
 from export_gate.wall.observation import Comparison, HygieneObservation
 from export_gate.worker.leaves.compare import compare_case, compare_leaf
 from export_gate.worker.leaves.values import Call, Leaf, flatten
-from export_gate.worker.model.factory import forward_parameters, is_scripted
+from export_gate.worker.model.factory import forward_parameters
 from export_gate.worker.model.reference import Runner
 from export_gate.worker.model.state import State, restore_state, snapshot_state, tensor_digest
 from export_gate.worker.model.state_changes import state_changes
@@ -55,8 +55,6 @@ def observe_hygiene(module: torch.nn.Module, run: Runner, calls: Sequence[Maker]
         Exception: Whatever forward raises.
     """
     train, train_count = training_modules(module)
-    if is_scripted(module):
-        return HygieneObservation(train_modules=train, train_module_count=train_count, scripted=True)
     fresh = snapshot_state(module)
     try:
         facts = _observe_runs(module, run, calls, fresh)
@@ -181,11 +179,17 @@ def factory_differences(first: dict[str, str], second: dict[str, str]) -> tuple[
 def training_modules(module: torch.nn.Module) -> tuple[tuple[str, ...], int]:
     """Submodules that behave differently in train mode, as `name (Class)`, and the number of all in train mode."""
     training = [(name, part) for name, part in module.named_modules() if part.training]
-    acting = tuple(f"{name or 'model'} ({type(part).__name__})" for name, part in training if _acts_differently(part))
+    acting = tuple(f"{name or 'model'} ({_class_name(part)})" for name, part in training if _acts_differently(part))
     return acting, len(training)
 
 
+def _class_name(part: torch.nn.Module) -> str:
+    return str(part.original_name) if isinstance(part, torch.jit.ScriptModule) else type(part).__name__
+
+
 def _acts_differently(part: torch.nn.Module) -> bool:
+    if isinstance(part, torch.jit.ScriptModule):
+        return str(part.original_name).startswith(SCRIPTED)
     if isinstance(part, _DropoutNd):
         return bool(part.p > 0)
     if isinstance(part, _NormBase):
@@ -195,6 +199,10 @@ def _acts_differently(part: torch.nn.Module) -> bool:
     if isinstance(part, torch.nn.RReLU):
         return bool(part.lower != part.upper)
     return any(_is_drop_rate(name, value) for name, value in vars(part).items()) or _reads_training(type(part))
+
+
+SCRIPTED = ("Dropout", "AlphaDropout", "FeatureAlphaDropout", "BatchNorm", "SyncBatchNorm", "InstanceNorm", "RReLU")
+"""Names of the classes that TorchScript modules were, as far as their name says it."""
 
 
 def _is_drop_rate(name: str, value: Any) -> bool:

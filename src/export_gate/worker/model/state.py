@@ -8,15 +8,17 @@ and NumPy are compared by identity.
 from __future__ import annotations
 
 import hashlib
-import sys
 import types
 from collections import deque
+from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from export_gate.worker.model.views import FOREIGN, ScriptAttributes, Variables
 
 CLONED_PARAMETER = 1 << 16
 """Larger parameters are remembered by digest: a copy of all weights would double the memory."""
@@ -26,7 +28,6 @@ LONGEST = 10_000
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
-_FOREIGN = {*sys.stdlib_module_names, "torch", "numpy"}
 _INTERNAL = set(vars(torch.nn.Module())) - {"training"}
 _NOT_WALKED = (type, types.ModuleType, types.FunctionType, types.MethodType)
 
@@ -87,7 +88,7 @@ def kind_of(value: Any) -> Kind:
         if isinstance(value, kinds):
             return name  # type: ignore[return-value] # mypy widens the names in the tuple to str
     root = type(value).__module__.partition(".")[0]
-    is_own = isinstance(value, torch.nn.Module) or root not in _FOREIGN
+    is_own = isinstance(value, torch.nn.Module) or root not in FOREIGN
     return "object" if is_own and hasattr(value, "__dict__") and not isinstance(value, _NOT_WALKED) else "identity"
 
 
@@ -121,15 +122,19 @@ def _content(kind: Kind, value: Any, seen: set[int]) -> Any:
             return None
 
 
-def namespaces_of(value: Any) -> list[dict[str, Any]]:
-    """The dicts that hold an object's attributes; a module has four of them."""
+def namespaces_of(value: Any) -> list[MutableMapping[str, Any]]:
+    """The dicts that hold an object's attributes, or views of them; a module has four of them."""
+    if isinstance(value, Variables):
+        return [value]
+    if isinstance(value, torch.jit.ScriptModule):
+        return [ScriptAttributes(value)]
     if isinstance(value, torch.nn.Module):
         held: list[Any] = [vars(value), value._parameters, value._buffers, value._modules]  # noqa: SLF001 - no other way
         return held
     return [vars(value)]
 
 
-def state_keys(value: Any, namespace: dict[str, Any]) -> list[str]:
+def state_keys(value: Any, namespace: MutableMapping[str, Any]) -> list[str]:
     """The attributes in one of these dicts that are state, without hooks and other internals of modules."""
     is_module = isinstance(value, torch.nn.Module) and namespace is vars(value)
     return [key for key in namespace if not (is_module and key in _INTERNAL)]
@@ -183,7 +188,9 @@ def _write_array(original: npt.NDArray[Any], content: npt.NDArray[Any]) -> bool:
     return True
 
 
-def _refill(namespace: dict[Any, Any], present: list[Any], saved: dict[Any, State], known: list[bool]) -> None:
+def _refill(
+    namespace: MutableMapping[Any, Any], present: list[Any], saved: dict[Any, State], known: list[bool]
+) -> None:
     for key in present:
         if key not in saved:
             del namespace[key]

@@ -65,7 +65,7 @@ def observe_model(job: Job, channel: Channel, then: Sequel | None = None, *, is_
 
 
 def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | None:
-    """A fresh instance and how it is called; None where it is TorchScript, which has no forward to export."""
+    """A fresh instance and how it is called; None where it is TorchScript, of which a target would be exported."""
     with desk.stage("model"):
         factory = load_factory(contract, base)
         changes = input_changes(contract, base)
@@ -74,7 +74,7 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
                 factory, adapt=partial(adapt, changes=changes, is_output_kept=not builds_objects(contract))
             )
         module = factory()
-        facts = _facts(module, contract)
+        facts = _facts(module, contract, is_exported=not factory.takes_callables)
         desk.channel.set("hygiene", facts)
         desk.channel.set("parameters", sum(weight.numel() for weight in module.parameters()))
         desk.channel.set("weights_bytes", sum(w.numel() * w.element_size() for w in module.parameters()))
@@ -141,12 +141,12 @@ def _tampered(contract: ModelContract, names: tuple[str, ...]) -> Problem:
     )
 
 
-def _facts(module: torch.nn.Module, contract: ModelContract) -> HygieneObservation:
-    """Train mode and TorchScript, before anything runs."""
+def _facts(module: torch.nn.Module, contract: ModelContract, *, is_exported: bool) -> HygieneObservation:
+    """Train mode and TorchScript that cannot be exported, before anything runs."""
     names, count = hygiene.training_modules(module)
     return HygieneObservation(
         train_modules=names,
         train_module_count=count,
         forced_eval=contract.train_mode == "force-eval" and count > 0,
-        scripted=is_scripted(module),
+        scripted=is_exported and is_scripted(module),
     )
