@@ -424,7 +424,7 @@ class HygieneObservation:
     """All modules in train mode."""
     forced_eval: bool = False
     scripted: bool = False
-    """A TorchScript module."""
+    """A TorchScript module, of which a target is to be exported."""
     repeats: int = 0
     """How often eager was run on the same input."""
     nondeterministic: tuple[Comparison, ...] = ()

@@ -152,12 +152,12 @@ def test_train_mode_is_part_of_the_observation() -> None:
     assert (facts.train_modules, facts.train_module_count) == (("1 (Dropout)",), 3)
 
 
-def test_torchscript_is_not_run() -> None:
-    """A TorchScript module is recognised and left alone."""
+def test_torchscript_is_observed() -> None:
+    """Where it is the reference of files, a TorchScript module is run as any other."""
     with pytest.warns(DeprecationWarning, match="torch.jit"):
         scripted = torch.jit.script(nn.Linear(3, 3).eval())
     facts = observe(scripted)
-    assert (facts.scripted, facts.repeats) == (True, 0)
+    assert (facts.nondeterministic, facts.state_changed, facts.repeats) == ((), (), 6)
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------
