@@ -178,7 +178,8 @@ def factory_differences(first: dict[str, str], second: dict[str, str]) -> tuple[
 
 def training_modules(module: torch.nn.Module) -> tuple[tuple[str, ...], int]:
     """Submodules that behave differently in train mode, as `name (Class)`, and the number of all in train mode."""
-    training = [(name, part) for name, part in module.named_modules() if part.training]
+    # TorchScript that was frozen has no mode left.
+    training = [(name, part) for name, part in module.named_modules() if getattr(part, "training", False)]
     acting = tuple(f"{name or 'model'} ({_class_name(part)})" for name, part in training if _acts_differently(part))
     return acting, len(training)
 

@@ -51,8 +51,8 @@ class ScriptAttributes(MutableMapping[str, Any]):
 
     def __init__(self, module: torch.jit.ScriptModule) -> None:
         self.module = module
-        own = getattr(module, "_actual_script_module", module)
-        kinds = own._concrete_type.get_attributes()  # noqa: SLF001 - no other way
+        own: Any = getattr(module, "_actual_script_module", module)
+        kinds = torch._C.ConcreteModuleType.from_jit_type(own._c._type()).get_attributes()  # noqa: SLF001 - no other way
         held = [name for name, _ in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))]
         children = [name for name, _ in module.named_children()]
         others = [name for name in kinds if name != "training" and not name.startswith("_")]

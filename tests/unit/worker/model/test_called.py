@@ -174,6 +174,14 @@ def test_train_mode_is_seen_inside(make: Callable[[], Any], acting: str):
     assert count > 1
 
 
+@pytest.mark.parametrize("freeze", [torch.jit.freeze, torch.jit.optimize_for_inference])
+def test_frozen_torchscript_is_a_reference(freeze: Callable[[Any], Any]):
+    """It has neither weights nor a mode any more."""
+    module = made(lambda: freeze(torch.jit.script(nn.Sequential(nn.Linear(3, 3), nn.ReLU()).eval())))
+    facts = observe_hygiene(module, unseeded_runner(module), [lambda: Call(args=(X,), kwargs={})] * 3)
+    assert (facts.train_module_count, facts.nondeterministic, facts.state_changed) == (0, (), ())
+
+
 STATEFUL: dict[str, Callable[[], Any]] = {
     "compiled": lambda: scripted(counts=True),
     "variable": counting,
