@@ -12,7 +12,8 @@ PAYLOAD = (
 )
 NOT_FREE = {
     "severity", "owner", "cause", "stage", "reached", "kind", "target", "guards", "answer", "checks", "verdict",
-    "fail_on", "dtype", "mode", "train_mode", "optimization", "group", "affine_basis", "started", "expected_dtype", "actual_dtype",
+    "fail_on", "dtype", "mode", "train_mode", "optimization", "group", "affine_basis", "started", "expected_dtype",
+    "actual_dtype",
 }  # fmt: skip
 """Keys whose values come from closed sets of ours."""
 
