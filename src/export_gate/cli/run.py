@@ -60,19 +60,17 @@ def run(
     quiet: bool,
 ) -> None:
     """Export and verify MODELS (default: all), and print the report."""
+    path = find_config(config)
+    if is_idle(path):
+        return
+    # Only now: the imports take longer than to see that a push needs no verdict.
     from export_gate import pipeline
-    from export_gate.config import load_config
     from export_gate.outcome import judging
     from export_gate.run.order import Order, default_parallel
     from export_gate.run.plan import Selection
-    from export_gate.run.pushing import find_push, nothing_to_verify
+    from export_gate.run.pushing import find_push
     from export_gate.run.shards import parse_shard
 
-    path = find_config(config)
-    idle = nothing_to_verify(load_config(path), os.environ)
-    if idle is not None:
-        say(f"export-gate: {idle}")
-        return
     push = find_push(os.environ, path.resolve().parent)
     for line in push.notes:
         complain(f"note: {line}")
@@ -96,3 +94,16 @@ def run(
     for line in outcome.notes:
         complain(f"note: {line}")
     sys.exit(outcome.judgement.exit_code)
+
+
+def is_idle(path: Path) -> bool:
+    """Whether this runs before a push that cannot change a verdict, which it then says."""
+    if "PRE_COMMIT_TO_REF" not in os.environ:
+        return False
+    from export_gate.config import load_config
+    from export_gate.run.pushing import nothing_to_verify
+
+    idle = nothing_to_verify(load_config(path), os.environ)
+    if idle is not None:
+        say(f"export-gate: {idle}")
+    return idle is not None

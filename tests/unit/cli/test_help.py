@@ -79,3 +79,37 @@ def test_quick_commands_import_nothing_slow(arguments: list[str]):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "[]\n")
+
+
+IGNORING = """
+version: 1
+ignore: ["*.md"]
+models: {m: {factory: "net:make", inputs: {x: {dtype: float32, shape: [2]}}}}
+"""
+
+
+def test_a_push_that_needs_no_verdict_is_answered_at_once(tmp_path: Path):
+    """The hook imports neither a renderer nor the report before it says that nothing relevant changed."""
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    git("init", "--quiet")
+    (tmp_path / "export-gate.yml").write_text(IGNORING)
+    git("add", ".")
+    git("commit", "--quiet", "--message=config")
+    (tmp_path / "notes.md").touch()
+    git("add", ".")
+    git("commit", "--quiet", "--message=notes")
+    pushed = {"PRE_COMMIT_FROM_REF": git("rev-parse", "HEAD~1"), "PRE_COMMIT_TO_REF": git("rev-parse", "HEAD")}
+    code = (
+        "import sys; from export_gate.cli.main import main; sys.argv = ['export-gate', 'run']; main()\n"
+        f"print([name for name in {(*SLOW_TO_IMPORT, 'export_gate.pipeline')!r} if name in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path, env={**os.environ, **pushed}, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    said = "export-gate: nothing to verify: the push changes only files of `ignore`: notes.md\n"
+    assert done.stdout == said + "[]\n"
