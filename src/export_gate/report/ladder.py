@@ -29,7 +29,7 @@ def _cell(planned: Target, measured: Measured, findings: Sequence[Finding]) -> C
     states = [ladder.state for ladder in ladders]
     state = next(state for state in ("failed", "skipped", "waived", "warned", "ok") if state in states)
     decisive = _decisive(mine, state)
-    worst = _worst(ladder.worst for ladder in ladders)
+    worst = _worst(leaf for leaf in measured.of(planned.name) if _can_fail(leaf))
     return Cell(
         target=planned.name,
         state=state,
@@ -141,6 +141,12 @@ def _absent(planned: Target, target: TargetObservation) -> set[Stage]:
 def _worst(leaves: Iterable[Measurement | None]) -> Measurement | None:
     """The one closest to its bound, or furthest over it; None where there are no numbers."""
     return max((leaf for leaf in leaves if leaf and leaf.norm), key=_ratio, default=None)
+
+
+def _can_fail(leaf: Measurement) -> bool:
+    """Whether the share of the bound says something: not where an output of zeros would stay within it as well."""
+    norm = leaf.norm
+    return norm is not None and (norm.measured == 0 or norm.ratio > 1 or norm.allowed < norm.scale)
 
 
 def _ratio(leaf: Measurement) -> float:

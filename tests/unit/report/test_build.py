@@ -410,6 +410,18 @@ def test_environment():
     assert build_report(samples.broken()).environment == ""
 
 
+def test_a_share_of_a_bound_that_zeros_would_pass_is_no_number():
+    """No `<1%` where the bound exceeds the output itself: it would say that a wrong output is far from failing."""
+    small = samples.comparison(1e-9, expected_max_abs=1e-6)
+    telling = samples.comparison(2e-6, output="other", expected_max_abs=1.0)
+    exact = samples.comparison(0.0, expected_max_abs=1e-6)
+    for outputs, expected in (((small,), None), ((small, telling), 2e-6 / 2e-5), ((exact,), 0.0)):
+        cases = tuple(CaseResult(case=case, outputs=outputs) for case in samples.CASES)
+        report = _run(samples.model("m", (*samples.all_fine()[:2], samples.target("onnx", 0.0, cases=cases))))
+        found = _cell(report, "m", "onnx").ratio
+        assert found == (expected if expected is None else pytest.approx(expected))
+
+
 def test_the_worst_comparison_is_the_one_closest_to_its_bound():
     """The margin is by ratio, over all outputs and cases; NaN counts as infinitely bad."""
     outputs = (samples.comparison(1e-6), samples.comparison(9e-7, output="small", expected_max_abs=0.0))
