@@ -8,7 +8,7 @@ from export_gate.github.workflow_commands import Annotation, Kind
 from export_gate.report.record import FindingView, ProblemView, Report
 from export_gate.rules.keys import config_key
 from export_gate.run.checkout import Checkout
-from export_gate.wall.observation import SourceLine
+from export_gate.wall.source import SourceLine
 
 MOST_OF_A_KIND = 10
 KEPT_FOR_REPORTING = 2

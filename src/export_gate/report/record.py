@@ -9,7 +9,8 @@ from export_gate.rules.base import Finding, Severity
 from export_gate.rules.judge import Verdict
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import TargetName
-from export_gate.wall.observation import SourceLine, Stage
+from export_gate.wall.observation import Stage
+from export_gate.wall.source import SourceLine
 
 State = Literal["failed", "skipped", "waived", "warned", "ok", "not-applicable"]
 """From worst to best: neither a step that was never reached nor a violation that is waived is a pass."""

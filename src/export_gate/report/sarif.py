@@ -21,7 +21,7 @@ from export_gate.rules import CATALOGUE
 from export_gate.rules.base import Finding, Named, Severity
 from export_gate.rules.judge import EXIT_CODES
 from export_gate.rules.keys import config_key
-from export_gate.wall.observation import SourceLine
+from export_gate.wall.source import SourceLine
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: dict[Severity, str] = {"violation": "error", "warning": "warning", "note": "note"}

@@ -9,7 +9,8 @@ from typing import Literal
 from export_gate.rules.measure import Measured
 from export_gate.wall.contract import TargetName, Waiver
 from export_gate.wall.diagnosis import Cause, Owner
-from export_gate.wall.observation import SourceLine, Stage
+from export_gate.wall.observation import Stage
+from export_gate.wall.source import SourceLine
 
 Severity = Literal["violation", "warning", "note"]
 SEVERITIES: tuple[Severity, ...] = ("violation", "warning", "note")

@@ -6,7 +6,8 @@ import re
 
 from export_gate.rules.wording import listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
-from export_gate.wall.observation import Failure, SourceLine
+from export_gate.wall.observation import Failure
+from export_gate.wall.source import SourceLine
 
 DATA_DEPENDENT = re.compile(r"data-dependent|GuardOnDataDependentSymNode|torch\.cond|[Dd]ynamic control flow")
 SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import SourceLine
+from export_gate.wall.source import SourceLine
 
 ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 LONGEST_LINE = 240

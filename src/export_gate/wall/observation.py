@@ -11,6 +11,7 @@ from typing import Literal
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Inspection, WeightsCompared
 from export_gate.wall.noise import Noise
+from export_gate.wall.source import SourceLine
 from export_gate.wall.targets import GuardPolicy
 
 Stage = Literal["model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards"]
@@ -30,15 +31,6 @@ class Environment:
     versions: dict[str, str] = field(default_factory=dict)
     """Distribution name -> version of torch, numpy, onnx, onnxscript, onnxruntime where installed."""
     threads: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceLine:
-    """A line of the user's own source."""
-
-    path: str
-    line: int
-    text: str
 
 
 ARTIFACT_CHANGED = "ArtifactChanged"

@@ -13,7 +13,7 @@ from export_gate.report.build import build_report
 from export_gate.report.results import Results
 from export_gate.rules.keys import config_key
 from export_gate.run.checkout import Checkout
-from export_gate.wall.observation import SourceLine
+from export_gate.wall.source import SourceLine
 
 CHECKOUT = Checkout(
     root="/w/shop",

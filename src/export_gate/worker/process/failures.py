@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
-from export_gate.wall.observation import Failure, SourceLine, Stage
+from export_gate.wall.observation import Failure, Stage
+from export_gate.wall.source import SourceLine
 from export_gate.worker.process.preload import DISTRIBUTIONS, missing_packages
 
 MESSAGE_LIMIT = 4000
