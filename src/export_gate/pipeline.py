@@ -20,6 +20,7 @@ from export_gate.config.limits import require_short_waivers
 from export_gate.lock.find import find_lock
 from export_gate.outcome.folder import prepare_folder, publish
 from export_gate.outcome.judging import Outcome, judged
+from export_gate.outcome.saved_case import save_smallest
 from export_gate.report.results import Results
 from export_gate.run.change import base_of, find_change
 from export_gate.run.checkout import find_checkout, head_revision
@@ -48,6 +49,8 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
         GateError: the worker broke down or the results cannot be written.
     """
     outcome, _ = verify(order, announce, Observe(diagnosis=order.diagnosis))
+    if order.save_case is not None:
+        outcome = save_smallest(outcome, order.folder, order.save_case)
     publish(outcome, order.folder)
     return outcome
 

@@ -29,7 +29,7 @@ from export_gate.cli.terminal import complain, follow, say, show
     "cases",
     multiple=True,
     metavar="GLOB",
-    help="Use only the control inputs that match this pattern. Can be repeated.",
+    help="Use only the control inputs that match this pattern, or the one in this .npz file. Can be repeated.",
 )
 @click.option(
     "--base",
@@ -41,6 +41,11 @@ from export_gate.cli.terminal import complain, follow, say, show
 @fail_on_option
 @click.option(
     "-j", "--jobs", type=click.IntRange(1, 64), help="Verify this many models at a time. Default: one per core."
+)
+@click.option(
+    "--save-case",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the smallest failing input that is found to this .npz file; `--case FILE` runs it again.",
 )
 @click.option("--no-diagnosis", is_flag=True, help="Skip the experiments that find the cause of a failure.")
 @quiet_option
@@ -56,10 +61,13 @@ def run(
     shard: str | None,
     fail_on: str,
     jobs: int | None,
+    save_case: Path | None,
     no_diagnosis: bool,
     quiet: bool,
 ) -> None:
     """Export and verify MODELS (default: all), and print the report."""
+    if no_diagnosis and save_case is not None:
+        raise click.UsageError("--save-case needs the experiments that --no-diagnosis skips")
     path = find_config(config)
     if is_idle(path):
         return
@@ -67,7 +75,7 @@ def run(
     from export_gate import pipeline
     from export_gate.outcome import judging
     from export_gate.run.order import Order, default_parallel
-    from export_gate.run.plan import Selection
+    from export_gate.run.plan import Selection, from_config
     from export_gate.run.pushing import find_push
     from export_gate.run.shards import parse_shard
 
@@ -76,7 +84,7 @@ def run(
         complain(f"note: {line}")
     order = Order(
         config=path,
-        selection=Selection(models=models, targets=targets, skipped=skipped, cases=cases),
+        selection=Selection(models=models, targets=targets, skipped=skipped, cases=from_config(cases, path)),
         python=python,
         parallel=jobs or default_parallel(),
         folder=folder or path.parent / ".export-gate",
@@ -85,6 +93,7 @@ def run(
         base=base or None,
         unpushed=push.unpushed,
         diagnosis=not no_diagnosis,
+        save_case=save_case,
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)

@@ -12,7 +12,7 @@ from export_gate.report.artifacts import write_manifests
 from export_gate.report.html import render_html
 from export_gate.report.render import render
 from export_gate.report.results import write_results
-from export_gate.wall.contract import Job
+from export_gate.wall.contract import Job, cases_folder
 from export_gate.wall.errors import GateError, UserError
 
 OURS = "*\n"
@@ -52,6 +52,7 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
             (folder / stale).unlink(missing_ok=True)
         for job in jobs:
             shutil.rmtree(job.artifacts, ignore_errors=True)
+            shutil.rmtree(cases_folder(Path(job.artifacts)), ignore_errors=True)
             (folder / "logs" / f"{job.contract.name}.log").unlink(missing_ok=True)
     except OSError as error:
         raise GateError(f"{folder}: cannot write the report folder: {error.strerror or error}") from error
@@ -63,6 +64,7 @@ def _refuse_foreign(folder: Path, jobs: tuple[Job, ...]) -> None:
     if mark.is_file() and mark.read_text(encoding="utf-8", errors="replace") == OURS:
         return
     places = (mark, *(folder / name for name in REPORTS), *(Path(job.artifacts) for job in jobs))
+    places = (*places, *(cases_folder(Path(job.artifacts)) for job in jobs))
     for place in places:
         if place.exists():
             raise UserError(

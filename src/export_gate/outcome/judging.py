@@ -11,6 +11,7 @@ from export_gate.outcome.merge import merge
 from export_gate.report.build import build_report
 from export_gate.report.record import Report
 from export_gate.report.results import Results, read_results
+from export_gate.rules.base import Finding
 from export_gate.rules.judge import Judgement, Verdict, judge
 from export_gate.rules.promises import held_again, unobserved_dims
 from export_gate.run.plan import Selection, select
@@ -94,6 +95,12 @@ def _without_warnings(judgement: Judgement) -> Judgement:
     is_verified = judgement.verdict == "verified"
     verdict: Verdict = "violations" if is_verified and has_violation else judgement.verdict
     return replace(judgement, findings=findings, verdict=verdict)
+
+
+def with_findings(outcome: Outcome, findings: tuple[Finding, ...]) -> Outcome:
+    """The outcome with further facts in its findings; its notes stay."""
+    changed = _outcome(outcome.results, replace(outcome.judgement, findings=findings))
+    return replace(changed, notes=outcome.notes)
 
 
 def _outcome(results: Results, judgement: Judgement) -> Outcome:

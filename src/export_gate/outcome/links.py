@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from export_gate.wall.contract import Job
+from export_gate.wall.contract import Job, cases_folder
 from export_gate.wall.errors import UserError
 
 REPORTS = ("results.json", "report.md", "report.html")
@@ -32,8 +32,9 @@ def refuse_links(folder: Path, jobs: tuple[Job, ...]) -> None:
 
 def _places(folder: Path, jobs: tuple[Job, ...]) -> Iterator[Path]:
     yield folder
-    for name in (".gitignore", *REPORTS, "artifacts", "logs"):
+    for name in (".gitignore", *REPORTS, "artifacts", "cases", "logs"):
         yield folder / name
     for job in jobs:
         yield Path(job.artifacts)
+        yield cases_folder(Path(job.artifacts))
         yield folder / "logs" / f"{job.contract.name}.log"

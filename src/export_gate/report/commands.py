@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 import shlex
 from dataclasses import dataclass
 from pathlib import PurePath
+
+from export_gate.wall.contract import CASE_FILE
 
 DEFAULT_CONFIG = "export-gate.yml"
 _TAKES_CONFIG = re.compile(r"`export-gate (?:run|lock|controls|kit|plan|validate)\b(?![^`]*--config)(?=[^`\n]*`)")
@@ -43,7 +46,7 @@ def reproduce(caller: Caller, model: str | None = None, target: str | None = Non
     words += [] if model is None else [model]
     words += [] if target is None else ["--target", target]
     line = shlex.join(words)
-    return line if case is None else f"{line} --case {_quoted(_literal_pattern(case))}"
+    return line if case is None else f"{line} --case {_quoted(_named(case, caller))}"
 
 
 def _quoted(word: str) -> str:
@@ -52,6 +55,11 @@ def _quoted(word: str) -> str:
     return quoted if quoted.startswith("'") else f"'{word}'"
 
 
-def _literal_pattern(case: str) -> str:
-    """Escape a name for `--case`, which takes glob patterns: brackets and stars must match literally."""
+def _named(case: str, caller: Caller) -> str:
+    """A name for `--case`, which takes glob patterns: brackets and stars must match literally.
+
+    The name of a file starts at the config's folder, the command in the caller's.
+    """
+    if case.endswith(CASE_FILE):
+        return posixpath.normpath(PurePath(caller.config).parent.joinpath(case).as_posix())
     return re.sub(r"([*?[])", r"[\1]", case)

@@ -12,6 +12,8 @@ from export_gate.report.results import Results
 from export_gate.report.scope import Scopes, scope_words
 from export_gate.rules import NAMED
 from export_gate.rules.base import SEVERITIES, Finding, asks_nothing
+from export_gate.rules.guilty import node_words
+from export_gate.rules.smallest import smallest_words
 from export_gate.rules.wording import place
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.equivalence import ratio
@@ -83,9 +85,11 @@ def _view(
         finding=worst,
         statement=worst.message.removeprefix(f"{place(worst.model, worst.target, worst.output, worst.case)}: "),
         times_over=over if 1 < over < math.inf else None,
-        command=reproduce(caller, model, target, worst.case),
+        command=reproduce(caller, model, target, worst.saved_case or worst.case),
         scope=scope_words(worst, scopes),
         cause=cause_words(worst),
+        node=node_words(worst.trace),
+        fails_at=smallest_words(worst.smallest, worst.target),
         source=None if source and f"{source.path}:{source.line}" in worst.message else source,
         also=tuple(others),
     )
@@ -98,3 +102,9 @@ def cause_words(finding: Finding) -> str:
     cause = "not known" if finding.cause == "unknown" else finding.cause
     owner = f", {OWNER_PLACES[finding.owner]}" if finding.owner else ""
     return f"{cause}{owner}{': ' if finding.evidence else ''}{'; '.join(finding.evidence)}"
+
+
+def located_lines(finding: Finding) -> tuple[str, ...]:
+    """The smallest failing input and the guilty node, as far as they are known."""
+    fails_at, node = smallest_words(finding.smallest, finding.target), node_words(finding.trace)
+    return tuple(filter(None, (fails_at and f"fails at {fails_at}", node and f"node: {node}")))

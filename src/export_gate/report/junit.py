@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from export_gate.report.commands import Caller, reproduce
 from export_gate.report.escape import visible
-from export_gate.report.findings import cause_words
+from export_gate.report.findings import cause_words, located_lines
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
@@ -131,7 +131,10 @@ def _failing(
             message = f"{place(contract.name, target, output, case)}: {words}" if words else finding.message
             command = reproduce(caller, contract.name, target, case)
             worst = "" if case == finding.case or finding.case is None else f" (of the worst, {finding.case})"
-            text = f"{message}\ncause{worst}: {cause_words(finding)}\nnext{worst}: {finding.hint}\nrun: {command}"
+            located = "" if worst else "".join(f"\n{line}" for line in located_lines(finding))
+            text = (
+                f"{message}{located}\ncause{worst}: {cause_words(finding)}\nnext{worst}: {finding.hint}\nrun: {command}"
+            )
             why = Failing(rule=finding.rule, message=message, text=text)
             found.setdefault((target, case), []).append((finding, why))
     told = {finding for some in found.values() for finding, _ in some}
@@ -171,7 +174,7 @@ def _said_by(
 
 def _by_finding(finding: Finding, caller: Caller) -> Failing:
     command = reproduce(caller, finding.model, finding.target, finding.case)
-    told = (f"cause: {cause_words(finding)}", f"next: {finding.hint}", f"run: {command}")
+    told = (*located_lines(finding), f"cause: {cause_words(finding)}", f"next: {finding.hint}", f"run: {command}")
     lines = [finding.message, *told, *finding.details]
     return Failing(rule=finding.rule, message=finding.message, text="\n".join(lines))
 

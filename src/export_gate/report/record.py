@@ -112,6 +112,10 @@ class FindingView:
     """What works beside a violation; empty where that says nothing."""
     cause: str = ""
     """Cause, owner and evidence of a violation, as one line; empty for other findings."""
+    node: str = ""
+    """The node at which the output goes wrong, as one line; empty if it is not known."""
+    fails_at: str = ""
+    """The smallest failing input, as one line; empty if none was looked for."""
     also: tuple[Finding, ...] = ()
     """The same finding in other targets, by output or by text."""
 

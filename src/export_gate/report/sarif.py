@@ -21,6 +21,8 @@ from export_gate.rules import CATALOGUE
 from export_gate.rules.base import Finding, Named, Severity
 from export_gate.rules.judge import EXIT_CODES
 from export_gate.rules.keys import config_key
+from export_gate.rules.smallest import smallest_words
+from export_gate.wall.nodes import NodeTrace
 from export_gate.wall.source import SourceLine
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -118,11 +120,25 @@ def _properties(finding: Finding, caller: Caller) -> dict[str, Any]:
         "owner": finding.owner,
         "cause": finding.cause,
         "evidence": [visible(line) for line in finding.evidence] or None,
+        "node": _node(finding.trace),
+        "failsAt": visible(smallest_words(finding.smallest, finding.target)) or None,
         "measured": _number(finding.measured),
         "allowed": _number(finding.allowed),
         "occurrences": finding.occurrences,
-        "reproduce": visible(reproduce(caller, finding.model, finding.target, finding.case)),
+        "reproduce": visible(reproduce(caller, finding.model, finding.target, finding.saved_case or finding.case)),
     }
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _node(trace: NodeTrace | None) -> dict[str, Any] | None:
+    """The guilty node as a viewer may sort by it; the sentence is in the texts."""
+    if trace is None:
+        return None
+    facts: dict[str, Any] = {"compared": trace.mapped, "unmapped": trace.unmapped, "origin": trace.origin}
+    guilty = trace.guilty
+    if guilty is not None:
+        facts |= {"name": visible(guilty.name), "operator": visible(guilty.operator), "module": visible(guilty.module)}
+        facts |= {"fileNodes": [visible(node) for node in guilty.file_nodes], "error": _number(guilty.max_abs_diff)}
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 

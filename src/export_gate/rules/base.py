@@ -9,7 +9,9 @@ from typing import Literal
 from export_gate.rules.measure import Measured
 from export_gate.wall.contract import TargetName, Waiver
 from export_gate.wall.diagnosis import Cause, Owner
+from export_gate.wall.nodes import NodeTrace
 from export_gate.wall.observation import Stage
+from export_gate.wall.smallest import SmallestInput
 from export_gate.wall.source import SourceLine
 
 Severity = Literal["violation", "warning", "note"]
@@ -45,6 +47,12 @@ class Finding:
     cause: Cause = "unknown"
     evidence: tuple[str, ...] = ()
     """What owner and cause rest on, one sentence a line; also what it is not."""
+    trace: NodeTrace | None = None
+    """The node at which the output goes wrong, without the errors of the other nodes; None if it was not found out."""
+    smallest: SmallestInput | None = None
+    """The smallest input found that fails in the same way; None if none was looked for."""
+    saved_case: str = ""
+    """The .npz that the command line asked for and that holds that input, from the config's folder; else empty."""
     follow_ups: int = 0
     """Findings that this one explains and that are not listed."""
     waiver: Waiver | None = None

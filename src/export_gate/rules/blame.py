@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.diagnosis import Cause, Owner
+from export_gate.wall.nodes import NodeTrace
 from export_gate.wall.observation import ARTIFACT_CHANGED, Failure, Stage
+from export_gate.wall.smallest import SmallestInput
 
 SIZE_GUARD = re.compile(
     r"Constraints violated|ConstraintViolationError|specialized it to be a constant|Not all values of [^\n]* satisfy"
@@ -42,6 +44,10 @@ class Blame:
     owner: Owner | None = None
     cause: Cause = "unknown"
     evidence: tuple[str, ...] = ()
+    trace: NodeTrace | None = None
+    """Where along the graph the output goes wrong."""
+    smallest: SmallestInput | None = None
+    """The smallest input found that fails in the same way."""
 
 
 NOT_KNOWN = Blame()

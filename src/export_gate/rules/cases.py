@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding
 from export_gate.rules.blame import NOT_KNOWN, Blame
@@ -42,6 +42,7 @@ class Differing:
 
     def finding(self, rule: str, difference: str, hint: str) -> Finding:
         """The violation, or a note; `difference` says what differs at the worst fault."""
+        trace = self.blame.trace
         return Finding(
             rule=rule,
             severity="note" if self.is_layout else "violation",
@@ -55,6 +56,9 @@ class Differing:
             owner=self.blame.owner,
             cause=self.blame.cause,
             evidence=self.blame.evidence,
+            source=trace.guilty.source if trace and trace.guilty else None,
+            trace=trace and replace(trace, points=()),
+            smallest=self.blame.smallest,
             details=other_cases([fault.case for fault in self.faults]),
         )
 

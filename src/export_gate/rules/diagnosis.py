@@ -28,15 +28,22 @@ OPERATOR_OWNERS: tuple[Owner, ...] = ("decomposition", "converter", "runtime", "
 def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequence[Measurement]) -> Blame:
     """Owner, cause and evidence of one output's faults, the worst first."""
     weights = weights_of(measured, target)
-    if weights is not None and weights.differing_count:
-        return Blame(owner="artifact", cause="weights", evidence=weights_words(weights))
     inspection = inspection_of(measured, target, output)
+    trace, smallest = (inspection.trace, inspection.smallest) if inspection else (None, None)
+    if weights is not None and weights.differing_count:
+        return Blame(owner="artifact", cause="weights", evidence=weights_words(weights), trace=trace)
     owner = owner_of(measured, target, faults, inspection)
     cause, because = _cause(measured, target, faults, inspection, owner)
     pattern = tuple(_pattern(measured, target, output, faults))
     climbed = () if inspection is None else (rung_words(inspection.rungs),)
     evidence = (*because, *climbed, *pattern, *_not_rounding(measured, target, faults, cause))
-    return Blame(owner=_settled(owner, cause), cause=cause, evidence=tuple(filter(None, evidence)))
+    return Blame(
+        owner=_settled(owner, cause),
+        cause=cause,
+        evidence=tuple(filter(None, evidence)),
+        trace=trace,
+        smallest=smallest,
+    )
 
 
 def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
@@ -50,7 +57,8 @@ def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
     owner = owner or file_owner(answers, is_given=is_given)
     causes: dict[Owner, Cause] = {"torch.export": "export", "converter": "conversion"}
     cause = causes.get(owner, "operator" if owner in OPERATOR_OWNERS else "unknown") if owner else "unknown"
-    return Blame(owner=owner, cause=cause, evidence=tuple(filter(None, (rung_words(inspection.rungs),))))
+    evidence = tuple(filter(None, (rung_words(inspection.rungs),)))
+    return Blame(owner=owner, cause=cause, evidence=evidence, smallest=inspection.smallest)
 
 
 def weights_of(measured: Measured, target: TargetName) -> WeightsCompared | None:

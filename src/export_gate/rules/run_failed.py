@@ -26,7 +26,10 @@ def check(measured: Measured) -> Iterator[Finding]:
         )
         found = finding(RULE.name, contract, group, message, HINT)
         blame = blame_call(measured, first.target)
-        yield found if blame is None else replace(found, owner=blame.owner, cause=blame.cause, evidence=blame.evidence)
+        if blame is not None:
+            found = replace(found, owner=blame.owner, cause=blame.cause, evidence=blame.evidence)
+            found = replace(found, smallest=blame.smallest)
+        yield found
 
 
 HINT = (

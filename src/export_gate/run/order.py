@@ -30,6 +30,8 @@ class Order:
     """The part of the selection that this machine checks; None means all of it."""
     unpushed: Mapping[str, str] = field(default_factory=dict)
     """Before a push: files that it does not contain as they are here, from the root of the checkout -> why."""
+    save_case: Path | None = None
+    """An .npz that receives the smallest failing input of the worst finding that has one."""
     diagnosis: bool = True
     """Make experiments after a failure, which find its cause."""
     base: str | None = None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.config import Config
-from export_gate.wall.contract import Job, ModelContract, Target
+from export_gate.wall.contract import CASE_FILE, Job, ModelContract, Target
 from export_gate.wall.errors import UserError
 from export_gate.wall.targets import KIND_NAMES
 
@@ -28,6 +29,25 @@ class Selection:
     def is_narrow(self) -> bool:
         """Whether it leaves out parts of the models that it picks."""
         return bool(self.targets or self.skipped or self.cases)
+
+
+def from_config(cases: Sequence[str], config: Path) -> tuple[str, ...]:
+    """Patterns of control inputs, with those that are .npz files written from the config's folder.
+
+    Raises:
+        UserError: a pattern is an .npz file that does not exist.
+    """
+    return tuple(_from_folder(case, config.resolve().parent) if case.endswith(CASE_FILE) else case for case in cases)
+
+
+def _from_folder(case: str, folder: Path) -> str:
+    path = Path(case)
+    if not path.is_file():
+        raise UserError(
+            f"--case {case}: expected a pattern of control inputs or an .npz file, there is no such file",
+            "`export-gate run --save-case FILE` writes one; `export-gate controls MODEL` lists the patterns' names",
+        )
+    return Path(os.path.relpath(path.resolve(), folder)).as_posix()
 
 
 def make_plan(config: Config, selection: Selection, folder: Path) -> tuple[Job, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Annotated, Literal, TypeVar, Union
 
 from export_gate.wall.codec import Pattern
@@ -33,6 +34,8 @@ BOOL_DRAWS = (
 NAME_OF_TARGET = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
 TargetName = Annotated[str, Pattern(NAME_OF_TARGET)]
 """A target's key in the config: also part of file names, of class names in a page, and of keys on the wire."""
+CASE_FILE = ".npz"
+"""A pattern of control inputs that ends so is a file with one of them, from the config's folder."""
 Value = TypeVar("Value")
 
 
@@ -401,15 +404,20 @@ class Job:
     """Folder of the config; relative paths of the contract start here."""
     pythonpath: tuple[str, ...]
     artifacts: str
-    """Folder that receives this model's artifacts."""
+    """Folder that receives this model's artifacts: artifacts/MODEL in the report folder."""
     cases: tuple[str, ...] = ()
-    """Glob patterns of control inputs to run; empty means all."""
+    """Glob patterns of control inputs to run, and files that hold one; empty means all."""
     variables: dict[str, str] = field(default_factory=dict)
     """What the contract's `env` sets."""
     withheld: tuple[str, ...] = ()
     """Variables that are set for the caller, or that `env` names, and that the project's code does not get."""
     skip: tuple[str, ...] = ()
     """Targets already observed by an earlier worker of this model, which died in one of them."""
+
+
+def cases_folder(artifacts: Path) -> Path:
+    """Where the report folder has a model's smallest failing inputs; its folder of artifacts has nothing else."""
+    return artifacts.parent.parent / "cases" / artifacts.name
 
 
 def target_key(target: str, separate: dict[str, int]) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from export_gate.wall.nodes import NodeTrace
+from export_gate.wall.smallest import SmallestInput
+
 Owner = Literal[
     "model", "contract", "torch.export", "decomposition", "converter", "runtime-optimisation", "runtime", "artifact",
     "gate",
@@ -77,6 +80,10 @@ class Inspection:
     outside: int = 0
     """Elements outside the tolerance."""
     size_trial: SizeTrial | None = None
+    smallest: SmallestInput | None = None
+    """What the control input was shrunk to; None without time, or if it does not fail when it is run again."""
+    trace: NodeTrace | None = None
+    """Where along the graph the output goes wrong; None if that was not found out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ PAYLOAD = (
 NOT_FREE = {
     "severity", "owner", "cause", "stage", "reached", "kind", "target", "guards", "answer", "checks", "verdict",
     "fail_on", "dtype", "mode", "train_mode", "optimization", "group", "affine_basis", "started", "expected_dtype",
-    "actual_dtype",
+    "actual_dtype", "beside", "origin",
 }  # fmt: skip
 """Keys whose values come from closed sets of ours."""
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from export_gate.report.results import Results
 from export_gate.rules.judge import Terms, judge
 from export_gate.wall.contract import Dim, ModelContract, Output, Size, TargetName, TensorSpec, make_target
+from export_gate.wall.diagnosis import Inspection
+from export_gate.wall.nodes import GuiltyNode, NodePoint, NodeTrace
 from export_gate.wall.observation import (
     Artifact,
     CaseResult,
@@ -22,9 +24,10 @@ from export_gate.wall.observation import (
     Probe,
     Problem,
     RunObservation,
-    SourceLine,
     TargetObservation,
 )
+from export_gate.wall.smallest import SmallestInput, SmallTensor
+from export_gate.wall.source import SourceLine
 
 BATCH = Dim(name="batch", min=2, max=16)
 TARGETS = (make_target("exported-program"), make_target("pt2"), make_target("onnx"))
@@ -229,9 +232,49 @@ def guard_probes() -> tuple[Probe, ...]:
     )
 
 
+def inspection() -> Inspection:
+    """A head whose bias is another one in the file, and the smallest image that shows it."""
+    errors = (0.0, 2e-7, 3e-7, 2.5e-7, 4e-7, 2.1e-3, 2.2e-3)
+    names = ("conv2d", "relu", "max_pool2d", "view", "linear", "linear_1", "softmax")
+    guilty = GuiltyNode(
+        name="linear_1",
+        operator="aten.linear.default",
+        module="head.out",
+        module_class="Linear",
+        file_nodes=("Gemm node_linear_1",),
+        source=SourceLine(path="src/glyphlab/model.py", line=41, text="return self.out(hidden)"),
+        max_abs_diff=3.1e-3,
+        expected_max_abs=1.4,
+        own_max_abs_diff=3.1e-3,
+    )
+    return Inspection(
+        output="logits",
+        case="halves-1@batch=16",
+        trace=NodeTrace(
+            beside="program",
+            origin="introduced",
+            guilty=guilty,
+            mapped=7,
+            unmapped=2,
+            points=tuple(NodePoint(name=name, error=error) for name, error in zip(names, errors, strict=True)),
+        ),
+        smallest=SmallestInput(
+            sizes="batch=2",
+            tensors=(SmallTensor(path="x", dtype="float32", shape=(2, 1, 24, 24)),),
+            elements=1152,
+            elements_before=9216,
+            tried=23,
+            is_finished=False,
+            expected_at=0.25,
+            actual_at=0.2531,
+            file="cases/glyph-head/onnx.smallest-logits.npz",
+        ),
+    )
+
+
 def wrong_target() -> TargetObservation:
     """ONNX with other values at four control inputs."""
-    return target("onnx", ROUNDED, probes=guard_probes(), pictures=(picture(),))
+    return target("onnx", ROUNDED, probes=guard_probes(), pictures=(picture(),), inspections=(inspection(),))
 
 
 def red() -> Results:

@@ -13,11 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from export_gate.report.charts import shapes
+from export_gate.report.charts.graph import graph_chart
 from export_gate.report.charts.model import ModelCharts, model_charts
 from export_gate.report.charts.record import Chart, Panel
 from export_gate.report.charts.scale import log_scale, power_of_ten
 from export_gate.rules.measure import measure
 from export_gate.wall.contract import ModelContract, Tolerance, make_target
+from export_gate.wall.nodes import NodePoint
 from export_gate.wall.observation import AxisNorms, CaseResult, Comparison, ErrorPicture, ModelObservation, Structure
 
 
@@ -203,3 +205,28 @@ def test_a_comparison_without_numbers_is_told_in_words():
     )
     charts = drawn((CaseResult(case="normal-1@batch=2", outputs=(other,)),))
     assert [point.why for row in charts.rows for point in row.points if point] == ["float64, expected float32"]
+
+
+def test_the_error_along_the_graph_is_drawn_up_to_the_node_that_is_wrong():
+    """One dot for each node, and a line with a name at the guilty one."""
+    seen = samples.target("onnx", 0.0, cases=(case(1e-3),), inspections=(samples.inspection(),))
+    promised = samples.contract("m", targets=(make_target("onnx"),))
+    drawing = chart(model_charts(measure(promised, samples.model("m", (seen,)))), "Error along the graph")
+    (panel,) = drawing.panels
+
+    assert kinds(panel)["series onnx"] == 7
+    assert [words.text for words in panel.words] == ["linear_1"]
+    assert drawing.title == "Error along the graph: logits on onnx at halves-1@batch=16"
+    assert drawing.summary == ("7 nodes; the largest error, 2.2e-03, is at softmax. The first wrong one is linear_1.")
+
+
+@pytest.mark.parametrize("errors", [(0.0, math.inf), (math.nan, 1e300), (1e-300, 0.0), (0.0, 0.0)])
+def test_no_error_along_the_graph_breaks_the_chart(errors: tuple[float, ...]):
+    """Results may come from anywhere; a graph of one node has no chart."""
+    trace = replace(samples.inspection().trace, guilty=None)
+    pairs = tuple(NodePoint(name=str(number), error=error) for number, error in enumerate(errors))
+    drawing = graph_chart(replace(trace, points=pairs), "x")
+
+    assert drawing is not None
+    assert all("nan" not in shape.d and "inf" not in shape.d for shape in drawing.panels[0].shapes)
+    assert graph_chart(replace(trace, points=pairs[:1]), "x") is None

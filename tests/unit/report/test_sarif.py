@@ -117,14 +117,15 @@ def test_a_finding_stands_at_the_user_s_own_line():
     """Where the code is known and in the repository, there; else where the config declares the model."""
     results = replace(samples.red(), checkout=CHECKOUT)
     assert place(results, "export-failed") == ("src/glyphlab/encoder.py", 41)
-    assert place(results, "value-mismatch") == ("ci/export-gate.yml", 12)
+    assert place(results, "value-mismatch") == ("src/glyphlab/model.py", 41)
+    assert place(results, "guard-missing") == ("ci/export-gate.yml", 12)
     assert place(results, "worker-died") == ("ci/export-gate.yml", 1)
 
 
 def test_outside_of_git_the_config_is_the_place():
     """Without a repository the config's own path is used; of an absolute one the name."""
-    assert place(samples.red(), "value-mismatch") == ("export-gate.yml", 1)
-    assert place(replace(samples.red(), config_path="/home/u/my gate.yml"), "value-mismatch") == ("my%20gate.yml", 1)
+    assert place(samples.red(), "worker-died") == ("export-gate.yml", 1)
+    assert place(replace(samples.red(), config_path="/home/u/my gate.yml"), "worker-died") == ("my%20gate.yml", 1)
 
 
 def test_fingerprints_are_stable():

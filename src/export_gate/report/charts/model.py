@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from export_gate.report.charts.errors import errors_chart
+from export_gate.report.charts.graph import graph_chart
 from export_gate.report.charts.heat import heat_chart
 from export_gate.report.charts.points import Point, output_point, target_points
 from export_gate.report.charts.record import Chart
@@ -13,6 +14,7 @@ from export_gate.report.charts.sizes import sizes_chart
 from export_gate.report.charts.spread import spread_chart
 from export_gate.rules.measure import Measured
 from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.nodes import NodeTrace
 from export_gate.wall.observation import Comparison, ErrorPicture
 
 MOST_CELLS = 32
@@ -62,12 +64,20 @@ def model_charts(measured: Measured) -> ModelCharts:
         found.append(spread_chart(worst.picture, worst.comparison, worst.point, name))
         axes = _axis_names(contract, worst.comparison)
         found.append(heat_chart(worst.picture, worst.comparison, worst.point, worst.target, axes))
+    found += [graph_chart(trace, name) for name, trace in _traces(measured)]
     return ModelCharts(
         model=contract.name,
         charts=tuple(chart for chart in found if chart is not None),
         targets=tuple(target for target, seen in points.items() if seen),
         rows=_rows({target: seen for target, seen in points.items() if seen}),
     )
+
+
+def _traces(measured: Measured) -> Iterator[tuple[str, NodeTrace]]:
+    """The first output of each target whose graph was looked into."""
+    for target in measured.observation.targets:
+        traced = [(each, each.trace) for each in target.inspections if each.trace is not None]
+        yield from ((f"{each.output} on {target.target} at {each.case}", trace) for each, trace in traced[:1])
 
 
 def _pictured(measured: Measured) -> Iterator[Pictured]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from export_gate.wall.errors import UserError
@@ -46,6 +47,14 @@ def load_arrays(place: str, path: Path) -> Mapping[str, Any]:
         return _Checked(place, path, _open(place, path))
     except _BROKEN as error:
         raise _unreadable(place, path, error) from error
+
+
+def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Write an .npz; unlike `numpy.savez` under any names, `file` included."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
 
 
 def refuse_pointer(place: str, path: Path) -> None:

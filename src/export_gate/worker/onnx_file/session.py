@@ -21,10 +21,18 @@ OPTIMIZATIONS: Mapping[str, str] = {
     "all": "ORT_ENABLE_ALL",
 }
 """The contract's names -> those of onnxruntime.GraphOptimizationLevel."""
+EXTERNAL_FOLDER = "session.model_external_initializers_file_folder_path"
+"""Where weights are that a model given as bytes leaves in files."""
 
 
-def open_session(path: Path, providers: Sequence[str], optimization: str) -> Any:
+def open_session(path: Path, providers: Sequence[str], optimization: str, *, serialized: bytes | None = None) -> Any:
     """Open a session with one thread and without prepacking (which doubles the weights in memory).
+
+    Args:
+        path: the file.
+        providers: all of them have to start.
+        optimization: one of the contract's names.
+        serialized: a changed copy of the file's model, whose weights may be where the file's are.
 
     Raises:
         ValueError: a provider is not available.
@@ -40,7 +48,10 @@ def open_session(path: Path, providers: Sequence[str], optimization: str) -> Any
     settings.log_severity_level = 3
     settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, OPTIMIZATIONS[optimization])
     settings.add_session_config_entry("session.disable_prepacking", "1")
-    session = onnxruntime.InferenceSession(str(path), settings, providers=list(providers))
+    if serialized is not None:
+        settings.add_session_config_entry(EXTERNAL_FOLDER, str(path.resolve().parent))
+    given = str(path) if serialized is None else serialized
+    session = onnxruntime.InferenceSession(given, settings, providers=list(providers))
     _require_providers(providers, session.get_providers(), "it did not start; the session fell back to")
     return session
 

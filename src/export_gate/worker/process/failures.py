@@ -79,6 +79,27 @@ def foreign_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | 
     return _quoted(*told[-1]) if told and not is_own(told[-1][0], roots) else None
 
 
+def lines_of_trace(trace: str, roots: tuple[Path, ...]) -> tuple[SourceLine | None, SourceLine | None]:
+    """The innermost line of the project's own code in a quoted stack, and the line of a package that it leads to."""
+    places = [(_absolute(path, roots), int(line), path) for path, line in _QUOTED_FRAME.findall(trace)]
+    own = [place for place in places if is_own(place[0], roots)]
+    inner = [place for place in places if is_own(place[0], roots) or _is_package(place[2])]
+    foreign = inner[-1] if inner and inner[-1] not in own else None
+    return _quoted(*own[-1][:2]) if own else None, _told(foreign, trace) if foreign else None
+
+
+def _is_package(path: str) -> bool:
+    """Whether a path, which may have lost its folder, is in somebody else's package; torch is no such package."""
+    return _is_foreign(path) if Path(path).is_absolute() else Path(path).parts[0] not in TOOLCHAIN
+
+
+def _told(place: tuple[str, int, str], trace: str) -> SourceLine:
+    """A line whose text the stack itself quotes, as its file may not be found any more."""
+    _, line, path = place
+    quoted = re.search(rf'File "{re.escape(path)}", line {line}, in [^\n]*\n([^\n]*)', trace)
+    return SourceLine(path=path, line=line, text=quoted[1].strip() if quoted else "")
+
+
 def _places(error: BaseException, roots: tuple[Path, ...]) -> list[tuple[str, int]]:
     places = [place for raised in _chain(error) for place in _frames(raised.__traceback__)]
     return places + [(_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 MOST_S, LEAST_S = 20.0, 3.0
 """For one model. The least is for models that take a second altogether."""
+LEAST_GIVEN_S = 10.0
+"""For a file that was handed in: its run had no export, without which nothing can be said of its nodes."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,10 +25,14 @@ class Allowance:
     @property
     def left_s(self) -> float:
         """20 s in all, and no more than half of what the run took so far."""
+        return self.left_of(LEAST_S)
+
+    def left_of(self, least_s: float) -> float:
+        """The same with another least."""
         if self.is_off:
             return 0.0
         run_s = time.perf_counter() - self.started - self.spent_s
-        return max(min(MOST_S, max(run_s / 2, LEAST_S)) - self.spent_s, 0.0)
+        return max(min(MOST_S, max(run_s / 2, least_s)) - self.spent_s, 0.0)
 
     @contextmanager
     def spending(self) -> Iterator[None]:

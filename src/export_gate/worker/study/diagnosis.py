@@ -21,15 +21,19 @@ from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Reference
 from export_gate.worker.process.isolated import Isolated
 from export_gate.worker.process.stages import Desk
-from export_gate.worker.study.allowance import Allowance
+from export_gate.worker.study.allowance import LEAST_GIVEN_S, LEAST_S, Allowance
 from export_gate.worker.study.file_weights import compare_weights
 from export_gate.worker.study.rungs import Climber, Forms, climb, selecting
+from export_gate.worker.study.shrinking import Shrinker
+from export_gate.worker.study.tracing import TRACED, Tracer
 from export_gate.worker.study.trials import Bench, changes, size_trial, steadiness
 
 OUTPUTS = 4
 """Outputs that are looked at, the worst first."""
 CASES = 4
 """Failing inputs that are changed."""
+LAST: RungName = "reference-evaluator"
+"""Slow, so that it waits for what tells more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +51,9 @@ class Patient:
     """Values agree only within a tolerance that cannot tell."""
     is_given: bool = False
     """The artifact was handed in."""
+    separate: Mapping[str, int] = field(default_factory=dict)
+    """Sizes that this export fixes."""
+    shrinker: Shrinker | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,17 +72,24 @@ def diagnose(patient: Patient, allowance: Allowance, desk: Desk, key: str) -> No
     """Make the experiments that the target's differences ask for, as long as the allowance lasts."""
     outputs = _sick(patient)
     raised = next((result for result in patient.results if result.failure is not None), None)
-    if not (outputs or raised or patient.is_loose) or not allowance.left_s:
+    left_s = allowance.left_of(LEAST_GIVEN_S if patient.is_given else LEAST_S)
+    if not (outputs or raised or patient.is_loose) or not left_s:
         return
     desk.channel.at("compare", target=key)
     with allowance.spending():
-        deadline = time.monotonic() + allowance.left_s
+        deadline, is_other = time.monotonic() + left_s, False
         if patient.is_given and (outputs or patient.is_loose):
             weights = _weights(patient, deadline)
             desk.channel.set("weights", weights, target=key)
-            if weights is not None and weights.differing_count:
-                return  # nothing else can be said of such a file
-        found = _run(_experiments(patient, outputs, raised), deadline)
+            is_other = weights is not None and weights.differing_count > 0
+        tracer = Tracer(
+            forms=patient.forms,
+            laboratory=patient.bench.laboratory,
+            separate=patient.separate,
+            roots=desk.roots,
+        )
+        experiments = _traces(tracer, outputs) if is_other else _experiments(patient, tracer, outputs, raised)
+        found = _run(experiments, deadline)
         desk.channel.set("inspections", _merged(found), target=key)
 
 
@@ -91,11 +105,26 @@ def _weights(patient: Patient, deadline: float) -> WeightsCompared | None:
     return found if found.found else None
 
 
-def _experiments(patient: Patient, outputs: Sequence[Sick], raised: CaseResult | None) -> Iterator[Experiment]:
+def _traces(tracer: Tracer, outputs: Sequence[Sick]) -> Iterator[Experiment]:
+    """All that can be said of a file with other weights: where they show first."""
+    for sick in outputs[:OUTPUTS]:
+        yield from _trace(tracer, sick)
+
+
+def _trace(tracer: Tracer, sick: Sick) -> Iterator[Experiment]:
+    if tracer.forms.target.kind in TRACED:
+        _, comparison, case = sick.wrong[0]
+        strict = comparison.expected_dtype != comparison.actual_dtype
+        yield partial(tracer.inspect, sick.output, case, strict_dtype=strict)
+
+
+def _experiments(
+    patient: Patient, tracer: Tracer, outputs: Sequence[Sick], raised: CaseResult | None
+) -> Iterator[Experiment]:
     program = patient.forms.context.program
     selects = selecting(program.program) if program else ()
     if raised is not None and raised.case in patient.references:
-        yield from _rungs(patient, "", patient.cases[raised.case])
+        yield from _rungs(patient, patient.forms.names, "", patient.cases[raised.case])
     for sick in outputs[:OUTPUTS]:
         worst = sick.wrong[0][2]
         cases = [case for _, _, case in sick.wrong[:CASES]]
@@ -105,10 +134,17 @@ def _experiments(patient: Patient, outputs: Sequence[Sick], raised: CaseResult |
         other = _passing_size(sick)
         if other is not None and worst.group == "generated":
             yield partial(size_trial, patient.bench, sick.output, worst.name, worst.sizes, other)
-        yield from _rungs(patient, sick.output, worst)
+        first = [name for name in patient.forms.names if name != LAST]
+        yield from _rungs(patient, first, sick.output, worst)
+        yield from _trace(tracer, sick)
+        yield from _rungs(patient, [name for name in patient.forms.names if name == LAST], sick.output, worst)
+    if patient.shrinker is not None and outputs:
+        yield partial(patient.shrinker.inspect, outputs[0].output, outputs[0].wrong[0][2])
+    elif patient.shrinker is not None and raised is not None and raised.case in patient.references:
+        yield partial(patient.shrinker.inspect, "", patient.cases[raised.case])
 
 
-def _rungs(patient: Patient, output: str, case: ControlCase) -> Iterator[Experiment]:
+def _rungs(patient: Patient, names: Sequence[RungName], output: str, case: ControlCase) -> Iterator[Experiment]:
     climber = Climber(
         call=lambda: bind(case.make(), patient.bench.laboratory.parameters),
         expected=patient.references[case.name].leaves,
@@ -119,7 +155,7 @@ def _rungs(patient: Patient, output: str, case: ControlCase) -> Iterator[Experim
     def rung(name: RungName) -> Inspection:
         return Inspection(output=output, case=case.name, rungs=(climb(patient.forms, name, climber),))
 
-    for name in patient.forms.names:
+    for name in names:
         yield partial(rung, name)
 
 
@@ -154,6 +190,8 @@ def _joined(known: Inspection, more: Inspection) -> Inspection:
         unsettled=max(known.unsettled, more.unsettled),
         outside=max(known.outside, more.outside),
         size_trial=more.size_trial or known.size_trial,
+        smallest=more.smallest or known.smallest,
+        trace=more.trace or known.trace,
     )
 
 

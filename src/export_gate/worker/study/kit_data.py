@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from export_gate.wall.codec import encode
 from export_gate.wall.conformance import MANIFEST, ONNX_FILE, DataSet, KitData, KitExport
-from export_gate.wall.contract import Job, ModelContract, Target
+from export_gate.wall.contract import Job, ModelContract, Target, cases_folder, target_key
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
 from export_gate.wall.targets import kind_named
+from export_gate.worker.controls.case_file import file_case
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.leaves.values import Leaf, flatten
+from export_gate.worker.model.factory import bind
+from export_gate.worker.model.reference import Reference, module_runner
 from export_gate.worker.onnx_file.session import renamed_outputs
 from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, tensor_bytes
 from export_gate.worker.process.channel import Channel
@@ -66,18 +69,35 @@ def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
         if path.is_file():
             _copy_artifact(target, path, folder, study.contract.name)
     graph = _read_graph(onnx)
-    cases = [case for case in variant.cases if case.name in study.eager.references]
+    references = dict(study.eager.references)
+    cases = [case for case in variant.cases if case.name in references]
+    smallest = _smallest(study, variant, next(target.name for target in in_kit if target.kind == "onnx"))
+    if smallest is not None:  # of a kit that is written although the model is not verified
+        cases.append(smallest)
+        references[smallest.name] = _reference(study, smallest)
     sets = tuple(
         DataSet(folder=f"test_data_set_{number}", case=case.name, group=case.group, sizes=dict(case.sizes))
         for number, case in enumerate(cases)
     )
     python: dict[str, None] = {}
     for each, case in zip(sets, cases, strict=True):
-        leaves = study.eager.references[case.name].leaves
+        leaves = references[case.name].leaves
         _write_set(folder / each.folder, case, leaves, graph, study.contract)
         python.update(dict.fromkeys(leaf.name for leaf in leaves if leaf.python))
     export = KitExport(folder=variant.folder, separate=variant.separate, inputs=graph.inputs, data_sets=sets)
     return KitData(export=export, graph_names=graph.graph_names, python=tuple(python))
+
+
+def _smallest(study: Study, variant: Variant, target: str) -> ControlCase | None:
+    """The smallest input at which the ONNX file fails, if the experiments found one."""
+    folder, key = cases_folder(Path(study.job.artifacts)), target_key(target, variant.separate)
+    files = sorted(folder.glob(f"{key}.smallest*.npz"))
+    return replace(file_case(study.contract, folder, files[0].name), name=files[0].stem) if files else None
+
+
+def _reference(study: Study, case: ControlCase) -> Reference:
+    run = module_runner(study.factory(), study.eager.names)
+    return Reference(case=case.name, leaves=run(bind(case.make(), study.parameters)))
 
 
 def _artifact(study: Study, variant: Variant, target: Target) -> Path:

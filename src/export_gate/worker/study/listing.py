@@ -12,6 +12,7 @@ import torch
 from export_gate.wall.contract import Job
 from export_gate.wall.protocol import Event
 from export_gate.wall.request import ListControls
+from export_gate.worker.controls.files import save_arrays
 from export_gate.worker.controls.made import with_makers
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.values import to_numpy
@@ -43,7 +44,7 @@ def _show(trial: Trial, name: str, save: str | None, channel: Channel) -> None:
     case = matching(trial.cases, (name,))[0]
     arrays = {name: array for name, value in case.make().items() for name, array in _arrays(name, value)}
     if save is not None:
-        np.savez(save, **{name: array for name, array in arrays.items() if array.dtype != object})
+        save_arrays(Path(save), {name: array for name, array in arrays.items() if array.dtype != object})
     channel.send(Event(op="answer", model=channel.model, value=_texts(case, arrays)))
 
 

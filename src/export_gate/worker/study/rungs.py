@@ -18,10 +18,11 @@ from export_gate.wall.equivalence import faults, worst_norm
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model.reference import Runner, module_runner
+from export_gate.worker.nodes.program import prepared
 from export_gate.worker.process.failures import describe
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context
-from export_gate.worker.targets.onnx import evaluator_runner
+from export_gate.worker.targets.onnx import DECOMPOSED, evaluator_runner
 
 PROGRAM: tuple[RungName, ...] = ("exported-program",)
 ONNX: tuple[RungName, ...] = ("exported-program", "file-unoptimised", "file", "decomposed", "reference-evaluator")
@@ -57,7 +58,7 @@ class Forms:
             case "exported-program":
                 return self._of_program(self.context.exported.program)
             case "decomposed":
-                return self._of_program(decomposed(self.context.exported.program))
+                return self._of_program(self.decomposed())
             case "file-unoptimised":
                 unoptimised = replace(self.target, options={**self.target.options, "optimization": "disable"})
                 return TARGETS["onnx"].load(self.context, unoptimised, self.path).run
@@ -66,6 +67,13 @@ class Forms:
             case "reference-evaluator":
                 assert self.path is not None
                 return evaluator_runner(self.path, self.context.input_names)
+
+    def decomposed(self) -> Any:
+        """The program as the ONNX exporter decomposes it: as it did, or once more."""
+        kept = self.context.kept
+        if DECOMPOSED not in kept:
+            kept[DECOMPOSED] = prepared(self.context.exported.program)
+        return kept[DECOMPOSED]
 
     def _of_program(self, program: Any) -> Runner:
         return module_runner(copy.deepcopy(program.module()), self.context.names)
@@ -95,17 +103,6 @@ def climb(forms: Forms, name: RungName, climber: Climber) -> Rung:
     except Exception as error:  # noqa: BLE001 - whatever a form raises is its answer
         return Rung(name=name, answer="failed", message=describe(error)[:200])
     return _compared(name, actual, climber)
-
-
-def decomposed(program: Any) -> Any:
-    """The program as the ONNX exporter decomposes it, or by torch's own table if the exporter has moved its own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            from torch.onnx._internal.exporter import _fx_passes, _registration
-        except ImportError:
-            return program.run_decompositions()
-        return _fx_passes.decompose_with_registry(program, _registration.ONNXRegistry.from_torchlib())
 
 
 def _compared(name: RungName, actual: Sequence[Leaf], climber: Climber) -> Rung:

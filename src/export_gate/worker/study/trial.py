@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from export_gate.wall.contract import Job, ModelContract
+from export_gate.wall.contract import CASE_FILE, Job, ModelContract
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import ControlInput, ControlSetObservation
 from export_gate.worker.controls.basis import affine_cases
 from export_gate.worker.controls.build import build_control_set, digest, reference_sizes
+from export_gate.worker.controls.case_file import file_case
 from export_gate.worker.controls.generate import case_named
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.specs import elements_at, tensor_leaves
@@ -63,10 +64,11 @@ def choose_trial(job: Job, subject: Subject, desk: Desk, notes: tuple[str, ...] 
 
 
 def _named(job: Job, cases: Sequence[ControlCase]) -> list[ControlCase]:
-    """Inputs beyond the control set that a pattern spells in full: an earlier run made them, see `further`."""
+    """Inputs beyond the control set: in files, or spelled in full after an earlier run made them, see `further`."""
     known = {case.name for case in cases}
     made = [case_named(job.contract, name) for name in dict.fromkeys(job.cases) if name not in known]
-    return [case for case in made if case is not None]
+    files = [file_case(job.contract, Path(job.base), name) for name in job.cases if name.endswith(CASE_FILE)]
+    return [*files, *(case for case in made if case is not None)]
 
 
 def _selected(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[ControlCase, ...]:
@@ -78,7 +80,7 @@ def _selected(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[Co
 
 def is_named(case: ControlCase, patterns: Sequence[str]) -> bool:
     """Whether any pattern matches the case's name."""
-    return any(fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns)
+    return any(case.name == pattern or fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns)
 
 
 def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[ControlCase, ...]:

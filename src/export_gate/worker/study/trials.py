@@ -62,13 +62,13 @@ def changes(bench: Bench, cases: Sequence[ControlCase], output: str, name: str) 
     """Each change of special values that all these inputs allow, and whether all agree after it."""
     found: list[Changed] = []
     for change in CHANGES:
-        answers = [_changed(bench, case, output, change) for case in cases]
+        answers = [changed_answer(bench, case, output, change) for case in cases]
         if answers and None not in answers:
             found.append(Changed(change=change, agrees=all(answers)))
     return Inspection(output=output, case=name, changed=tuple(found))
 
 
-def _changed(bench: Bench, case: ControlCase, output: str, change: Change) -> bool | None:
+def changed_answer(bench: Bench, case: ControlCase, output: str, change: Change) -> bool | None:
     """Whether the artifact agrees once the input is changed; None if nothing in it is to be changed."""
     is_special, replacement = CHANGES[change]
     touched: list[bool] = []

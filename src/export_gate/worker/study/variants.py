@@ -170,5 +170,5 @@ def _verification(
         allowance=study.allowance,
         separate=variant.separate,
         base=Path(study.job.base),
-        report=folder.parent.parent,
+        artifacts=folder,
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from export_gate.wall.contract import ModelContract, Output, Target, Tolerance
+from export_gate.wall.contract import ModelContract, Output, Target, Tolerance, cases_folder
 from export_gate.wall.observation import CaseResult
 from export_gate.wall.tolerance import resolve_tolerance
 from export_gate.worker.controls.record import ControlCase
@@ -27,6 +27,7 @@ from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.rungs import Forms
+from export_gate.worker.study.shrinking import Shrinker
 from export_gate.worker.study.suspects import Inquiry, Suspect, lax, suspect
 from export_gate.worker.study.sweeping import Sweep, run_sweep
 from export_gate.worker.study.trials import Bench
@@ -58,8 +59,13 @@ class Verification:
     separate: dict[str, int]
     base: Path
     """Folder of the config, where artifacts that were handed in are looked for."""
-    report: Path
-    """Folder of the report, to which the paths of the gate's own artifacts are relative."""
+    artifacts: Path
+    """The model's folder in the report folder."""
+
+    @property
+    def report(self) -> Path:
+        """Folder of the report, to which the paths of the gate's own artifacts are relative."""
+        return self.artifacts.parent.parent
 
     def tolerance(self, dtype: str) -> Tolerance:
         """What holds for an output of that dtype."""
@@ -133,10 +139,18 @@ def _run_sweep(work: Verification, run: Runner, desk: Desk) -> tuple[Sequence[Ca
 def _patient(
     work: Verification, forms: Forms, inquiry: Inquiry, results: Sequence[CaseResult], *, is_loose: bool
 ) -> Patient:
+    bench = Bench(contract=work.context.contract, run=forms.run, laboratory=work.laboratory, tolerance=work.tolerance)
     return Patient(
         forms=forms,
-        bench=Bench(
-            contract=work.context.contract, run=forms.run, laboratory=work.laboratory, tolerance=work.tolerance
+        bench=bench,
+        shrinker=Shrinker(
+            bench=bench,
+            program=(lambda: forms.runner("exported-program")) if "exported-program" in forms.names else None,
+            masks=work.masks,
+            fixed=tuple(work.separate),
+            folder=cases_folder(work.artifacts),
+            root=work.report,
+            name=work.key,
         ),
         cases={case.name: case for case in (*work.sweep.cases, *work.cases)},
         references=inquiry.references,
@@ -145,6 +159,7 @@ def _patient(
         masked=inquiry.masked,
         is_loose=is_loose,
         is_given=existing_artifact(work.target, work.base) is not None,
+        separate=work.separate,
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from export_gate.wall.contract import ModelContract, Target
 from export_gate.wall.digest import digest_file
@@ -35,6 +35,8 @@ class Context:
     """The contract, for formats that can carry it."""
     has_basis: bool
     """Whether the affine basis points are among the control inputs, so that an affine graph is worth finding."""
+    kept: dict[str, Any] = field(default_factory=dict)
+    """What a conversion leaves for experiments after a failure."""
 
     @property
     def exported(self) -> Exported:

@@ -34,6 +34,8 @@ INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 """Weights above this go to external data: an inline save peaks at four times the weights."""
 
 EVALUATOR_NODES = 2000
+DECOMPOSED = "decomposed"
+"""Key of the program as the converter decomposed it, whose node names are the file's value names."""
 DEFAULT_OPSET = 20
 
 
@@ -62,6 +64,8 @@ def convert(context: Context, target: Target) -> Path | None:
     _require_opset(converted.model, max(opset, LOWEST_WRITTEN))
     if opset < LOWEST_WRITTEN:
         converted.model = lowered(converted.model, opset)
+    if converted.exported_program is not None:
+        context.kept[DECOMPOSED] = converted.exported_program
     converted.model.metadata_props.update({**context.metadata, **_give_names(converted.model.graph, context)})
     weights = sum(
         value.const_value.nbytes for value in converted.model.graph.initializers.values() if value.const_value
@@ -128,7 +132,7 @@ def session_runner(session: Any, input_names: Sequence[str], renamed: Mapping[st
     needs_ortvalues = has_bfloat16(session)
 
     def run(call: Call) -> tuple[Leaf, ...]:
-        tensors = _tensor_leaves(call)
+        tensors = call_tensors(call)
         feeds = {name: tensor for name, tensor in zip(input_names, tensors, strict=True) if name in accepted}
         if needs_ortvalues:
             values = session.run_with_ort_values(None, {k: _ortvalue(onnxruntime, v) for k, v in feeds.items()})
@@ -157,7 +161,7 @@ def evaluator_runner(path: Path, input_names: Sequence[str]) -> Runner:
     renamed, accepted = renamed_outputs(model), set(evaluator.input_names)
 
     def run(call: Call) -> tuple[Leaf, ...]:
-        feeds = {name: t.detach().cpu().numpy() for name, t in zip(input_names, _tensor_leaves(call), strict=True)}
+        feeds = {name: t.detach().cpu().numpy() for name, t in zip(input_names, call_tensors(call), strict=True)}
         values = evaluator.run(None, {name: array for name, array in feeds.items() if name in accepted})
         return rename(tuple(map(_leaf, evaluator.output_names, values)), renamed)
 
@@ -194,7 +198,8 @@ def _give_names(graph: Any, context: Context) -> dict[str, str]:
     return {RENAMED: json.dumps(renamed)} if renamed else {}
 
 
-def _tensor_leaves(call: Call) -> list[torch.Tensor]:
+def call_tensors(call: Call) -> list[torch.Tensor]:
+    """The tensors of a call in order, which is that of the contract's inputs."""
     leaves = torch.utils._pytree.tree_leaves((call.args, call.kwargs))  # noqa: SLF001 - torch's own flattening
     return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
 

@@ -1,0 +1,63 @@
+"""Where along the graph an artifact departs from what it should compute: the guilty node, and each value's error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from export_gate.wall.source import SourceLine
+
+Origin = Literal["introduced", "gradual", "untested"]
+"""The node is wrong with the expected inputs too; or no node adds more than rounding; or this could not be tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodePoint:
+    """The error of one value."""
+
+    name: str
+    error: float
+    """The largest |P-M| as a share of the largest |M|; infinite if shapes or non-finite places differ."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuiltyNode:
+    """The first node whose value differs although its inputs agree."""
+
+    name: str
+    """Of the program's node, which is also the name of the file's value."""
+    operator: str
+    """`aten.linear.default`."""
+    module: str = ""
+    """Path of the submodule that runs it; empty for the model itself."""
+    module_class: str = ""
+    file_nodes: tuple[str, ...] = ()
+    """The file's nodes that compute it from values that agree, as `MatMul node_MatMul_2`; at most six."""
+    source: SourceLine | None = None
+    """The innermost line of the project's own code that leads to it."""
+    foreign: SourceLine | None = None
+    """The line of another package that `source` calls, if it is one; None for torch's own."""
+    max_abs_diff: float | None = None
+    """None without numbers."""
+    expected_max_abs: float = 0.0
+    own_max_abs_diff: float | None = None
+    """With the expected inputs; None if that could not be tried."""
+    words: str = ""
+    """What differs if not finite values: `shape [2, 3], expected [2, 4]`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeTrace:
+    """An artifact's values along its graph beside those of what it was made from, at one control input."""
+
+    beside: Literal["program", "eager"]
+    """What the values are compared with: the exported program's nodes, or eager's own operators."""
+    origin: Origin
+    guilty: GuiltyNode | None
+    """None if no single node is."""
+    mapped: int
+    """Nodes whose values were compared."""
+    unmapped: int
+    """Nodes that have no counterpart on the other side."""
+    points: tuple[NodePoint, ...] = ()
+    """In the graph's order; of long graphs the largest error in each part."""

@@ -1,0 +1,107 @@
+"""How far one intermediate value is from the expected one, as a share of its size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from export_gate.worker.leaves.sentinels import EXTREME, sentinels
+
+Array = npt.NDArray[Any]
+Bools = npt.NDArray[np.bool_]
+
+FLOORS = {"float64": 1e-13, "float32": 8e-6, "float16": 1.6e-2}
+"""Errors of one operator up to this share are rounding: some 64 units in the last place, 16 in half precision."""
+COARSE_FLOOR = 0.125
+"""The same for narrower floats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """One value beside the expected one."""
+
+    error: float
+    """The largest difference as a share of the largest expected entry; infinite without numbers. Integers differ
+    altogether or not at all.
+    """
+    max_abs_diff: float | None = None
+    scale: float = 0.0
+    """The largest expected entry."""
+    words: str = ""
+    """What differs if not finite values."""
+    floor: float = 0.0
+    """Errors up to this are rounding."""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it is more than rounding."""
+        return self.error > self.floor
+
+
+def measure(expected: Array, actual: Array, *, strict_dtype: bool = False) -> Gap:
+    """Compare two arrays; placeholders such as the mask's -1e9 do not count as size.
+
+    Args:
+        expected: the reference value.
+        actual: the artifact's.
+        strict_dtype: whether another dtype is a difference by itself.
+    """
+    if expected.shape != actual.shape:
+        return Gap(error=math.inf, words=f"shape {list(actual.shape)}, expected {list(expected.shape)}")
+    if strict_dtype and expected.dtype != actual.dtype:
+        return Gap(error=math.inf, words=f"dtype {actual.dtype}, expected {expected.dtype}")
+    if not expected.size:
+        return Gap(error=0.0)
+    if expected.dtype.kind not in "fc":
+        return _exact(expected, actual)
+    floor = FLOORS.get(str(expected.dtype), COARSE_FLOOR)
+    flat, other = expected.reshape(-1), actual.reshape(-1)
+    return _plain(flat, other, floor) or _close(_unbounded(flat), _unbounded(other), floor)
+
+
+def _exact(expected: Array, actual: Array) -> Gap:
+    apart = np.abs(np.subtract(expected, actual, dtype=np.float64))
+    largest = float(apart.max())
+    return Gap(error=float(largest > 0), max_abs_diff=largest, scale=float(np.abs(expected.astype(np.float64)).max()))
+
+
+def _plain(expected: Array, actual: Array, floor: float) -> Gap | None:
+    """The gap of values that are all finite and without placeholders, as nearly all are; None for others."""
+    with np.errstate(all="ignore"):
+        apart = expected - actual
+        largest = float(np.abs(apart, out=apart).max())
+    if not math.isfinite(largest) or sentinels(expected) is not None:
+        return None
+    scale = max(abs(float(expected.max())), abs(float(expected.min())))
+    return Gap(error=largest / scale if scale else float(largest > 0), max_abs_diff=largest, scale=scale, floor=floor)
+
+
+def _close(expected: Array, actual: Array, floor: float) -> Gap:
+    finite = np.isfinite(expected)
+    moved = int((finite != np.isfinite(actual)).sum())
+    moved += int(((expected != actual) & ~finite & ~np.isnan(expected) & np.isfinite(actual)).sum())
+    if moved:
+        return Gap(error=math.inf, words=f"NaN or infinity in {moved} other places", floor=floor)
+    far = sentinels(expected)
+    counted = finite if far is None else finite & ~far
+    whole = bool(counted.all())
+    e, a = (expected, actual) if whole else (expected[counted], actual[counted])
+    apart = float(np.abs(np.subtract(e, a, dtype=np.float64)).max(initial=0.0))
+    scale = float(np.abs(e).max(initial=0.0))
+    error = apart / scale if scale else float(apart > 0)
+    return Gap(error=error, max_abs_diff=apart, scale=scale, floor=floor)
+
+
+def _unbounded(values: Array) -> Array:
+    """Numbers at the ends of their dtype, which stand for infinity where a format prefers that."""
+    if values.dtype.kind != "f":
+        return values
+    with np.errstate(invalid="ignore"):
+        extreme = np.abs(values) >= EXTREME * float(np.finfo(values.dtype).max)
+    if not extreme.any():
+        return values
+    return np.where(extreme & ~np.isnan(values), np.copysign(values.dtype.type(np.inf), values), values)

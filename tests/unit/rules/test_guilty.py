@@ -1,0 +1,153 @@
+"""The guilty node and the smallest failing input in words, and on the findings that they belong to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rule_samples import CASES, FAR, LINE, case, contract, failed, leaf, observed, run, target
+
+from export_gate.rules.base import Finding
+from export_gate.rules.guilty import node_words
+from export_gate.rules.judge import judge
+from export_gate.rules.smallest import smallest_words
+from export_gate.wall.contract import make_target
+from export_gate.wall.diagnosis import Inspection, WeightsCompared
+from export_gate.wall.nodes import GuiltyNode, NodePoint, NodeTrace
+from export_gate.wall.smallest import SmallestInput, SmallTensor
+from export_gate.wall.source import SourceLine
+
+GUILTY = GuiltyNode(
+    name="linear_1",
+    operator="aten.linear.default",
+    module="head",
+    module_class="Linear",
+    file_nodes=("Gemm node_linear_1",),
+    source=LINE,
+    max_abs_diff=0.25,
+    expected_max_abs=2.0,
+    own_max_abs_diff=0.25,
+)
+TRACE = NodeTrace(
+    beside="program",
+    origin="introduced",
+    guilty=GUILTY,
+    mapped=12,
+    unmapped=3,
+    points=(NodePoint(name="linear_1", error=0.125),),
+)
+SMALLEST = SmallestInput(
+    sizes="batch=2",
+    tensors=(SmallTensor(path="x", dtype="float32", shape=(1, 1), text="[[0.75]]"),),
+    elements=1,
+    elements_before=32,
+    tried=9,
+    expected_at=1.0,
+    actual_at=2.0,
+)
+
+
+def _finding(**fields: Any) -> Finding:
+    """What the judge makes of one wrong output with these experiments."""
+    own = contract(targets=(make_target("onnx", artifact="old.onnx"),)) if "weights" in fields else contract()
+    weights = fields.pop("weights", None)
+    seen = target(
+        case(CASES[0], leaf(**FAR)),
+        inspections=(Inspection(output="logits", case=CASES[0], **fields),),
+        weights=weights,
+    )
+    return judge((own,), run(observed(seen))).findings[0]
+
+
+def test_a_finding_points_at_the_line_that_leads_to_the_node():
+    """And carries the node; the errors of the other nodes stay with the observation."""
+    found = _finding(trace=TRACE, smallest=SMALLEST)
+
+    assert found.source == LINE
+    assert found.trace == replace(TRACE, points=())
+    assert found.smallest == SMALLEST
+
+
+def test_other_weights_have_their_node_too():
+    """The first one at which they show."""
+    found = _finding(trace=TRACE, weights=WeightsCompared(found=3, differing=("e by 1.0e+00",), differing_count=1))
+
+    assert (found.cause, found.source) == ("weights", LINE)
+
+
+def test_a_call_that_raises_has_its_smallest_input():
+    """It has no node: nothing was computed."""
+    seen = target(failed(CASES[0]), inspections=(Inspection(output="", case=CASES[0], smallest=SMALLEST),))
+    found = judge((contract(),), run(observed(seen))).findings[0]
+
+    assert (found.rule, found.smallest, found.trace) == ("run-failed", SMALLEST, None)
+
+
+FOREIGN = SourceLine(path="layers/head.py", line=7, text="return self.out(x)")
+
+
+@pytest.mark.parametrize(
+    ("trace", "words"),
+    [
+        (None, ""),
+        (
+            TRACE,
+            (
+                "`linear_1`, `aten.linear.default` in `head` (Linear); off by 2.5e-01 where values reach 2.0e+00; it "
+                "is off with the expected inputs as well; the file computes it with Gemm node_linear_1 (12 nodes "
+                "compared with the exported program, 3 without a counterpart)"
+            ),
+        ),
+        (
+            replace(
+                TRACE,
+                beside="eager",
+                origin="untested",
+                unmapped=0,
+                guilty=GuiltyNode(
+                    name="view", operator="aten.view.default", words="shape [2], expected [3]", foreign=FOREIGN
+                ),
+            ),
+            (
+                "`view`, `aten.view.default`; shape [2], expected [3]; its inputs agree; called in layers/head.py:7 "
+                "`return self.out(x)` (12 nodes compared with eager)"
+            ),
+        ),
+        (
+            replace(TRACE, origin="gradual", guilty=None),
+            (
+                "no single node: the error grows along the graph, each node adds no more than rounding (12 nodes "
+                "compared with the exported program, 3 without a counterpart)"
+            ),
+        ),
+    ],
+)
+def test_the_words_say_what_was_found(trace: NodeTrace | None, words: str):
+    """Where it is, how far off, whether it is the node's own error, and how much of the graph was looked at."""
+    assert node_words(trace) == words
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "`x = [[0.75]]`: eager 1, onnx 2 (1 element, 32 before)"),
+        ({"expected_at": None}, "`x = [[0.75]]` (1 element, 32 before)"),
+        (
+            {
+                "tensors": (SmallTensor(path="x", dtype="float32", shape=(8, 8)),),
+                "elements": 64,
+                "is_finished": False,
+            },
+            "`x` of float32 and shape (8, 8): eager 1, onnx 2 (64 elements, 32 before, not shrunk to the end)",
+        ),
+    ],
+)
+def test_a_small_input_is_shown_whole(changes: dict[str, Any], words: str):
+    """A large one by its shape."""
+    assert smallest_words(replace(SMALLEST, **changes), "onnx") == words
+
+
+def test_no_smallest_input_says_nothing():
+    """Experiments may be off, or out of time."""
+    assert smallest_words(None, "onnx") == ""
