@@ -102,11 +102,12 @@ def _converts(proto: Any, opset: int) -> bool:
 
 def _explained(proto: Any, opset: int, error: Exception) -> str:
     """The operator, and how far the converter does get."""
-    operator = _named(str(error)) or _guilty(proto, opset) or "of this model"
+    name = _named(str(error)) or _guilty(proto, opset)
+    subject = f"operator {name}" if name else "an operator"
     lowest = next(v for v in range(opset + 1, LOWEST_WRITTEN + 1) if v == LOWEST_WRITTEN or _converts(proto, v))
     return (
-        f"operator {operator} cannot be converted from opset {LOWEST_WRITTEN} to {opset}, and the lowest opset that "
-        f"onnx's version converter makes of this model is {lowest}: {_reason(str(error))}"
+        f"{subject} cannot be converted from opset {LOWEST_WRITTEN} to {opset}, and the lowest opset that onnx's "
+        f"version converter makes of this model is {lowest}: {_reason(str(error))}"
     )
 
 
@@ -123,7 +124,8 @@ def _reason(message: str) -> str:
 def _guilty(proto: Any, opset: int) -> str:
     """The first operator that cannot be converted where it stands alone, for exceptions that name none."""
     for node in proto.graph.node:
-        if not _converts(_alone(proto, node), opset):
+        alone = _alone(proto, node)
+        if _converts(alone, LOWEST_WRITTEN) and not _converts(alone, opset):
             return str(node.op_type)
     return ""
 
