@@ -16,7 +16,8 @@ import yaml
 from export_gate.config.nodes import Allowance, Node, Unreadable, join, relocate, shorten
 from export_gate.config.problems import Problems
 from export_gate.config.record import Position
-from export_gate.config.scalars import MAX_DIGITS, Scalar, resolve
+from export_gate.config.scalars import MAX_DIGITS, resolve
+from export_gate.wall.contract import Scalar
 
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml if PyYAML was built with it: a 1 MiB file takes 0.3 s instead of 6."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Union
 
-Scalar = Union[None, bool, int, float, str]
+from export_gate.wall.contract import Scalar
 
 _WORDS: dict[str, Scalar] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),

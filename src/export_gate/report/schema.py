@@ -10,10 +10,9 @@ import inspect
 import types
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from export_gate.config.kinds import Schema
 from export_gate.report.results import SCHEMA_VERSION, Results
 from export_gate.wall.codec import encode
-
-Schema = dict[str, Any]
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 SCALARS: dict[Any, Schema] = {

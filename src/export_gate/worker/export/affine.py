@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch.fx import Node
 
-from export_gate.worker.onnx_file.affine import is_affine_onnx
+from export_gate.worker.onnx_file.affine import State, is_affine_onnx
 
 __all__ = ["is_affine_graph", "is_affine_onnx"]
-
-State = Literal["constant", "size", "affine"]
-"""State of a value: fixed, computed from the inputs' sizes, or affine in the inputs' elements."""
 
 aten = torch.ops.aten
 

@@ -11,9 +11,10 @@ import torch
 
 from export_gate.wall.contract import Dim, ModelContract, Spec
 from export_gate.worker.controls.build import reference_values, values_at
+from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.guess.edits import Options, dims_of, specs_of
 from export_gate.worker.guess.layers import BATCH, EDGES, NODES, SEQ, Option
-from export_gate.worker.guess.outputs import FIRST, Sizes
+from export_gate.worker.guess.outputs import FIRST
 from export_gate.worker.guess.watch import Failed, Path, watch
 from export_gate.worker.leaves.values import Call, Leaf, Values
 from export_gate.worker.model.factory import Parameter, bind

@@ -9,10 +9,9 @@ import numpy as np
 
 from export_gate.wall.contract import Size
 from export_gate.wall.description import Found
+from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.guess.layers import BATCH, EDGES, NODES, SEQ
 from export_gate.worker.leaves.values import Leaf
-
-Sizes = dict[str, int]
 
 FIRST, SECOND = {BATCH: 2, SEQ: 9, NODES: 13, EDGES: 19}, {BATCH: 3, SEQ: 11, NODES: 17, EDGES: 25}
 """Sizes to try: all different, so that an output's axes show which dim they follow."""

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from export_gate.wall.contract import Bound, Dim, Size
 from export_gate.wall.description import Found
+from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.guess.bench import LARGEST, Bench, make_dims
 from export_gate.worker.guess.edits import Case, Options, dims_of, fixed, leaves_of, specs_of
 from export_gate.worker.guess.layers import BATCH, EDGES, NODES, SEQ
 from export_gate.worker.guess.mend import mended
-from export_gate.worker.guess.outputs import FIRST, SECOND, Sizes, confirmed, find_outputs
+from export_gate.worker.guess.outputs import FIRST, SECOND, confirmed, find_outputs
 from export_gate.worker.process.failures import describe
 
 FIXED = {BATCH: 2, SEQ: 16, NODES: 16, EDGES: 32}

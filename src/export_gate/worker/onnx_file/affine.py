@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 State = Literal["constant", "size", "affine"]
+"""Of a value: fixed, computed from the inputs' sizes, or affine in the inputs' elements."""
 
 FIRST = frozenset((
     "Neg", "Identity", "Cast", "Div", "Conv", "BatchNormalization", "Dropout",

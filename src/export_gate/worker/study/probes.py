@@ -12,6 +12,7 @@ import torch
 from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Spec, TensorSpec
 from export_gate.worker.controls.ordering import STRICT, impossible
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.export.program import is_static
 from export_gate.worker.leaves.values import Call, Values
 
@@ -25,7 +26,6 @@ NAMES_SHOWN = 6
 Kind = Literal["below-min", "above-max", "at-min", "at-max", "wrong-size", "wrong-dtype", "wrong-rank"]
 KINDS: tuple[Kind, ...] = ("at-min", "at-max", "below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
 """Kinds of probes, in the order in which the limit keeps them."""
-Sizes = dict[str, int]
 Edit = Callable[[torch.Tensor], torch.Tensor]
 Path = tuple[Any, ...]
 """Keys and indices that lead from the inputs to one tensor."""
