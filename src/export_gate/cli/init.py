@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from export_gate.cli.options import python_option, save_text
+from export_gate.cli.options import DEFAULT_CONFIGS, python_option, save_text
 from export_gate.cli.terminal import say
 from export_gate.report.commands import Caller
 from export_gate.wall.errors import UserError
@@ -22,9 +22,8 @@ from export_gate.wall.errors import UserError
     "--output",
     "config",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("export-gate.yml"),
-    show_default=True,
-    help="Write this config. One that exists is extended: it keeps its lines and gets further models.",
+    help="Write this config. One that exists is extended: it keeps its lines and gets further models."
+    " Default: export-gate.yml.",
 )
 @click.option("--kwargs", metavar="KEY=VALUE", multiple=True, help="Pass an argument to the factory. Repeatable.")
 @click.option(
@@ -36,7 +35,7 @@ from export_gate.wall.errors import UserError
 @python_option
 def init(
     factories: tuple[str, ...],
-    config: Path,
+    config: Path | None,
     kwargs: tuple[str, ...],
     artifact: str | None,
     force: bool,
@@ -52,12 +51,13 @@ def init(
 
     if artifact is not None and len(factories) > 1:
         raise UserError("--artifact: expected one factory, the reference of the file", "run init once for each file")
-    is_new = force or not config.exists()
+    path = config or next((path for path in map(Path, DEFAULT_CONFIGS) if path.exists()), Path(DEFAULT_CONFIGS[0]))
+    is_new = force or not path.exists()
     wish = starter.Wish(factories=factories, kwargs=keyword_arguments(kwargs), artifact=artifact, is_fresh=force)
-    text = starter.starter_config(wish, config, Order(config=config, python=python, environment=dict(os.environ)))
-    save_text(text, config)
-    caller = Caller(config=str(config))
+    text = starter.starter_config(wish, path, Order(config=path, python=python, environment=dict(os.environ)))
+    save_text(text, path)
+    caller = Caller(config=str(path))
     done = "written" if is_new else "extended"
-    say(caller.located(f"{config}: {done} and valid; review it, then run `export-gate run`"))
+    say(caller.located(f"{path}: {done} and valid; review it, then run `export-gate run`"))
     lock = "Once it is green, `export-gate lock` records the interface: a change that breaks callers is then found."
     say(caller.located(lock))

@@ -11,7 +11,7 @@ from pathlib import Path
 from jinja2 import Template
 
 from export_gate.config import Config, load_config
-from export_gate.config.paths import default_pythonpath
+from export_gate.config.paths import default_pythonpath, repository_root
 from export_gate.config.tensors import NAME, OUTPUT_NAME
 from export_gate.report.render import environment
 from export_gate.run.ask import ask
@@ -67,6 +67,7 @@ def starter_config(wish: Wish, output: Path, order: Order) -> str:
     folder = Path(os.path.abspath(output)).parent  # noqa: PTH100 - as load_config: a linked folder stays itself
     if not folder.is_dir():
         raise UserError(f"{output}: the folder {folder} does not exist", "create it, or name another file with `-c`")
+    check_place(wish.artifact, folder)
     old = load_config(output) if output.exists() and not wish.is_fresh else None
     pythonpath = tuple(dict.fromkeys(entry for name in wish.factories for entry in needed_pythonpath(name, folder)))
     jobs = make_jobs(wish, folder, old, pythonpath)
@@ -80,6 +81,20 @@ def starter_config(wish: Wish, output: Path, order: Order) -> str:
         text = extended(output.read_text(encoding="utf-8"), further, str(output))
     check_text(text, output, folder)
     return text
+
+
+def check_place(artifact: str | None, folder: Path) -> None:
+    """Check that a config in the folder can name the file.
+
+    Raises:
+        UserError: it is not in the repository.
+    """
+    root = repository_root(folder)
+    if artifact is not None and root not in Path(os.path.abspath(artifact)).parents:  # noqa: PTH100 - as load_config
+        raise UserError(
+            f"--artifact {artifact}: expected a file in {root}",
+            "copy or link it there: a config names files by their path in it",
+        )
 
 
 def make_jobs(wish: Wish, folder: Path, old: Config | None, pythonpath: tuple[str, ...]) -> tuple[Job, ...]:
@@ -193,7 +208,7 @@ def check_text(text: str, output: Path, folder: Path) -> None:
     """Load the text as a config, from a file next to the output, because paths are relative to it.
 
     Raises:
-        UserError: the folder cannot be written.
+        UserError: the folder cannot be written, or the text does not fit the config that exists.
         RuntimeError: the text is not a valid config, which is a bug in export-gate.
     """
     try:
@@ -205,6 +220,11 @@ def check_text(text: str, output: Path, folder: Path) -> None:
             finally:
                 path.unlink()
     except UserError as error:
+        if output.exists():
+            raise UserError(
+                f"{output}: with the further models, the config would not be valid: {error}",
+                "what it says under `defaults` may not fit them: name another file with -c",
+            ) from error
         raise RuntimeError(f"the starter config is not valid: {error}\n{text}") from error
     except OSError as error:
         raise UserError(f"{output}: cannot be written: {error.strerror or error}") from error

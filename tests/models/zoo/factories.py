@@ -214,19 +214,6 @@ def make_translator():
     return Translator().eval()
 
 
-class Ratings(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.users, self.items = nn.Embedding(50, 4), nn.Embedding(20, 4)
-
-    def forward(self, user_id, item_id):
-        return (self.users(user_id) * self.items(item_id)).sum(-1)
-
-
-def make_ratings():
-    return Ratings().eval()
-
-
 class PointNet(nn.Module):
     def __init__(self):
         super().__init__()

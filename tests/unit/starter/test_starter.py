@@ -20,6 +20,7 @@ from export_gate.starter.write import (
     Starter,
     Wish,
     check_names,
+    check_place,
     check_text,
     render_config,
     render_starter,
@@ -261,6 +262,24 @@ def test_output_in_a_folder_without_permission_is_refused(tmp_path: Path):
     with pytest.raises(UserError) as refused:
         check_text("version: 1", gone / "export-gate.yml", gone)
     assert str(refused.value) == f"{gone / 'export-gate.yml'}: cannot be written: No such file or directory"
+
+
+def test_what_does_not_fit_the_config_that_exists_is_the_users_to_mend(tmp_path: Path):
+    """Not a bug of ours: the file that is there decides."""
+    output = tmp_path / "export-gate.yml"
+    output.touch()
+    with pytest.raises(UserError) as refused:
+        check_text("version: 2", output, tmp_path)
+    assert str(refused.value).startswith(f"{output}: with the further models, the config would not be valid: ")
+
+
+def test_file_elsewhere_cannot_be_named(tmp_path: Path):
+    """Configs name files of their repository only."""
+    (tmp_path / "project" / ".git").mkdir(parents=True)
+    check_place(str(tmp_path / "project" / "dist" / "model.onnx"), tmp_path / "project")
+    with pytest.raises(UserError) as refused:
+        check_place(str(tmp_path / "model.onnx"), tmp_path / "project")
+    assert str(refused.value) == f"--artifact {tmp_path / 'model.onnx'}: expected a file in {tmp_path / 'project'}"
 
 
 def test_check_leaves_nothing_behind(tmp_path: Path):

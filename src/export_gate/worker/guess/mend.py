@@ -33,7 +33,7 @@ def _rows(case: Case) -> Iterator[Options]:
     if case.failed.function not in {"embedding", "embedding_bag"} or len(case.failed.arguments) < 2:  # noqa: PLR2004 - ids and table
         return
     ids, table = case.failed.arguments[:2]
-    yield from _as_index(case, ids, table.shape[0] - 1)
+    yield from _as_index(case, ids, max(table.size(0) - 1, 0))
 
 
 def _indices(case: Case) -> Iterator[Options]:
@@ -42,9 +42,9 @@ def _indices(case: Case) -> Iterator[Options]:
         return
     target, *indices = case.failed.arguments
     found = re.search(r"dim(?:ension)? (\d+) with size (\d+)", case.message)
-    size = int(found[2]) if found else next(iter(target.shape), 1)
+    size = max(int(found[2]) if found else target.size(0), 1)
     if case.failed.function == "one_hot":
-        indices, size = [target], max(case.failed.numbers, default=2)
+        indices, size = [target], max((2, *case.failed.numbers))
     for index in indices:
         yield from _as_index(case, index, _last(size, case.options))
     if found and not indices and (wanted := re.search(r"index (\d+) is out of bounds", case.message)):

@@ -38,8 +38,8 @@ SMALL = re.compile(
 
 def ranks(case: Case) -> Iterator[Options]:
     """As many axes as the function takes."""
-    if "offsets has to be None" in case.message:
-        for path in case.failed.arguments[0].origins:
+    for argument in case.failed.arguments[:1] if "offsets has to be None" in case.message else ():
+        for path in argument.origins:
             yield case.having(path, replace(leaves_of(case.options)[path], shape=tensor("int64", SEQ).shape))
     for argument in case.failed.arguments[:1] if case.failed.function else case.failed.arguments:
         further = _further_axes(case, argument)
@@ -88,8 +88,8 @@ def widths(case: Case) -> Iterator[Options]:
     """The width of one axis as the layer, the other operand or the exception has it."""
     given = case.failed.arguments
     for argument, axis, wanted in _mismatches(case):
-        if -len(argument.shape) <= axis < len(argument.shape) and argument.shape[axis] != wanted:
-            yield from resized(case, argument, argument.shape[axis], wanted)
+        if argument.size(axis) != wanted:
+            yield from resized(case, argument, argument.size(axis), wanted)
     for pattern, places in ((WANTED_GOT, (1, 2)), (GOT_WANTED, (2, 1))):
         if found := pattern.search(case.message):
             wanted, got = (int(found[place]) for place in places)
@@ -105,21 +105,21 @@ def _everything(options: Options) -> Argument:
 def _mismatches(case: Case) -> Iterator[tuple[Argument, int, int]]:
     """An argument, its axis and the size that the axis should have."""
     given, function = case.failed.arguments, case.failed.function
-    if found := re.search(r"to have (\d+) channels", case.message):
+    if given and (found := re.search(r"to have (\d+) channels", case.message)):
         yield given[0], 1, int(found[1])
     if len(given) < 2:  # noqa: PLR2004 - all else compares two tensors
         return
     first, second = given[:2]
     if function == "linear":
-        yield first, -1, second.shape[-1]
+        yield first, -1, second.size(-1)
     elif function in {"matmul", "mm", "bmm", "__matmul__", "addmm"}:
         left, right = given[-2:]
-        yield left, -1, right.shape[max(len(right.shape) - 2, 0)]
-        yield right, -2, left.shape[-1]
+        yield left, -1, right.size(max(len(right.shape) - 2, 0))
+        yield right, -2, left.size(-1)
     elif function in {"layer_norm", "rms_norm"}:
-        yield first, -1, second.shape[-1]
+        yield first, -1, second.size(-1)
     elif function in {"batch_norm", "group_norm", "instance_norm"}:
-        yield first, 1, second.shape[0]
+        yield first, 1, second.size(0)
     elif found := re.search(r"\((\d+)\) must match.*\((\d+)\) at non-singleton dimension (\d+)", case.message):
         axis = int(found[3]) - max(len(first.shape), len(second.shape))
         yield first, axis, int(found[2])

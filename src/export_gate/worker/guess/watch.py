@@ -26,6 +26,10 @@ class Argument:
     origins: tuple[Path, ...]
     """The inputs that it was computed from."""
 
+    def size(self, axis: int) -> int:
+        """The size of the axis; 0 if there is no such axis."""
+        return self.shape[axis] if -len(self.shape) <= axis < len(self.shape) else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:

@@ -6,12 +6,19 @@ from __future__ import annotations
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional
 
 from export_gate.starter.text import spec_text
+from export_gate.wall.contract import SequenceSpec
 from export_gate.worker.guess.describe import _describe
-from export_gate.worker.guess.watch import watch
+from export_gate.worker.guess.edits import Case, leaves_of
+from export_gate.worker.guess.layers import Option, tensor
+from export_gate.worker.guess.mend import mended
+from export_gate.worker.guess.outputs import FIRST
+from export_gate.worker.guess.watch import Argument, Failed, watch
 
 
 class Model(nn.Module):
@@ -114,3 +121,48 @@ def test_failure_names_the_inputs_behind_each_tensor():
 def test_call_that_runs_did_not_fail():
     """Nothing to mend."""
     assert watch(lambda: torch.zeros(2) + 1, {}) is None
+
+
+MESSAGES = (
+    "Given groups=1, weight of size [4, 3, 3, 3], expected input[2, 0, 32, 32] to have 3 channels, but got 0 channels",
+    "The size of tensor a (0) must match the size of tensor b (9) at non-singleton dimension 4",
+    "if input is 2D, then offsets has to be None",
+    "index 9 is out of bounds for dimension 7 with size 0",
+    "Dimension out of range (expected to be in range of [-1, 0], but got 1)",
+    "not enough values to unpack (expected 3, got 2)",
+    "input.dim() = 9 is not equal to len(dims) = 1",
+    "Kernel size can't be greater than actual input size",
+    "You have to specify extra, or provide 'x'",
+    "mat1 and mat2 must have the same dtype, but got Long and Bool index",
+    "Expected 6, got 9",
+)
+SHAPES = st.lists(st.integers(0, 33), max_size=5).map(tuple)
+ORIGINS = st.lists(st.sampled_from([("x",), ("pair", 0), ("pair", 1)]), unique=True).map(tuple)
+ARGUMENTS = st.builds(
+    Argument, shape=SHAPES, is_floating=st.booleans(), dtype=st.sampled_from(["float32", "int64"]), origins=ORIGINS
+)
+FUNCTIONS = ("", "embedding", "embedding_bag", "__getitem__", "one_hot", "conv2d", "stft", "linear", "matmul", "cat")
+
+
+@given(
+    message=st.sampled_from(MESSAGES) | st.text(),
+    function=st.sampled_from(FUNCTIONS),
+    arguments=st.lists(ARGUMENTS, max_size=3).map(tuple),
+    numbers=st.lists(st.integers(-2, 9), max_size=2).map(tuple),
+)
+@settings(deadline=None)
+def test_any_failure_is_read_without_another(message: str, function: str, arguments, numbers):
+    """Whatever forward raises, the rules give guesses with the same inputs, and sizes of at least one."""
+    x = tensor("float32", "batch", "seq", 8, within=(-3.0, 3.0))
+    options = {
+        "x": Option(spec=x, reason=""),
+        "pair": Option(spec=SequenceSpec(kind="list", items=(x, tensor("int64", within=(0.0, 1.0)))), reason=""),
+    }
+    failed = Failed(
+        error=ValueError(message), function=function, arguments=arguments, numbers=numbers, line="", nothing=(),
+        layer=None,
+    )  # fmt: skip
+    for guess in mended(Case(options=options, failed=failed, offered=lambda _name: None)):
+        leaves = leaves_of(guess)
+        assert set(leaves) == {("x",), ("pair", 0), ("pair", 1)}
+        assert all(size.at(FIRST) > 0 for spec in leaves.values() for size in spec.shape)
