@@ -17,7 +17,7 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from export_gate.wall.nodes import NodeTrace
+from export_gate.wall.nodes import GuiltyNode, NodeTrace
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import seed_everything
 from export_gate.worker.nodes.gap import Gap, measure
@@ -102,20 +102,10 @@ class EagerTrace:
         suspected = suspicions(end, gaps, before, order)
         tested = [(each, self._own_gap(nodes[each.name], eagers, call())) for each in suspected]
         confirmed = next((pair for pair in tested if _is_confirmed(*pair, gaps)), None)
-        guilty = None
-        if confirmed is not None:
-            gap, own = gaps[confirmed[0].name], confirmed[1]
-            guilty = replace(
-                described(nodes[confirmed[0].name], self.roots),
-                max_abs_diff=gap.max_abs_diff,
-                expected_max_abs=gap.scale,
-                own_max_abs_diff=own.max_abs_diff if own else None,
-                words=gap.words,
-            )
         return NodeTrace(
             beside="eager",
             origin="gradual" if confirmed is None else "untested" if confirmed[1] is None else "introduced",
-            guilty=guilty,
+            guilty=None if confirmed is None else self._guilty(confirmed[0].name, gaps, confirmed[1]),
             mapped=len(gaps),
             unmapped=sum(
                 1 for n in nodes.values() if n.name not in gaps and isinstance(n.meta.get("val"), torch.Tensor)
@@ -143,6 +133,16 @@ class EagerTrace:
             return None
         actual = [value for value in pytree.tree_leaves(returned) if isinstance(value, torch.Tensor)]
         return _gap(eagers[node.name], actual, strict_dtype=False)
+
+    def _guilty(self, name: str, gaps: Mapping[str, Gap], own: Gap | None) -> GuiltyNode:
+        gap = gaps[name]
+        return replace(
+            described(nodes_of(self.module)[name], self.roots),
+            max_abs_diff=gap.max_abs_diff,
+            expected_max_abs=gap.scale,
+            own_max_abs_diff=own.max_abs_diff if own else None,
+            words=gap.words,
+        )
 
     def _end(self, output: int) -> str:
         (returned,) = [node for node in self.module.graph.nodes if node.op == "output"]

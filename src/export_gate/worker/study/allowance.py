@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 MOST_S, LEAST_S = 20.0, 3.0
 """For one model. The least is for models that take a second altogether."""
-LEAST_GIVEN_S = 10.0
+LEAST_GIVEN_S = MOST_S
 """For a file that was handed in: its run had no export, without which nothing can be said of its nodes."""
 
 

@@ -88,7 +88,7 @@ def diagnose(patient: Patient, allowance: Allowance, desk: Desk, key: str) -> No
             separate=patient.separate,
             roots=desk.roots,
         )
-        experiments = _traces(tracer, outputs) if is_other else _experiments(patient, tracer, outputs, raised)
+        experiments = _traces(tracer, outputs) if is_other else _experiments(patient, tracer, outputs, raised, deadline)
         found = _run(experiments, deadline)
         desk.channel.set("inspections", _merged(found), target=key)
 
@@ -119,7 +119,7 @@ def _trace(tracer: Tracer, sick: Sick) -> Iterator[Experiment]:
 
 
 def _experiments(
-    patient: Patient, tracer: Tracer, outputs: Sequence[Sick], raised: CaseResult | None
+    patient: Patient, tracer: Tracer, outputs: Sequence[Sick], raised: CaseResult | None, deadline: float
 ) -> Iterator[Experiment]:
     program = patient.forms.context.program
     selects = selecting(program.program) if program else ()
@@ -139,9 +139,9 @@ def _experiments(
         yield from _trace(tracer, sick)
         yield from _rungs(patient, [name for name in patient.forms.names if name == LAST], sick.output, worst)
     if patient.shrinker is not None and outputs:
-        yield partial(patient.shrinker.inspect, outputs[0].output, outputs[0].wrong[0][2])
+        yield partial(patient.shrinker.inspect, outputs[0].output, outputs[0].wrong[0][2], deadline)
     elif patient.shrinker is not None and raised is not None and raised.case in patient.references:
-        yield partial(patient.shrinker.inspect, "", patient.cases[raised.case])
+        yield partial(patient.shrinker.inspect, "", patient.cases[raised.case], deadline)
 
 
 def _rungs(patient: Patient, names: Sequence[RungName], output: str, case: ControlCase) -> Iterator[Experiment]:

@@ -6,6 +6,7 @@ eager's own rounding, at places that count, with the same answer of the exported
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -73,18 +74,18 @@ class Shrinker:
     """Of the files, without output and suffix."""
     answers: list[Runner] = field(default_factory=list)
 
-    def inspect(self, output: str, case: ControlCase) -> Inspection:
+    def inspect(self, output: str, case: ControlCase, deadline: float = math.inf) -> Inspection:
         """The smallest input of one output that differs, or of a call that raises where `output` is empty."""
-        found = None if case.family in LAYOUTS else self._smallest(output, case)
+        found = None if case.family in LAYOUTS else self._smallest(output, case, deadline)
         return Inspection(output=output, case=case.name, smallest=found)
 
-    def _smallest(self, output: str, case: ControlCase) -> SmallestInput | None:
+    def _smallest(self, output: str, case: ControlCase, deadline: float) -> SmallestInput | None:
         start = Small.of(self.bench.contract, case)
         wanted = self._manner(start, output, case)
         if wanted is None:
             return None
         best, tried, is_finished = start, 0, True
-        deadline = time.monotonic() + LIMIT_S
+        deadline = min(time.monotonic() + LIMIT_S, deadline)
 
         def keeps(version: Small) -> bool:
             nonlocal best, tried

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from export_gate.worker.process.failures import MESSAGE_LIMIT, TRACE_LINES, describe, failure_of, source_line
+from export_gate.wall.source import SourceLine
+from export_gate.worker.process.failures import (
+    MESSAGE_LIMIT,
+    TRACE_LINES,
+    describe,
+    failure_of,
+    lines_of_trace,
+    source_line,
+)
 
 
 class Rude(Exception):
@@ -104,3 +112,24 @@ def test_missing_module_of_the_project_is_an_exception():
     """A model that lacks a module of its own lacks no package of a target."""
     assert failure_of(ModuleNotFoundError("No module named 'mine'", name="mine"), "load", ()).kind == "exception"
     assert failure_of(ModuleNotFoundError("No module named 'onnx'", name="onnx"), "run", ()).kind == "exception"
+
+
+TRACE = """File "models/net.py", line 2, in forward
+    return self.layer(x)
+  File "layers/block.py", line 7, in forward
+    return attend(x)
+  File "torch/nn/modules/linear.py", line 3, in forward
+    return F.linear(x)
+"""
+
+
+def test_a_quoted_stack_names_the_own_line_and_the_packages_line_below(tmp_path: Path):
+    """Paths are relative, as an exported program has them; torch is no package of anybody's."""
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "net.py").write_text("def forward(self, x):\n    return self.layer(x)\n", encoding="utf-8")
+    source, foreign = lines_of_trace(TRACE, (tmp_path,))
+
+    assert source == SourceLine(path=str(tmp_path / "models" / "net.py"), line=2, text="return self.layer(x)")
+    assert foreign == SourceLine(path="layers/block.py", line=7, text="return attend(x)")
+    assert lines_of_trace("", (tmp_path,)) == (None, None)
+    assert lines_of_trace(TRACE.splitlines()[0], (tmp_path,))[1] is None

@@ -143,9 +143,18 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path):
     np.savez(tmp_path / "small.npz", y=np.ones(2, np.float32))
     with pytest.raises(UserError, match="expected a key 'x'"):
         file_case(CONTRACT, tmp_path, "small.npz")
-    np.savez(tmp_path / "far.npz", x=np.full(2, 9, np.float32))
-    with pytest.raises(UserError, match=r"expected values in \[-4, 4\]"):
-        file_case(CONTRACT, tmp_path, "far.npz")
+    np.savez(tmp_path / "long.npz", x=np.zeros(17, np.float32))
+    with pytest.raises(UserError, match=r"expected 2\.\.16, got 17"):
+        file_case(CONTRACT, tmp_path, "long.npz")
+
+
+def test_an_input_outside_the_range_stays_there(tmp_path: Path):
+    """A project's own input may be; what shrinks it need not return into the range, and its file is taken."""
+    found = _smallest(tmp_path, torch.relu, lambda x: x.clamp(0, 6), [0.5, 7.3, 0.1])
+
+    assert found is not None
+    assert found.tensors[0].text in ("[0.0, 7.0]", "[7.0, 0.0]")
+    assert file_case(CONTRACT, tmp_path, found.file).make()["x"].max() == 7
 
 
 def test_bfloat16_is_read_back_from_a_file(tmp_path: Path):
