@@ -13,6 +13,7 @@ from export_gate.report.build import build_report
 from export_gate.report.results import Results
 from export_gate.rules.keys import config_key
 from export_gate.run.checkout import Checkout
+from export_gate.wall.contract import make_target
 from export_gate.wall.source import SourceLine
 
 CHECKOUT = Checkout(
@@ -27,10 +28,17 @@ def of(results: Results, checkout: Checkout = CHECKOUT) -> tuple[Annotation, ...
     return annotations_of(build_report(results), checkout)
 
 
+def unlocated() -> Results:
+    """One wrong output of which nobody looked for the node."""
+    seen = samples.model("glyph-head", (replace(samples.wrong_target(), inspections=()),))
+    run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
+    return samples.results((samples.contract("glyph-head", targets=(make_target("onnx"),)),), run)
+
+
 def test_a_violation_is_an_error_at_the_models_line():
     """The config line that declares the model, with what was measured and what to do."""
-    finding = next(finding for finding in samples.red().findings if finding.rule == "value-mismatch")
-    assert of(samples.red())[2] == Annotation(
+    finding = next(finding for finding in unlocated().findings if finding.rule == "value-mismatch")
+    assert of(unlocated())[0] == Annotation(
         kind="error",
         title="glyph-head: value-mismatch",
         message=(
@@ -45,7 +53,7 @@ def test_a_violation_is_an_error_at_the_models_line():
 def test_a_finding_is_at_its_key():
     """The target, dim or output that a finding is about, where the config says it in a line of its own."""
     keys = {"glyph-head": {"targets.onnx": 14, "dims.batch": 11, "outputs.logits": 17}}
-    notes = of(samples.red(), replace(CHECKOUT, keys=keys))
+    notes = of(unlocated(), replace(CHECKOUT, keys=keys))
     assert [note.line for note in notes if note.title == "glyph-head: value-mismatch"] == [14]
     by_key = {view.finding.rule: config_key(view.finding) for view in build_report(samples.red()).findings}
     assert by_key["value-mismatch"] == "targets.onnx"
@@ -149,3 +157,11 @@ def test_the_same_words_at_the_same_line_are_said_once():
     """A finding that occurs twice is one annotation."""
     red = samples.red()
     assert of(replace(red, findings=(*red.findings, *red.findings))) == of(red)
+
+
+def test_a_wrong_output_is_annotated_at_the_line_of_its_node():
+    """The line that leads to the first wrong node says more than the model's key in the config."""
+    found = annotations_of(build_report(samples.red()), CHECKOUT)
+    (wrong,) = [annotation for annotation in found if "value-mismatch" in annotation.title]
+
+    assert (wrong.file, wrong.line) == ("src/glyphlab/model.py", 41)
