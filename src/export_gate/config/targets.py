@@ -134,11 +134,12 @@ class TargetsSpec:
     def schema(self, defs: Schema) -> Schema:
         sections = {field.key: (field.kind.schema(defs), field.text) for field in self.fields}
         named = [{**section, "required": ["kind"]} for section, _ in sections.values()]
+        inherited = {"type": ["object", "null"], "not": {"required": ["kind"]}}  # `defaults` may say what it is
         others = "|".join(map(re.escape, sections))
         return {
             "type": "object",
             "properties": {key: {**section, "description": text} for key, (section, text) in sections.items()},
-            "patternProperties": {f"^(?!(?:{others})$){NAME_OF_TARGET}$": {"anyOf": named}},
+            "patternProperties": {f"^(?!(?:{others})$){NAME_OF_TARGET}$": {"anyOf": [*named, inherited]}},
             "additionalProperties": False,
         }
 

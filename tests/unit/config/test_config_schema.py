@@ -64,6 +64,30 @@ def test_the_schema_accepts_what_loads(text: str, project: Project) -> None:
     assert schema_accepts(text)
 
 
+@pytest.mark.parametrize(
+    ("targets", "names"),
+    [
+        ("{half: {kind: onnx, opset: 17}, onnx: {}}", ["half", "onnx"]),
+        ("{onnx: {kind: onnx}, second.try: {kind: pt2, decompose: true}}", ["second.try", "onnx"]),
+        ("{program: {kind: exported-program, guards: warn}, aoti: }", ["program", "aoti"]),
+    ],
+)
+def test_a_target_may_have_a_name_of_its_own(targets: str, names: list[str], project: Project) -> None:
+    """It has the keys of its kind; those of one kind stay in the order in which they are listed."""
+    text = config(more=f"    targets: {targets}")
+    assert [target.name for target in project.load(text).models[0].targets] == names
+    assert schema_accepts(text)
+
+
+def test_a_kind_may_come_from_the_defaults(project: Project) -> None:
+    """A model that lists a target of the defaults has its options, and the kind is one of them."""
+    defaults = "defaults: {targets: {half: {kind: onnx, opset: 17}}}\n"
+    text = config(more="    targets: {half: }").replace("models:", f"{defaults}models:", 1)
+    (target,) = project.load(text).models[0].targets
+    assert (target.name, target.kind, target.options["opset"]) == ("half", "onnx", 17)
+    assert schema_accepts(text)
+
+
 def test_an_editor_shows_all_but_a_few_mistakes() -> None:
     """What only the gate can tell lies between keys or in the file system: it is listed, and no more."""
     names = [name for name in TEMPLATES if name not in ("syntax", "document")]
