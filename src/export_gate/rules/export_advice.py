@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from export_gate.rules.wording import listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
@@ -13,6 +15,9 @@ DATA_DEPENDENT = re.compile(r"data-dependent|GuardOnDataDependentSymNode|torch\.
 SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
 UNKNOWN_TYPE = re.compile(r"Found <class '([^']+)'> in (output|input), which is not a known type")
 
+PACKED = re.compile(r"_pack_padded_sequence|argument 'size' failed to unpack")
+"""What torch.export says of packed sequences (torch 2.13)."""
+
 TAKEN_NAME = re.compile(r"SympifyError: (?!SympifyError)(\w+)")
 
 CONSTANT = re.compile(r"^(\w+) = (\d+)$")
@@ -22,9 +27,20 @@ SAME = re.compile(r"^(\w+) = ([A-Za-z]\w*)$")
 DERIVED = re.compile(r"^(\w+) = ([^=]*[+*-][^=]*)$")
 
 
-def export_advice(contract: ModelContract, failure: Failure) -> str:
-    """The next step for the kinds of message that torch is known to raise."""
+def export_advice(
+    contract: ModelContract, failure: Failure, recurrent: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """The next step for the kinds of message that torch is known to raise.
+
+    Args:
+        contract: what is declared.
+        failure: of torch.export.
+        recurrent: layers that take a step for each position -> the dim of their length, or `packed`.
+    """
     text = f"{failure.type}: {plain(failure.message)}"
+    unrolled = _unrolled(contract, failure, text, recurrent)
+    if unrolled:
+        return _recurrent_advice(contract, unrolled)
     if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
         return _constraint_advice(contract, failure, text)
     if DATA_DEPENDENT.search(text):
@@ -48,6 +64,27 @@ def export_advice(contract: ModelContract, failure: Failure) -> str:
     return (
         f"Change the model so that torch.export can capture it{_at(failure)}; the traceback is in the details. To see "
         "all obstacles at once, call `torch.export.draft_export` instead."
+    )
+
+
+def _unrolled(contract: ModelContract, failure: Failure, text: str, recurrent: Mapping[str, str]) -> list[str]:
+    """The layers over whose length torch.export stumbled."""
+    constants = {match.group(1) for line in failure.suggestions if (match := CONSTANT.match(line.strip()))}
+    constants.update(name for name, _ in SPECIALIZED.findall(text))
+    dims = {_name(contract, name) for name in constants}
+    is_packed = PACKED.search(text) is not None
+    return [layer for layer, dim in recurrent.items() if (is_packed if dim == "packed" else dim in dims)]
+
+
+def _recurrent_advice(contract: ModelContract, layers: Sequence[str]) -> str:
+    """An LSTM, GRU or RNN with a dynamic length, or with packed sequences."""
+    model = f"models.{contract.name}"
+    is_one = len(layers) == 1
+    return (
+        f"torch.export unrolls {listing(layers)} over {'its' if is_one else 'their'} length, which is then a constant "
+        "(torch 2.13). Export the model with `torch.onnx.export(..., dynamo=False)`, which keeps the length dynamic, "
+        f"and verify that file: `{model}.targets: {{onnx: {{artifact: dist/model.onnx}}}}`. If one length is enough, "
+        "declare its dim `mode: static`."
     )
 
 

@@ -20,7 +20,9 @@ def check(measured: Measured) -> Iterator[Finding]:
         where = place(contract.name, case=failure.case, at=group[0].where)
         at = f" at {source_place(failure.source)}" if failure.source else ""
         message = f"{where}: torch.export failed{at}: {failure.type}: {essence(failure)}"
-        yield finding(RULE.name, contract, group, message, export_advice(contract, failure))
+        yield finding(
+            RULE.name, contract, group, message, export_advice(contract, failure, measured.observation.recurrent)
+        )
 
 
 def essence(failure: Failure) -> str:

@@ -444,6 +444,8 @@ class ModelObservation:
     parameters: int = 0
     """Number of parameter elements."""
     weights_bytes: int = 0
+    recurrent: dict[str, str] = field(default_factory=dict)
+    """Where torch.export failed: layers such as `encoder.rnn (LSTM)` -> the dim of their length, or `packed`."""
     hygiene: HygieneObservation = HygieneObservation()
     controls: ControlSetObservation | None = None
     outputs: tuple[OutputLeaf, ...] = ()

@@ -38,13 +38,35 @@ def _refusal(model: torch.nn.Module, *args: torch.Tensor, **shapes: Any) -> Fail
     return failure_of(caught.value, "export", [PROJECT])
 
 
-def _advice(failure: Failure, *dims: Dim) -> str:
-    return export_advice(contract(dims=dims), failure)
+def _advice(failure: Failure, *dims: Dim, recurrent: dict[str, str] | None = None) -> str:
+    return export_advice(contract(dims=dims), failure, recurrent or {})
 
 
 def _line(failure: Failure) -> str:
     assert failure.source is not None
     return f"{failure.source.path}:{failure.source.line} `{failure.source.text}`"
+
+
+def test_a_recurrent_layer_is_named_where_its_length_is_the_constant(models: Any):
+    """With the way that works; a layer whose length is another dim has nothing to do with it."""
+    layer = torch.nn.LSTM(3, 4, batch_first=True)
+    failure = _refusal(models.Recurrent(layer), torch.ones(2, 5, 3), x={0: TorchDim("batch"), 1: TorchDim("time")})
+    dims = (Dim(name="batch", min=2, max=8), Dim(name="time", min=2, max=8))
+
+    assert _advice(failure, *dims, recurrent={"rnn (LSTM)": "time"}) == (
+        "torch.export unrolls rnn (LSTM) over its length, which is then a constant (torch 2.13). Export the model with "
+        "`torch.onnx.export(..., dynamo=False)`, which keeps the length dynamic, and verify that file: "
+        "`models.glyph-head.targets: {onnx: {artifact: dist/model.onnx}}`. If one length is enough, declare its dim "
+        "`mode: static`."
+    )
+    assert "torch.export unrolls" not in _advice(failure, *dims, recurrent={"rnn (LSTM)": "batch"})
+    assert "torch.export unrolls" not in _advice(failure, *dims, recurrent={"rnn (LSTM)": "packed"})
+
+
+def test_packed_sequences_are_answered_with_the_same(models: Any):
+    """A layer that is given packed sequences cannot be exported either."""
+    failure = _refusal(models.Packed(), torch.ones(2, 5, 3), torch.tensor([5, 3]))
+    assert _advice(failure, recurrent={"rnn (GRU)": "packed"}).startswith("torch.export unrolls rnn (GRU) over")
 
 
 def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):

@@ -36,6 +36,7 @@ from export_gate.worker.study.eager import observe_behaviour, observe_eager
 from export_gate.worker.study.handed_in import require_artifacts
 from export_gate.worker.study.probing import eager_begun
 from export_gate.worker.study.records import Study
+from export_gate.worker.study.recurrent import recurrent_layers
 from export_gate.worker.study.relations import missing_relations
 from export_gate.worker.study.subject import Subject
 from export_gate.worker.study.tables import with_table_ranges
@@ -124,6 +125,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None, allowance: Allowance) ->
         eager=eager,
         hygiene=facts,
         weights=weights,
+        recurrent=recurrent_layers(subject),
         probing=probing,
         allowance=allowance,
     )

@@ -30,6 +30,8 @@ class Study:
     hygiene: HygieneObservation
     weights: dict[str, str]
     """Digests of eager's parameters and buffers as the factory made them."""
+    recurrent: dict[str, str]
+    """Layers that torch.export unrolls -> the dim of their length, or `packed`."""
     probing: Probing
     """The calls outside the contract, with eager's answers."""
     allowance: Allowance

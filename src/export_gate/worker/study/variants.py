@@ -89,6 +89,7 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
             if not variant.separate:
                 desk.channel.set("affine", _is_affine(study, variant, exported))
     except StageFailed as ended:
+        desk.channel.set("recurrent", study.recurrent)
         _tell_failure(in_contract_words(ended.failure, study.contract), targets, variant, desk)
         return None
     return export
@@ -124,6 +125,9 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Export:
         desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
     sizes = {**reference_sizes(study.contract), **variant.separate}
     call = bind(reference_values(study.contract, sizes), study.parameters)
+    # The decompositions of a program whose weights want gradients take other kernels than no_grad does: attention with
+    # a learned bias is then traced with strides that a later view cannot have (torch 2.13).
+    module.requires_grad_(requires_grad=False)
     eager = _second_eager(study, module)
     with uncollected():
         exported = guarded(export_program)(module, call, study.contract, study.parameters, variant.separate)

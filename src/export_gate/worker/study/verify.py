@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import torch
+
 from export_gate.wall.contract import ModelContract, Output, Target, Tolerance, cases_folder
 from export_gate.wall.observation import CaseResult
 from export_gate.wall.tolerance import resolve_tolerance
@@ -236,7 +238,8 @@ def _artifact(work: Verification, desk: Desk) -> Path | None:
     if path is None:
         with desk.stage("convert", target=work.key), uncollected():
             work.context.folder.mkdir(parents=True, exist_ok=True)
-            path = guarded(module.convert)(work.context, work.target)
+            with torch.no_grad():  # as the program was exported
+                path = guarded(module.convert)(work.context, work.target)
     if path is None:
         return None
     with desk.stage("load", target=work.key):  # a damaged file shows itself here first

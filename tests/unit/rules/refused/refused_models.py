@@ -112,3 +112,30 @@ class Bessel(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """float32[n] -> float32[n]."""
         return torch.special.bessel_j0(x)
+
+
+class Recurrent(nn.Module):
+    """A layer that takes a step for each position."""
+
+    def __init__(self, rnn: nn.Module) -> None:
+        super().__init__()
+        self.rnn = rnn
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[batch, time, 3] -> float32[batch, time, 4]."""
+        hidden: Tensor = self.rnn(x)[0]
+        return hidden
+
+
+class Packed(nn.Module):
+    """The same over packed sequences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(3, 4, batch_first=True)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        """float32[batch, time, 3], int64[batch] -> float32[batch, time, 4]."""
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        padded: Tensor = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
+        return padded

@@ -42,6 +42,26 @@ class Stubborn(nn.Module):
     def forward(self, x):
         return x * float(x.sum()) if x.shape[0] == 1 else x
 
+class Biased(nn.Module):
+    """Attention with a bias that is learned."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 4, batch_first=True).eval()
+        self.bias = nn.Parameter(torch.randn(6, 6))
+
+    def forward(self, x):
+        return self.attention(x, x, x, attn_mask=self.bias, need_weights=False)[0]
+
+class Unrolled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 3)
+        self.rnn = nn.LSTM(3, 4, batch_first=True)
+
+    def forward(self, x):
+        return self.rnn(self.first(x))[0]
+
 class Weighted(nn.Module):
     def __init__(self):
         super().__init__()
@@ -276,3 +296,31 @@ def test_eager_and_export_have_an_instance_each(tmp_path: Path):
     finally:
         del sys.modules["made_in_test"]
     assert Made.count == 3
+
+
+def test_attention_with_a_learned_bias_converts(tmp_path: Path):
+    """The program is that of weights without gradients, so its decompositions take the kernels that eager takes."""
+    promised = contract(
+        {"x": tensor("batch", 6, 8, range=(-1.0, 1.0))},
+        Dim(name="batch", min=2, max=8),
+        controls=Controls(random=1, limit=3, affine_basis="never"),
+        targets=(make_target("onnx"),),
+    )
+    (target,) = observe(promised, tmp_path, "Biased").targets
+    assert target.failure is None
+    assert max(output.max_abs_diff for case in target.cases for output in case.outputs) < 1e-5
+
+
+def test_an_unrolled_layer_is_recorded_with_the_dim_of_its_length(tmp_path: Path):
+    """Only where the export failed, which is when somebody asks."""
+    time, batch = Dim(name="time", min=2, max=9), Dim(name="batch", min=2, max=8)
+    folders = tmp_path / "dynamic", tmp_path / "fixed"
+    for folder in folders:
+        folder.mkdir()
+    dynamic = contract({"x": tensor("batch", "time", 3, range=(-1.0, 1.0))}, batch, time, **SMALL)
+    fixed = contract({"x": tensor("batch", 5, 3, range=(-1.0, 1.0))}, batch, **SMALL)
+    seen, other = (observe(each, at, "Unrolled") for each, at in zip((dynamic, fixed), folders, strict=True))
+    assert seen.failure is not None
+    assert seen.recurrent == {"rnn (LSTM)": "time"}
+    assert other.failure is None
+    assert other.recurrent == {}
