@@ -46,10 +46,13 @@ def judge(
 
     if config is None and atol is None and rtol is None and today is None:
         raise click.UsageError("nothing to change: give --atol, --rtol, --config or --today")
-    by_config: Callable[[Any], Any] = judging.with_config(load_config(config)) if config else lambda contract: contract
+    terms = load_config(config) if config else None
+    by_config: Callable[[Any], Any] = judging.with_config(terms) if terms else lambda contract: contract
     by_option = judging.with_tolerance(atol, rtol, targets)
     day = (today or datetime.now(timezone.utc)).date().isoformat()
-    outcome = judging.rejudge(results, lambda contract: by_option(by_config(contract)), day)
+    outcome = judging.rejudge(
+        results, lambda contract: by_option(by_config(contract)), day, terms.fail_on if terms else None
+    )
     planned = sorted({target.name for contract in outcome.results.contracts for target in contract.targets})
     for name in targets:
         if name not in planned:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.config import Config
+from export_gate.loosening.record import FailOn
 from export_gate.outcome.merge import merge
 from export_gate.report.build import build_report
 from export_gate.report.record import Report
@@ -40,13 +41,14 @@ def judged(results: Results) -> Outcome:
     return _outcome(results, judgement if results.fail_on == "violation" else _without_warnings(judgement))
 
 
-def rejudge(path: Path, change: Change, today: str | None = None) -> Outcome:
+def rejudge(path: Path, change: Change, today: str | None = None, fail_on: FailOn | None = None) -> Outcome:
     """Judge recorded observations again under changed contracts.
 
     Args:
         path: a results.json.
         change: applied to each contract.
         today: ISO date for waivers; None means the recorded date, which gives the recorded verdict.
+        fail_on: the lowest severity that fails the check; None means the recorded one.
 
     Raises:
         UserError: the file is not results, or the outputs use a dim that was not observed.
@@ -54,7 +56,8 @@ def rejudge(path: Path, change: Change, today: str | None = None) -> Outcome:
     recorded = read_results(path)
     contracts = tuple(change(contract) for contract in recorded.contracts)
     run = replace(recorded.run, models=tuple(_promises_held(recorded, contracts, path)))
-    return judged(replace(recorded, contracts=contracts, run=run, judged_on=today or recorded.judged_on))
+    day, severity = today or recorded.judged_on, fail_on or recorded.fail_on
+    return judged(replace(recorded, contracts=contracts, run=run, judged_on=day, fail_on=severity))
 
 
 def _promises_held(recorded: Results, contracts: Sequence[ModelContract], path: Path) -> Iterator[ModelObservation]:

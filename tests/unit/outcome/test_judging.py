@@ -32,6 +32,16 @@ def declaring(**fields: object) -> Callable[[ModelContract], ModelContract]:
     return lambda contract: replace(contract, outputs=outputs) if contract.name == first.name else contract
 
 
+def test_another_config_decides_what_fails(tmp_path: Path):
+    """A warning is a violation under `fail-on: warning`, and the new results keep that."""
+    onnx = samples.target("onnx", 2.1e-6, probes=samples.guard_probes())
+    run = replace(samples.green().run, models=(samples.model("m", (*samples.all_fine()[:2], onnx)),))
+    write_results(samples.results((samples.contract("m"),), run), tmp_path / "results.json")
+    assert rejudge(tmp_path / "results.json", lambda contract: contract).judgement.verdict == "verified"
+    outcome = rejudge(tmp_path / "results.json", lambda contract: contract, fail_on="warning")
+    assert (outcome.judgement.verdict, outcome.results.fail_on) == ("violations", "warning")
+
+
 def test_output_promises_of_another_config_are_held(path: Path):
     """Outputs that eager did not return as they are declared now break the contract, though nothing is run."""
     assert rejudge(path, lambda contract: contract).judgement.verdict == "verified"
