@@ -40,6 +40,7 @@ RULES: tuple[Rule, ...] = tuple(
         "tolerance_lax",
         "guard_missing",
         "range_undeclared",
+        "table_unread",
     )
 )
 """In causal order: what an earlier rule finds often explains what a later one finds, so reports list it first.

@@ -263,6 +263,19 @@ class Artifact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TableRead:
+    """A table of an artifact that is not the program's in every bit, and that an input indexes."""
+
+    table: str
+    """Its name in the artifact."""
+    input: str
+    """Path of the input whose values are the numbers of its rows."""
+    rows: int
+    read: int
+    """Rows that any control input read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TargetObservation:
     """One target of one model."""
 
@@ -284,6 +297,8 @@ class TargetObservation:
     """Experiments after a failure: one for each output that differs, as far as time allowed."""
     weights: WeightsCompared | None = None
     """Of a file that was handed in and differs."""
+    tables: tuple[TableRead, ...] = ()
+    """Tables that differ from the program's and were not read in full."""
     pictures: tuple[ErrorPicture, ...] = ()
     """One of each output that differs anywhere."""
     facts: dict[str, str] = field(default_factory=dict)

@@ -45,6 +45,7 @@ from export_gate.wall.observation import (
     SizeNoise,
     SourceLine,
     Structure,
+    TableRead,
     TargetObservation,
 )
 
@@ -583,6 +584,10 @@ SAMPLES: dict[str, Sample] = {
         observed(variables_missed=("HIFIGAN_CKPT",)), contract(env={"HIFIGAN_CKPT": None})
     ),
     "variable-not-passed-nearly": Sample(observed(), contract(env={"HIFIGAN_CKPT": None})),
+    "table-unread": Sample(
+        observed(target(tables=(TableRead(table="words.weight", input="ids", rows=30522, read=1310),)))
+    ),
+    "table-unread-nearly": Sample(observed(target())),
     "range-undeclared": Sample(
         observed(
             controls=ControlSetObservation(

@@ -40,6 +40,14 @@ class Laboratory:
         self.eager = self.eager or self._fresh()
         return module_runner(self.eager, self.names)(bind(values, self.parameters))
 
+    def weights_of_eager(self) -> list[torch.Tensor]:
+        """Parameters and buffers of an instance; none where the factory cannot make the same one again."""
+        try:
+            self.eager = self.eager or self._fresh()
+        except Exception:  # noqa: BLE001 - whatever a factory raises at its second call
+            return []
+        return [*self.eager.parameters(), *self.eager.buffers()]
+
     def _fresh(self) -> torch.nn.Module:
         """An instance with eager's weights.
 

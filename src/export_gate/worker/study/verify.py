@@ -32,6 +32,7 @@ from export_gate.worker.study.rungs import Forms
 from export_gate.worker.study.shrinking import Shrinker
 from export_gate.worker.study.suspects import Inquiry, Suspect, lax, suspect
 from export_gate.worker.study.sweeping import Sweep, run_sweep
+from export_gate.worker.study.table_reads import table_reads
 from export_gate.worker.study.trials import Bench
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, Loaded, describe_artifact
@@ -95,6 +96,9 @@ def verify_target(work: Verification, desk: Desk) -> None:
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)
             swept, more = _run_sweep(work, guarded(loaded.run), desk)
+        if work.target.kind == "onnx" and path is not None:
+            ran = [case for case in work.cases if case.name in known]
+            channel.set("tables", table_reads(path, work.context, work.laboratory, ran), target=key)
         if work.is_steady:
             inquiry = _inquire(work, [*suspects, *more], loose, guarded(loaded.run), desk)
             forms = Forms(context=work.context, target=work.target, path=path, run=guarded(loaded.run))

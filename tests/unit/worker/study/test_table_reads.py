@@ -1,0 +1,108 @@
+"""Tables of a file that are not the program's, and how much of them the control inputs read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from worker_samples import Recorder, contract, job, tensor
+
+from export_gate.wall.contract import Controls, Dim, ModelContract, make_target
+from export_gate.wall.observation import TableRead, TargetObservation
+from export_gate.worker.study.engine import observe_model
+
+MODEL = """
+import torch
+from torch import nn
+
+class Words(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.kinds = nn.Embedding(500, 4), nn.Embedding(2, 4)
+
+    def forward(self, ids, kind):
+        return self.words(ids) + self.kinds(kind)
+
+def make():
+    torch.manual_seed(3)
+    return Words().eval()
+
+def every():
+    return {"rows": (torch.arange(500).reshape(2, 250), torch.zeros(2, 250, dtype=torch.int64))}
+"""
+BATCH, SEQ = Dim(name="batch", min=2, max=4), Dim(name="seq", min=2, max=250)
+
+
+def promised(*, artifact: str | None = None, function: str | None = None) -> ModelContract:
+    """A few inputs for a table of 500 rows, and one of two rows."""
+    return contract(
+        {
+            "ids": tensor("batch", "seq", dtype="int64", range=(0, 499)),
+            "kind": tensor("batch", "seq", dtype="int64", range=(0, 1)),
+        },
+        BATCH,
+        replace(SEQ, example=6),
+        controls=Controls(random=1, limit=4, affine_basis="never", sizes={"seq": (6,)}, function=function),
+        targets=(make_target("onnx", artifact=artifact),),
+    )
+
+
+def observed(folder: Path, what: ModelContract) -> TargetObservation:
+    """What is seen of the file."""
+    (folder / "events").unlink(missing_ok=True)
+    (folder / "tables_model.py").write_text(MODEL)
+    recorder = Recorder(folder)
+    observe_model(job(replace(what, factory="tables_model.py:make"), folder), recorder.desk.channel)
+    (target,) = recorder.observation().targets
+    assert target.failure is None
+    return target
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file that the gate makes, one with a wrong row that few inputs read, and one with rounded tables."""
+    folder = tmp_path_factory.mktemp("files")
+    assert observed(folder, promised()).tables == ()  # its tables are the program's
+    (made,) = (folder / "report").rglob("*.onnx")
+    for name, change in (("faulty", _with_wrong_row), ("rounded", _rounded)):
+        model = onnx.load(str(made))
+        for table in model.graph.initializer:
+            if list(table.dims) == [500, 4] or (name == "rounded" and list(table.dims) == [2, 4]):
+                table.CopyFrom(numpy_helper.from_array(change(numpy_helper.to_array(table)), table.name))
+        onnx.save(model, str(folder / f"{name}.onnx"))
+    onnx.save(onnx.load(str(made)), str(folder / "same.onnx"))
+    return folder
+
+
+def _with_wrong_row(table: np.ndarray) -> np.ndarray:
+    changed = table.copy()
+    changed[333] += 1
+    return changed
+
+
+def _rounded(table: np.ndarray) -> np.ndarray:
+    return table * np.float32(1 + 2**-22)
+
+
+def test_a_wrong_row_that_nobody_read_is_a_share_of_rows(files: Path):
+    """The file agrees at all inputs; what they read is said. The same file with the program's tables says nothing."""
+    faulty = observed(files, promised(artifact="faulty.onnx"))
+    assert max(output.max_abs_diff for case in faulty.cases for output in case.outputs) == 0
+    (found,) = faulty.tables
+    assert (found.input, found.rows) == ("ids", 500)
+    assert 0 < found.read < 250
+    assert observed(files, promised(artifact="same.onnx")).tables == ()
+
+
+def test_a_table_that_is_read_in_full_is_compared(files: Path):
+    """Every row was read, so the wrong one is a difference, and nothing is left to warn of; so with a short table."""
+    faulty = observed(files, promised(artifact="faulty.onnx", function="tables_model.py:every"))
+    assert max(output.max_abs_diff for case in faulty.cases for output in case.outputs) == pytest.approx(1.0)
+    assert faulty.tables == ()
+    rounded = observed(files, promised(artifact="rounded.onnx"))
+    assert [type(each) for each in rounded.tables] == [TableRead]
+    assert rounded.tables[0].rows == 500
