@@ -228,8 +228,9 @@ def test_every_starter_whose_trial_worked_runs(project: Path):
         done = gate(project, "init", f"zoo.nets:make_{name}", "-o", file)
         assert done.returncode == 0, done.stderr
         assert done.stdout == (
-            f"{file}: written and valid; review it, then run `export-gate run`\n"
-            "Once it is green, `export-gate lock` records the interface: a change that breaks callers is then found.\n"
+            f"{file}: written and valid; review it, then run `export-gate run --config {file}`\n"
+            f"Once it is green, `export-gate lock --config {file}` records the interface: a change that breaks callers "
+            "is then found.\n"
         )
         assert gate(project, "validate", "-c", file).stdout == f"{file}: valid, 1 model\n"
         text = (project / file).read_text()
