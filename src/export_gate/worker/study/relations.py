@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -29,6 +30,8 @@ TRIED = 12
 """Refused inputs that are drawn again as a relation has it."""
 FEWEST_ACCEPTED, FEWEST_UNTRIED = 2, 4
 """Accepted inputs that must keep a relation: one that can be tried, and one that rests on them alone."""
+MOST_PROPOSALS = 12
+"""Relations to look at: each costs a copy of the process and some forwards."""
 LIMIT_S = 20.0
 
 Kind = tuple[str, str, int]
@@ -56,7 +59,7 @@ def missing_relations(
     failing = [case for case in cases if refused.get(case.name) == kind]
     weights = {name: weight.shape[0] for name, weight in subject.module.named_parameters() if weight.dim()}
     facts = [_facts(case) for case in failing], [_facts(case) for case in accepted]
-    for proposal in proposals(subject.contract, weights, *facts):
+    for proposal in islice(proposals(subject.contract, weights, *facts), MOST_PROPOSALS):
         tried = _again(proposal, failing)
         if len(accepted) >= (FEWEST_ACCEPTED if tried else FEWEST_UNTRIED) and _all_taken(tried, kind, subject, desk):
             return (
