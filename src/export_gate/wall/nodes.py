@@ -25,14 +25,16 @@ class GuiltyNode:
     """The first node whose value differs although its inputs agree."""
 
     name: str
-    """Of the program's node, which is also the name of the file's value."""
+    """Of the program's node."""
     operator: str
     """`aten.linear.default`."""
     module: str = ""
     """Path of the submodule that runs it; empty for the model itself."""
     module_class: str = ""
+    point: str = ""
+    """The name under which its value was compared; another node's if the converter has merged the two."""
     file_nodes: tuple[str, ...] = ()
-    """The file's nodes that compute it from values that agree, as `MatMul node_MatMul_2`; at most six."""
+    """The file's nodes that compute it from values that agree, as `MatMul node_MatMul_2`; at most sixteen."""
     source: SourceLine | None = None
     """The innermost line of the project's own code that leads to it."""
     foreign: SourceLine | None = None

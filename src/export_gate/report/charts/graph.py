@@ -29,7 +29,8 @@ def graph_chart(trace: NodeTrace, name: str) -> Chart | None:
     finite = [point.error for point in points if math.isfinite(point.error)]
     scale = log_scale([*finite, 1e-7, 1.0], HEIGHT - BOTTOM - ZERO, TOP + ENDLESS)
     guilty = trace.guilty.name if trace.guilty else None
-    at = next((place for place, point in zip(places, points, strict=True) if point.name == guilty), None)
+    marked = (trace.guilty.point or guilty) if trace.guilty else None
+    at = next((place for place, point in zip(places, points, strict=True) if point.name == marked), None)
     every = math.ceil(len(points) / MOST_LABELS)
     return Chart(
         title=f"Error along the graph: {name}",

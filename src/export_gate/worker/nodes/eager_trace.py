@@ -138,6 +138,7 @@ class EagerTrace:
         gap = gaps[name]
         return replace(
             described(nodes_of(self.module)[name], self.roots),
+            point=name,
             max_abs_diff=gap.max_abs_diff,
             expected_max_abs=gap.scale,
             own_max_abs_diff=own.max_abs_diff if own else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from export_gate.worker.onnx_file.session import open_session
 from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES
 
 Array = npt.NDArray[Any]
+FX_NODE = re.compile(r"%(\w+) :")
+"""How torch's exporter writes the node (torch 2.13)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +80,12 @@ class FileGraph:
         """`MatMul node_MatMul_2`."""
         node = self.model.graph.node[at]
         return f"{node.op_type} {node.name}".strip()
+
+    def origins(self, places: Sequence[int]) -> tuple[str, ...]:
+        """The program's nodes that the converter made these nodes of, as it notes them in their metadata."""
+        props = [{entry.key: entry.value for entry in self.model.graph.node[at].metadata_props} for at in places]
+        found = [FX_NODE.match(entries.get("pkg.torch.onnx.fx_node", "")) for entries in props]
+        return tuple(dict.fromkeys("" if name is None else name[1] for name in found))
 
     def tapped(self, values: Sequence[str], providers: Sequence[str], optimization: str) -> Any:
         """A session that also returns these values, whose types ONNX Runtime infers."""

@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 BUDGET_BYTES = 512 * 1024 * 1024
 """Values of one side that are held at a time."""
-FILE_NODES = 6
+FILE_NODES = 16
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,9 +170,13 @@ class FileTrace:
         return {name: np.ascontiguousarray(tensor.detach().numpy()) for name, tensor in named}
 
     def _guilty(self, name: str, gaps: Mapping[str, Gap], own: Gap | None) -> GuiltyNode:
-        gap, nodes = gaps[name], self.graph.part(name, self.mapped).nodes
+        gap, nodes, node = gaps[name], self.graph.part(name, self.mapped).nodes, self.mapped[name]
+        origins = self.graph.origins(nodes)
+        # Where the converter merges nodes, the value has the name of the last one, and the file's node that of its own.
+        own_node = origins[0] if len(origins) == 1 and origins[0] in self.nodes else node
         return replace(
-            described(self.nodes[self.mapped[name]], self.roots),
+            described(self.nodes[own_node], self.roots),
+            point=node,
             file_nodes=tuple(self.graph.label(at) for at in reversed(nodes[-FILE_NODES:])),
             max_abs_diff=gap.max_abs_diff,
             expected_max_abs=gap.scale,

@@ -153,5 +153,4 @@ def _names(found: FileTrace, trace: NodeTrace | None, fault: Fault) -> bool:
     """Whether the trace blames the part of the file that holds the changed node, and nothing else."""
     if trace is None or trace.guilty is None or trace.origin != "introduced":
         return False
-    (value,) = [value for value, node in found.mapped.items() if node == trace.guilty.name]
-    return fault.at in found.graph.part(value, found.mapped).nodes
+    return found.graph.label(fault.at) in trace.guilty.file_nodes
