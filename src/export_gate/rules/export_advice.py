@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from export_gate.rules.wording import listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
+from export_gate.wall.diagnosis import ExportTrial
 from export_gate.wall.observation import Failure
 from export_gate.wall.source import SourceLine
 
@@ -28,7 +29,10 @@ DERIVED = re.compile(r"^(\w+) = ([^=]*[+*-][^=]*)$")
 
 
 def export_advice(
-    contract: ModelContract, failure: Failure, recurrent: Mapping[str, str] = MappingProxyType({})
+    contract: ModelContract,
+    failure: Failure,
+    recurrent: Mapping[str, str] = MappingProxyType({}),
+    trials: Sequence[ExportTrial] = (),
 ) -> str:
     """The next step for the kinds of message that torch is known to raise.
 
@@ -36,13 +40,14 @@ def export_advice(
         contract: what is declared.
         failure: of torch.export.
         recurrent: layers that take a step for each position -> the dim of their length, or `packed`.
+        trials: other declarations that were exported.
     """
     text = f"{failure.type}: {plain(failure.message)}"
     unrolled = _unrolled(contract, failure, text, recurrent)
     if unrolled:
         return _recurrent_advice(contract, unrolled)
     if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
-        return _constraint_advice(contract, failure, text)
+        return _trial_advice(contract, failure, trials) or _constraint_advice(contract, failure, text)
     if DATA_DEPENDENT.search(text):
         return _data_dependent_advice(failure, text)
     unknown = UNKNOWN_TYPE.search(text)
@@ -119,6 +124,48 @@ def _foreign_advice(line: SourceLine, where: str) -> str:
     )
 
 
+def _trial_advice(contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial]) -> str:
+    """What the trial exports showed; empty where they showed nothing."""
+    worked = [trial for trial in trials if trial.answer == "exported" and "example" not in trial.declared]
+    if worked:
+        ways = list(dict.fromkeys(_declared(contract, trial) for trial in worked))
+        first = f"Declare {ways[0]}: the model exports with it, as was tried."
+        return first + (f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else "")
+    follows = [trial for trial in trials if trial.constant and trial.constant == trial.declared.get("example")]
+    if not follows:
+        return _branch_advice(contract, failure, trials) if "generated guard" in failure.message else ""
+    dim, size = follows[0].dim, follows[0].constant
+    key = f"models.{contract.name}"
+    return (
+        f"torch.export fixes '{dim}' to the size of its example input, whichever that is ({size} was tried as well): "
+        f"something in the model{_at(failure)} turns the size into a Python number (`int(...)`, a loop over it, a "
+        f"layer that is unrolled). Take that out; or verify single sizes with `{key}.dims.{dim}.separate`; or declare "
+        f"one size with `mode: static`; or verify an ONNX file of another exporter: `{key}.targets.onnx.artifact`."
+    )
+
+
+def _branch_advice(contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial]) -> str:
+    """A condition on a size that no other declaration keeps true."""
+    tried = [f"`{name}: {value}`" for trial in trials for name, value in trial.declared.items() if name != "example"]
+    if not tried:
+        return ""
+    key = f"models.{contract.name}.dims.{trials[0].dim}"
+    return (
+        f"The model takes another way{_at(failure)} where the guard above does not hold, and torch.export follows one. "
+        f"Compute the same without a condition on the size (pad by `-n % 8`, which is 0 where nothing is missing), or "
+        f"give the sizes of the other way exports of their own with `{key}.separate`. Tried, without success or with "
+        f"other results than eager's: {listing(list(dict.fromkeys(tried)), limit=5)}."
+    )
+
+
+def _declared(contract: ModelContract, trial: ExportTrial) -> str:
+    key = f"models.{contract.name}.dims.{trial.dim}"
+    if len(trial.declared) == 1:
+        ((name, value),) = trial.declared.items()
+        return f"`{key}.{name}: {value}`"
+    return f"`{key}: {{{', '.join(f'{name}: {value}' for name, value in trial.declared.items())}}}`"
+
+
 def _constraint_advice(contract: ModelContract, failure: Failure, text: str) -> str:
     lines = failure.suggestions or tuple(_suggested(text))
     specialized = dict(SPECIALIZED.findall(text))
@@ -148,10 +195,10 @@ def _constant_advice(contract: ModelContract, name: str, value: str, failure: Fa
             f"constant: set `{key}.example` to 2 or more, and verify size 1 with `{key}.separate: [1]`."
         )
     return (
-        f"The model's code{_at(failure)} works only for size {size} of '{_name(contract, name)}': look for a "
-        "hard-coded number (reshape, view, expand, a buffer of that size), an `int(...)` of a size, or another "
-        f"input whose axis is declared constant. If the size is meant to be fixed, declare `{key}: {{mode: static, "
-        f"min: {size}, max: {size}}}`."
+        f"torch.export fixes '{_name(contract, name)}' to {size}, the size of its example input: look in the "
+        f"model's code{_at(failure)} for a hard-coded number (reshape, view, expand, a buffer of that size), an "
+        "`int(...)` of a size, or another input whose axis is declared constant. If the size is meant to be fixed, "
+        f"declare `{key}: {{mode: static, min: {size}, max: {size}}}`."
     )
 
 
@@ -171,7 +218,8 @@ def _suggestion_advice(contract: ModelContract, line: str, lines: tuple[str, ...
         return [] if is_helper else [_bounds_advice(contract, name, low, high)]
     if constant:
         name, value = constant.groups()
-        return [f"Declare `{_key(contract, name)}: {{mode: static, min: {value}, max: {value}}}`: the model fixes it."]
+        fixed = f"{_key(contract, name)}: {{mode: static, min: {value}, max: {value}}}"
+        return [f"Declare `{fixed}` if one size is enough: torch.export fixes it."]
     if same:
         pair = (_name(contract, same.group(1)), _name(contract, same.group(2)))
         return [f"Use one dim for both axes: write '{pair[1]}' wherever a shape under `inputs` has '{pair[0]}'."]

@@ -20,9 +20,9 @@ def check(measured: Measured) -> Iterator[Finding]:
         where = place(contract.name, case=failure.case, at=group[0].where)
         at = f" at {source_place(failure.source)}" if failure.source else ""
         message = f"{where}: torch.export failed{at}: {failure.type}: {essence(failure)}"
-        yield finding(
-            RULE.name, contract, group, message, export_advice(contract, failure, measured.observation.recurrent)
-        )
+        seen = measured.observation
+        advice = export_advice(contract, failure, seen.recurrent, seen.export_trials)
+        yield finding(RULE.name, contract, group, message, advice)
 
 
 def essence(failure: Failure) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Union, get_args
 
 from export_gate.wall.nodes import NodeTrace
 from export_gate.wall.smallest import SmallestInput
@@ -25,6 +25,22 @@ RungName = Literal["exported-program", "decomposed", "file-unoptimised", "file",
 """In the order in which a model becomes what a runtime computes; the last one is another runtime for the same file."""
 Answer = Literal["agrees", "differs", "failed", "not-tried"]
 """Compared with eager; `failed`: it raised."""
+
+
+ExportAnswer = Literal["exported", "narrowed", "differs", "refused", "not-tried"]
+"""`narrowed`: not for all sizes that this declares; `differs`: it does not give eager's results at each of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportTrial:
+    """Another declaration of a dim, exported after torch.export refused the contract's."""
+
+    dim: str
+    declared: dict[str, Union[int, str]]
+    """Key of the dim -> value: `multiple-of`, `min` and `max`, `mode`, or `example`."""
+    answer: ExportAnswer = "not-tried"
+    constant: int | None = None
+    """The size that torch.export fixed the dim to, where it says one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

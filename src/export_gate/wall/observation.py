@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from export_gate.wall.contract import TargetName
-from export_gate.wall.diagnosis import Inspection, WeightsCompared
+from export_gate.wall.diagnosis import ExportTrial, Inspection, WeightsCompared
 from export_gate.wall.noise import Noise
 from export_gate.wall.source import SourceLine
 from export_gate.wall.targets import GuardPolicy
@@ -461,6 +461,8 @@ class ModelObservation:
     weights_bytes: int = 0
     recurrent: dict[str, str] = field(default_factory=dict)
     """Where torch.export failed: layers such as `encoder.rnn (LSTM)` -> the dim of their length, or `packed`."""
+    export_trials: tuple[ExportTrial, ...] = ()
+    """Where torch.export failed over sizes: other declarations of the dims, as they were tried."""
     hygiene: HygieneObservation = HygieneObservation()
     controls: ControlSetObservation | None = None
     outputs: tuple[OutputLeaf, ...] = ()

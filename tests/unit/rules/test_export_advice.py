@@ -16,6 +16,7 @@ from export_gate.rules.export_advice import export_advice
 from export_gate.rules.export_failed import essence
 from export_gate.rules.measure import measure
 from export_gate.wall.contract import Dim
+from export_gate.wall.diagnosis import ExportTrial
 from export_gate.wall.observation import Failure, ModelObservation, TargetObservation
 from export_gate.worker.process.failures import failure_of
 
@@ -40,6 +41,44 @@ def _refusal(model: torch.nn.Module, *args: torch.Tensor, **shapes: Any) -> Fail
 
 def _advice(failure: Failure, *dims: Dim, recurrent: dict[str, str] | None = None) -> str:
     return export_advice(contract(dims=dims), failure, recurrent or {})
+
+
+CHUNKED = Failure(
+    stage="export",
+    kind="raised",
+    type="UserError",
+    message="Constraints violated (n)!\n  - Not all values of n satisfy the generated guard (n % 8) != 0.",
+)
+
+
+@pytest.mark.parametrize(
+    ("trials", "start"),
+    [
+        (
+            (
+                ExportTrial(dim="n", declared={"mode": "auto"}, answer="differs"),
+                ExportTrial(dim="n", declared={"multiple-of": 3}, answer="exported"),
+                ExportTrial(dim="n", declared={"min": 4, "max": 9}, answer="exported"),
+            ),
+            (
+                "Declare `models.glyph-head.dims.n.multiple-of: 3`: the model exports with it, as was tried. "
+                "`models.glyph-head.dims.n: {min: 4, max: 9}` would do as well."
+            ),
+        ),
+        (
+            (ExportTrial(dim="n", declared={"example": 6}, answer="refused", constant=6),),
+            "torch.export fixes 'n' to the size of its example input, whichever that is (6 was tried as well): ",
+        ),
+        (
+            (ExportTrial(dim="n", declared={"multiple-of": 2}, answer="refused"),),
+            "The model takes another way where the guard above does not hold, and torch.export follows one. ",
+        ),
+        ((), "Make `models.glyph-head.dims` and the shapes under `inputs` match"),
+    ],
+)
+def test_only_what_a_trial_export_showed_is_advised(trials: tuple[ExportTrial, ...], start: str):
+    """What exports with eager's results comes first; a constant follows its example; else the branch is named."""
+    assert export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, trials).startswith(start)
 
 
 def _line(failure: Failure) -> str:
@@ -99,7 +138,8 @@ def test_a_specialized_dim_names_the_size_and_how_to_declare_it(models: Any):
 
     assert essence(failure).startswith("You marked batch as dynamic but your code specialized it to be a constant (4).")
     assert _advice(failure, Dim(name="batch", min=2, max=8)) == (
-        "The model's code works only for size 4 of 'batch': look for a hard-coded number (reshape, view, expand, a "
+        "torch.export fixes 'batch' to 4, the size of its example input: look in the model's code for a hard-coded "
+        "number (reshape, view, expand, a "
         "buffer of that size), an `int(...)` of a size, or another input whose axis is declared constant. If the size "
         "is meant to be fixed, declare `models.glyph-head.dims.batch: {mode: static, min: 4, max: 4}`."
     )
@@ -199,7 +239,10 @@ def test_numpy_in_forward_is_named(models: Any):
 
 
 SUGGESTIONS = {
-    "batch = 4": "Declare `models.glyph-head.dims.batch: {mode: static, min: 4, max: 4}`: the model fixes it.",
+    "batch = 4": (
+        "Declare `models.glyph-head.dims.batch: {mode: static, min: 4, max: 4}` if one size is enough: torch.export "
+        "fixes it."
+    ),
     "batch = 2*_k + 1": (
         "Declare '_k' under `models.glyph-head.dims` and write \"2*_k+1\" wherever a shape under `inputs` has 'batch': "
         "the model ties these sizes together."

@@ -31,6 +31,7 @@ from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks, axes_of_outputs
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.records import Export, Study, Variant
+from export_gate.worker.study.trial_exports import trial_exports
 from export_gate.worker.study.verify import Verification, verify_target
 from export_gate.worker.targets.base import Context
 from export_gate.worker.targets.metadata import contract_metadata
@@ -90,6 +91,8 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
                 desk.channel.set("affine", _is_affine(study, variant, exported))
     except StageFailed as ended:
         desk.channel.set("recurrent", study.recurrent)
+        if not variant.separate and not study.recurrent:
+            desk.channel.set("export_trials", trial_exports(study, ended.failure))
         _tell_failure(in_contract_words(ended.failure, study.contract), targets, variant, desk)
         return None
     return export

@@ -17,6 +17,7 @@ from export_gate.wall.contract import Controls, Dim, ModelContract, Tolerance, m
 from export_gate.wall.observation import ModelObservation
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.study import allowance
 from export_gate.worker.study.engine import observe_model
 from export_gate.worker.study.records import Variant
 from export_gate.worker.study.variants import variants
@@ -52,6 +53,10 @@ class Biased(nn.Module):
 
     def forward(self, x):
         return self.attention(x, x, x, attn_mask=self.bias, need_weights=False)[0]
+
+class Thirds(nn.Module):
+    def forward(self, x):
+        return torch.stack([part.mean(1) for part in torch.chunk(x, 3, dim=1)], 1)
 
 class Unrolled(nn.Module):
     def __init__(self):
@@ -309,6 +314,17 @@ def test_attention_with_a_learned_bias_converts(tmp_path: Path):
     (target,) = observe(promised, tmp_path, "Biased").targets
     assert target.failure is None
     assert max(output.max_abs_diff for case in target.cases for output in case.outputs) < 1e-5
+
+
+def test_a_declaration_that_exports_is_found_by_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Thirds of a length exist at every third length; an `auto` dim exports too, with other results than eager's."""
+    monkeypatch.setattr(allowance, "LEAST_S", 20.0)
+    length = Dim(name="length", min=5, max=20)
+    seen = observe(contract({"x": tensor(2, "length", range=(-1.0, 1.0))}, length, **SMALL), tmp_path, "Thirds")
+    assert seen.failure is not None
+    answers = {str(trial.declared): trial.answer for trial in seen.export_trials}
+    assert answers["{'mode': 'auto'}"] == "differs"
+    assert answers["{'multiple-of': 3}"] == "exported"
 
 
 def test_an_unrolled_layer_is_recorded_with_the_dim_of_its_length(tmp_path: Path):

@@ -1,0 +1,150 @@
+"""Which other declarations of a dim export, tried after torch.export refused the declared one."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from export_gate.wall.contract import Dim, ModelContract, Tolerance
+from export_gate.wall.diagnosis import ExportTrial
+from export_gate.wall.equivalence import first_fault
+from export_gate.wall.observation import DimFound, Failure
+from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.export.axes import found_dims
+from export_gate.worker.export.program import export_program, torch_names
+from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.model.factory import bind
+from export_gate.worker.model.reference import module_runner
+from export_gate.worker.process.collection import uncollected
+from export_gate.worker.process.isolated import Isolated
+from export_gate.worker.study.records import Study
+
+SIZES = re.compile(r"Constraints violated|specialized it to be a constant|Not all values of|Suggested fixes")
+"""What torch.export says where the sizes are the reason (torch 2.13)."""
+DIVISORS = re.compile(r"(?://|%|\*|Mod\([^,()]*,)\s*\(?(\d+)")
+BOUNDS = re.compile(r"(\w+) = Dim\(['\"]\w+['\"](?:, min=(\d+))?(?:, max=(\d+))?\)")
+STEPS = (2, 3, 4, 5, 8, 16, 32)
+"""`multiple-of`, in the order of how usual they are."""
+DIMS, STEPS_TRIED = 2, 5
+AGREEING = 12
+"""Sizes at which a trial is compared with eager."""
+ROUGHLY = Tolerance(atol=1e-4, rtol=1e-3)
+SMALLEST_SYMBOL = 2
+"""Where the range of torch's own symbols begins at the latest: it takes 0 and 1 for constants."""
+
+
+def trial_exports(study: Study, failure: Failure) -> tuple[ExportTrial, ...]:
+    """Every declaration that was tried, those with the widest range first; none if sizes are not the reason.
+
+    Each is exported in a forked copy of the process, within the allowance for experiments.
+    """
+    text = "\n".join((failure.message, *failure.suggestions))
+    if not SIZES.search(text) or not study.allowance.left_s:
+        return ()
+    trials = [trial for dim in _dims(study.contract, text) for trial in _trials(dim, study.contract, text)]
+    with study.allowance.spending():
+        deadline = time.monotonic() + study.allowance.left_s
+
+        def call(trial: ExportTrial) -> ExportTrial:
+            return trial if time.monotonic() > deadline else _tried(study, trial)
+
+        isolated = Isolated(
+            kind=ExportTrial,
+            call=call,
+            died=lambda trial, _: trial,
+            limit_s=max(deadline - time.monotonic(), 1.0),
+        )
+        return tuple(trial for trial in isolated.each(trials) if trial.answer != "not-tried")
+
+
+def with_trial(contract: ModelContract, trial: ExportTrial) -> ModelContract:
+    """The contract with what a trial declares."""
+    changes: dict[str, Any] = {name.replace("-", "_"): value for name, value in trial.declared.items()}
+    return replace(
+        contract,
+        dims=tuple(replace(dim, **changes) if dim.name == trial.dim else dim for dim in contract.dims),
+    )
+
+
+def _dims(contract: ModelContract, text: str) -> list[Dim]:
+    """The dynamic dims that torch names, or else all."""
+    names = torch_names(contract)
+    free = [dim for dim in contract.dims if dim.mode == "strict" and len(dim.sizes) > 1]
+    named = [dim for dim in free if re.search(rf"\b({re.escape(dim.name)}|{re.escape(names[dim.name])})\b", text)]
+    return (named or free)[:DIMS]
+
+
+def _trials(dim: Dim, contract: ModelContract, text: str) -> Iterator[ExportTrial]:
+    yield ExportTrial(dim=dim.name, declared={"mode": "auto"})
+    for name, low, high in dict.fromkeys(BOUNDS.findall(text)):
+        limits: dict[str, int | str] = {
+            key: int(size) * dim.multiple_of for key, size in (("min", low), ("max", high)) if size
+        }
+        if name in (dim.name, torch_names(contract)[dim.name]) and limits:
+            yield ExportTrial(dim=dim.name, declared=limits)
+    found = dict.fromkeys(int(number) for number in DIVISORS.findall(text))
+    steps = [step * dim.multiple_of for step in dict.fromkeys((*found, *STEPS)) if step > 1]
+    roomy = [step for step in steps if len(replace(dim, multiple_of=step).sizes) > 1]
+    for step in roomy[:STEPS_TRIED]:
+        yield ExportTrial(dim=dim.name, declared={"multiple-of": step})
+    other = next((size for size in dim.sizes[::-1] if size not in (0, 1, reference_sizes(contract)[dim.name])), None)
+    if other is not None:
+        yield ExportTrial(dim=dim.name, declared={"example": other})
+
+
+def _tried(study: Study, trial: ExportTrial) -> ExportTrial:
+    contract = with_trial(study.contract, trial)
+    if not contract.dim(trial.dim).sizes:
+        return trial
+    call = bind(reference_values(contract, reference_sizes(contract)), study.parameters)
+    module = study.factory()
+    module.requires_grad_(requires_grad=False)
+    try:
+        with uncollected():
+            exported = export_program(module, call, contract, study.parameters, {})
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever torch.export makes of the project's code
+        return replace(trial, answer="refused", constant=_constant(str(error), trial, contract))
+    found = [axis for axis in found_dims(exported.program, exported.axes, contract) if axis.dim == trial.dim]
+    if not _is_whole(found, contract.dim(trial.dim)):
+        return replace(trial, answer="narrowed")
+    is_right = _agrees(study, contract, trial.dim, exported.program.module())
+    return replace(trial, answer="exported" if is_right else "differs")
+
+
+def _agrees(study: Study, contract: ModelContract, name: str, program: torch.nn.Module) -> bool:
+    """Whether the program gives eager's results at sizes from all over the range: an `auto` dim is not guarded."""
+    eager, sizes = study.factory(), contract.dim(name).sizes
+    some = dict.fromkeys(sizes[round(place * (len(sizes) - 1) / (AGREEING - 1))] for place in range(AGREEING))
+    for size in (size for size in some if size):
+        call = bind(reference_values(contract, {**reference_sizes(contract), name: size}), study.parameters)
+        try:
+            expected, actual = module_runner(eager, {})(call), module_runner(program, {})(call)
+        except (Exception, SystemExit):  # noqa: BLE001 - a size that the program refuses
+            return False
+        compared = compare_case("", expected, actual).outputs
+        if len(compared) < len(expected) or any(first_fault(each, ROUGHLY, "match") for each in compared):
+            return False
+    return True
+
+
+def _constant(text: str, trial: ExportTrial, contract: ModelContract) -> int | None:
+    """The size that torch.export fixed the dim to, with another example."""
+    names = {trial.dim, torch_names(contract)[trial.dim]}
+    told = re.findall(r"marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)", text)
+    told += re.findall(r"(?m)^\s*(\w+) = (\d+)$", text)
+    return next((int(size) for name, size in told if name in names), None)
+
+
+def _is_whole(found: Sequence[DimFound], dim: Dim) -> bool:
+    """Whether the program takes every declared size."""
+    return all(
+        axis.found[0] != axis.found[1]
+        and axis.found[0] <= max(axis.declared[0], SMALLEST_SYMBOL * dim.multiple_of)
+        and axis.found[1] >= axis.declared[1] - dim.multiple_of + 1
+        for axis in found
+    )
