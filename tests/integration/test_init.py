@@ -219,6 +219,7 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.nightly
 @pytest.mark.slow(seconds=30)
 def test_every_starter_whose_trial_worked_runs(project: Path):
     """init, validate and run for each kind of model: exit 0 without an edit."""

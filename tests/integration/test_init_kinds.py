@@ -16,6 +16,7 @@ WANTED = 20
 """Of 24. One (`translator`) cannot be exported, whatever its inputs."""
 
 
+@pytest.mark.nightly
 @pytest.mark.slow(seconds=150)
 def test_most_usual_models_get_a_config_that_runs(tmp_path: Path):
     """One config for all of them, written and verified in one go; the table shows which ones need an edit."""

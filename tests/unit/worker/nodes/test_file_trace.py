@@ -125,7 +125,8 @@ def test_a_shape_that_differs_is_found(edited: Edit):
     assert (trace.guilty.max_abs_diff, trace.guilty.words) == (None, "shape [1, 1], expected [5, 2]")
 
 
-@pytest.mark.slow(180)
+@pytest.mark.nightly
+@pytest.mark.slow(seconds=180)
 @pytest.mark.parametrize(
     ("network", "example"), [(Encoder, torch.ones(2, 9, 32)), (Residual, torch.ones(2, 3, 48, 48))]
 )
