@@ -79,6 +79,7 @@ def _view(
     worst, *others = group
     over = ratio(worst.measured, worst.allowed)
     source = worst.source
+    is_quoted = source is not None and f"{source.path}:{source.line}" in worst.message
     model = worst.model if worst.model in known else None
     target = worst.target if worst.target in known.get(worst.model, ()) else None
     return FindingView(
@@ -90,7 +91,7 @@ def _view(
         cause=cause_words(worst),
         node=node_words(worst.trace),
         fails_at=smallest_words(worst.smallest, worst.target),
-        source=None if source and f"{source.path}:{source.line}" in worst.message else source,
+        source=source if source and source.text.strip() and not is_quoted else None,
         also=tuple(others),
     )
 

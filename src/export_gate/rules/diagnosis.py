@@ -216,6 +216,8 @@ def _pattern(measured: Measured, target: TargetName, output: str, faults: Sequen
         passing = {members[leaf.case].family for leaf in leaves if not leaf.faults and leaf.case in members}
         only = [family for family in families if family not in passing]
         which = f", always for {listing(only)}" if only and len(only) == len(families) else ""
+        swept = sum(leaf.case not in members for leaf in leaves)
+        which += f" ({swept} of them from the sweep over sizes)" if members and swept else ""
         yield f"{len(faults)} of {count(len(leaves), 'input')} differ{which}"
     elif leaves:
         yield f"all {count(len(leaves), 'input')} differ"
