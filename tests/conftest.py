@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from harness import preloaded, skips
+from hypothesis import settings
 
 preloaded.install()
+settings.register_profile("suite", deadline=None)  # a busy machine is no fault of the code
+settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:

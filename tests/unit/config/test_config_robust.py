@@ -19,9 +19,7 @@ DOCUMENTS = int(os.environ.get("EXPORT_GATE_FUZZ", "1200"))
 """How many random documents are read, over the tests below: `EXPORT_GATE_FUZZ=20000` takes a few minutes."""
 TESTS = 6
 """Documents that one example of each test makes together."""
-fuzz = settings(
-    deadline=None, max_examples=DOCUMENTS // TESTS, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+fuzz = settings(max_examples=DOCUMENTS // TESTS, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 KEYS = [field.key for section in (CONFIG, MODEL, CONTROLS, TARGETS, TENSOR) for field in section.fields]

@@ -170,7 +170,7 @@ def test_deep_nesting_and_long_numbers_are_refused():
 
 
 @given(content=st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_any_bytes_are_a_lock_or_a_sentence(content: bytes):
     """Reading a lock raises nothing but the user's error."""
     said = ""

@@ -92,7 +92,7 @@ def test_the_appendix_goes_first():
     assert text.count("#### ❌") == 3
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(700, 12_000))
 def test_any_budget_is_kept(budget: int):
     """Whatever the budget, the text is within it, starts with the verdict and never stops in the middle."""
@@ -104,7 +104,7 @@ def test_any_budget_is_kept(budget: int):
     assert text.count("```") % 2 == 0
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.integers(1_000, 30_000))
 def test_bytes_are_bytes(budget: int):
     """A summary is measured in bytes, of which an emoji has several."""

@@ -163,7 +163,7 @@ def test_a_map_that_fits_no_output_is_left_out(change: dict[str, Any]):
 numbers = st.floats() | st.sampled_from([0.0, 5e-324, 1e308, -1.0, math.inf, math.nan])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     errors=st.lists(st.tuples(numbers, numbers), min_size=1, max_size=4),
     grid=st.lists(numbers, min_size=24, max_size=24),

@@ -159,7 +159,7 @@ def _named(name: str) -> Results:
     return samples.results((samples.contract(name),), run)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(name=st.text(st.characters(), min_size=1, max_size=40))
 def test_any_name_comes_back(name: str):
     """A name of any characters is shown as text, in its element and in attributes alike."""
