@@ -76,7 +76,7 @@ def test_the_browser_shows_all_of_it(page: Path, tmp_path: Path):
     """Verdict, table, findings and pictures are in the document, and the console has no word of complaint."""
     done = browse(page.as_uri(), tmp_path, "--dump-dom", "--enable-logging=stderr", "--v=0")
     assert "export-gate: 1 of 4 models verified, 3 violations, 1 warning</h1>" in done.stdout
-    assert done.stdout.count('role="img"') == page.read_text(encoding="utf-8").count('role="img"') == 6
+    assert done.stdout.count('role="img"') == page.read_text(encoding="utf-8").count('role="img"') == 7
     assert "4 of 30 control inputs over the tolerance" in done.stdout
     assert re.findall(r".*CONSOLE.*", done.stderr) == []
 
