@@ -11,6 +11,7 @@ import sys
 import click
 
 from export_gate import __version__
+from export_gate.cli.calibrate import calibrate
 from export_gate.cli.controls import controls
 from export_gate.cli.init import init
 from export_gate.cli.judge import judge
@@ -37,6 +38,7 @@ COMMANDS = (
     init,
     validate,
     controls,
+    calibrate,
     run,
     report,
     judge,
