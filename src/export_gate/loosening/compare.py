@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from export_gate.loosening.record import Effect
+from export_gate.wall.tolerance import is_inexact
 
 Step = tuple[Effect, str, str]
 """Effect, key below the compared record, and what is said after the key."""
@@ -39,8 +41,13 @@ def unimportant(_before: object, _after: object) -> Iterator[Step]:
 
 def replaced(before: object, after: object) -> Iterator[Step]:
     """For what is checked in another way, neither more nor less."""
-    if before != after:
+    if _written(before) != _written(after):
         yield "changed", "", arrow(before, after)
+
+
+def _written(value: object) -> str:
+    """A value with its type: 1, 1.0 and true are equal, and a model tells them apart."""
+    return json.dumps(value, sort_keys=True, default=repr)
 
 
 def each_replaced(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[Step]:
@@ -136,6 +143,35 @@ def lost(before: object, after: object) -> Iterator[Step]:
     if before != after:
         effect: Effect = "loosened" if after is None else "tightened" if before is None else "changed"
         yield effect, "", arrow(before, after)
+
+
+def removed(before: object, after: object) -> Iterator[Step]:
+    """Without it, less is checked; with it, or with another one, something else."""
+    if before != after:
+        yield "loosened" if after is None else "changed", "", arrow(before, after)
+
+
+def swapped(before: object, after: object) -> Iterator[Step]:
+    """With it, less is checked, and without it something that only it gave; another one checks something else."""
+    if before != after:
+        yield "loosened" if None in (before, after) else "changed", "", arrow(before, after)
+
+
+def exact_before(before: str | None, after: str | None) -> Iterator[Step]:
+    """As `lost` for a dtype; one that is compared within a tolerance checks less than one that is compared exactly."""
+    for effect, key, what in lost(before, after):
+        is_looser = before is not None and after is not None and is_inexact(after) and not is_inexact(before)
+        yield "loosened" if is_looser else effect, key, what
+
+
+def preferred(before: tuple[object, ...], after: tuple[object, ...]) -> Iterator[Step]:
+    """An order of preference: what comes after the others takes what they leave."""
+    if before == after[: len(before)]:
+        yield from fewer(before, after)
+    elif set(before) <= set(after):
+        yield "loosened", "", arrow(before, after)
+    else:
+        yield from fewer(before, after)
 
 
 def gained(before: object, after: object) -> Iterator[Step]:

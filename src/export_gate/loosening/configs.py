@@ -7,6 +7,7 @@ from itertools import chain
 
 from export_gate.loosening.compare import Step, fewer, larger, loosened_by_any, replaced, shown, weaker
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange
+from export_gate.loosening.together import lengths
 from export_gate.loosening.tolerances import tolerances
 from export_gate.loosening.walk import records
 from export_gate.wall.contract import ModelContract
@@ -20,7 +21,7 @@ def compare_configs(origin: str, before: Checked, after: Checked) -> ConfigChang
 
 def compare_contracts(before: ModelContract, after: ModelContract) -> tuple[Alteration, ...]:
     """What differs for one model, by the name that it has now."""
-    steps = chain(tolerances(before, after), records(before, after))
+    steps = chain(tolerances(before, after), records(before, after), lengths(before, after))
     return tuple(_alteration(after.name, step) for step in steps)
 
 

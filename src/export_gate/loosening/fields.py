@@ -12,6 +12,7 @@ from export_gate.loosening.compare import (
     Compare,
     coarser,
     each_replaced,
+    exact_before,
     fewer,
     fewer_of_all,
     fixed_axes,
@@ -21,11 +22,13 @@ from export_gate.loosening.compare import (
     loosened_by_any,
     lost,
     narrower_range,
+    removed,
     replaced,
     restricted,
     size_lists,
     smaller,
     smaller_count,
+    swapped,
     unimportant,
     weaker,
 )
@@ -57,8 +60,8 @@ FIELDS: dict[str, Directions] = {
         "min": larger,
         "max": smaller,
         "multiple_of": coarser,
-        "example": unimportant,
-        "separate": fewer,
+        "example": unimportant,  # but for a static dim, see together.py
+        "separate": fewer,  # for one that comes in the range, see together.py
         "mode": weaker("strict", "auto", "static"),
     },
     "TensorSpec": {
@@ -70,7 +73,7 @@ FIELDS: dict[str, Directions] = {
         "positions": restricted,
         "make": gained,
         "name": replaced,
-        "mask": weaker("any", OTHER),
+        "mask": weaker("any", None, OTHER),
         "order": restricted,
         "nonfinite": fewer,
         "draws": fewer_of_all,
@@ -81,7 +84,7 @@ FIELDS: dict[str, Directions] = {
     "Output": {
         "name": unimportant,
         "leaf": weaker("compare", "none", "ignore"),
-        "dtype": lost,
+        "dtype": exact_before,
         "shape": fixed_axes,
         "nonfinite": weaker("forbid", "match", "allow"),
         "where": weaker("all", None, OTHER),
@@ -94,7 +97,7 @@ FIELDS: dict[str, Directions] = {
         "data": "records",
         "golden": "records",
         "function": lost,
-        "make": lost,
+        "make": swapped,
         "generated": weaker(True, False),
         "budget_flops": smaller,
         "limit": smaller,
@@ -112,7 +115,7 @@ FIELDS: dict[str, Directions] = {
         "kind": loosened_by_any,
         "tolerance": unimportant,  # what applies after all defaults is compared in tolerances.py
         "guards": weaker("require", "warn", "ignore"),
-        "artifact": replaced,
+        "artifact": removed,
         "budget": "record",
         "options": "options",  # each says itself what loosens it, in wall/targets.py
     },

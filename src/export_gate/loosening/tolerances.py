@@ -40,11 +40,13 @@ def _dtypes(contract: ModelContract) -> tuple[str, ...]:
 
 
 def _matched(old: dict[str, Tolerance], new: dict[str, Tolerance]) -> dict[str, tuple[Tolerance, Tolerance]]:
-    """By dtype; where the dtypes themselves changed, the strictest before with the loosest after."""
-    if set(new) <= set(old) or not old:
+    """By dtype; where the dtypes themselves changed, the strictest before, which may be exact, with what is now."""
+    if set(new) <= set(old):
         return {dtype: (old[dtype], new[dtype]) for dtype in new if dtype in old}
     changed = {dtype: new[dtype] for dtype in new if dtype not in old}
-    strictest = min(old.values(), key=lambda tolerance: (tolerance.rtol or 0.0, tolerance.atol or 0.0))
+    strictest = min(
+        old.values(), key=lambda tolerance: (tolerance.rtol or 0.0, tolerance.atol or 0.0), default=Tolerance()
+    )
     return {dtype: (old[dtype], new[dtype]) for dtype in new if dtype in old} | {
         dtype: (strictest, tolerance) for dtype, tolerance in changed.items()
     }

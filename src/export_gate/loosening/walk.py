@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from export_gate.loosening.compare import Compare, Step, arrow, fewer, loosened_by_any, replaced, weaker
+from export_gate.loosening.compare import Compare, Step, arrow, loosened_by_any, preferred, replaced, weaker
 from export_gate.loosening.fields import FIELDS, YAML_KEYS
-from export_gate.wall.contract import Spec, Target, Waiver
+from export_gate.loosening.together import dim, order, tensor
+from export_gate.wall.contract import Dim, Output, Spec, Target, TensorSpec, Waiver
 from export_gate.wall.targets import Words, kind_named
 
 
@@ -33,6 +34,11 @@ def records(before: Any, after: Any) -> Iterator[Step]:
             case compare:
                 steps = compare(old, new)
         yield from _below(_key(field.name), steps)
+    match before:
+        case Dim():
+            yield from dim(before, after)
+        case TensorSpec():
+            yield from tensor(before, after)
 
 
 def _key(field: str) -> str:
@@ -55,6 +61,8 @@ def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Step]:
             yield "tightened", name, "added"
         else:
             yield from _below(name, records(old[name], new[name]))
+    if any(isinstance(item, Output) for item in before):
+        yield from order(tuple(old), tuple(new))
 
 
 def _options(before: Target, after: Target) -> Iterator[Step]:
@@ -64,7 +72,7 @@ def _options(before: Target, after: Target) -> Iterator[Step]:
         if option.strongest_first:
             compare = weaker(*option.strongest_first)
         elif isinstance(option.values, Words):
-            compare = fewer
+            compare = preferred
         yield from _below(_key(option.name), compare(before.options[option.name], after.options[option.name]))
 
 
@@ -94,11 +102,15 @@ def _specs(before: Mapping[str, Spec], after: Mapping[str, Spec]) -> Iterator[St
             yield "loosened", name, arrow(before[name].kind, after[name].kind)
         else:
             yield from _below(name, records(before[name], after[name]))
+    yield from order(tuple(before), tuple(after))
 
 
 def _waivers(before: Sequence[Waiver], after: Sequence[Waiver]) -> Iterator[Step]:
-    """Waivers by what they accept: a new one, or one that lasts longer, loosens."""
-    old, new = ({_accepted(waiver): waiver for waiver in each} for each in (before, after))
+    """Waivers by what they accept: a new one, or one that lasts longer, loosens. Of two alike the longer one counts."""
+    old, new = (
+        {_accepted(waiver): waiver for waiver in sorted(each, key=lambda waiver: waiver.until)}
+        for each in (before, after)
+    )
     for accepted in dict.fromkeys((*old, *new)):
         if accepted not in new:
             yield "tightened", "", f"{accepted} removed"

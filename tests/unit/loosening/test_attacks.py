@@ -265,6 +265,159 @@ def test_tightening_is_not_called_loosening():
     ]
 
 
+SMALL = """
+version: 1
+models:
+  m:
+    factory: "net:make"
+    kwargs: {scale: 1}
+    dims: {batch: {min: 2, max: 8}, fixed: {min: 2, max: 9, mode: static, example: 8}}
+    inputs:
+      x: {dtype: float32, shape: [batch, 16], range: [0, 1]}
+      y: {dtype: float32, shape: [fixed], values: [0, 255]}
+      keep: {dtype: int64, shape: [batch, 3], range: [0, 1]}
+      parts: {dict: {one: {dtype: float32, shape: [2]}, two: {dtype: float32, shape: [2]}}}
+    outputs:
+      logits: {}
+      aux: ignore
+      label: {dtype: int64}
+    controls: {data: [{path: real.npz}]}
+    targets:
+      onnx: {providers: [CUDAExecutionProvider, CPUExecutionProvider]}
+      ship: {kind: onnx, artifact: dist/model.onnx}
+    waivers: [{rule: value-mismatch, reason: r, until: 2026-12-01}]
+"""
+TOGETHER = {
+    "outputs are named by position, so an ignored one can be another": (
+        "      logits: {}\n      aux: ignore\n",
+        "      aux: ignore\n      logits: {}\n",
+        "`m`: outputs order [logits, aux, label] -> [aux, logits, label]",
+    ),
+    "inputs are forward's by position": (
+        (
+            "      x: {dtype: float32, shape: [batch, 16], range: [0, 1]}\n"
+            "      y: {dtype: float32, shape: [fixed], values: [0, 255]}\n"
+        ),
+        (
+            "      y: {dtype: float32, shape: [fixed], values: [0, 255]}\n"
+            "      x: {dtype: float32, shape: [batch, 16], range: [0, 1]}\n"
+        ),
+        "`m`: inputs order [x, y, keep, parts] -> [y, x, keep, parts]",
+    ),
+    "the parts of an input": (
+        "one: {dtype: float32, shape: [2]}, two: {dtype: float32, shape: [2]}",
+        "two: {dtype: float32, shape: [2]}, one: {dtype: float32, shape: [2]}",
+        "`m`: inputs.parts.items order [one, two] -> [two, one]",
+    ),
+    "the first execution provider is the one that is verified": (
+        "[CUDAExecutionProvider, CPUExecutionProvider]",
+        "[CPUExecutionProvider, CUDAExecutionProvider]",
+        (
+            "`m`: targets.onnx.providers [CUDAExecutionProvider, CPUExecutionProvider] -> "
+            "[CPUExecutionProvider, CUDAExecutionProvider]"
+        ),
+    ),
+    "an execution provider before the others": (
+        "[CUDAExecutionProvider, CPUExecutionProvider]",
+        "[OwnExecutionProvider, CUDAExecutionProvider, CPUExecutionProvider]",
+        (
+            "`m`: targets.onnx.providers [CUDAExecutionProvider, CPUExecutionProvider] -> "
+            "[OwnExecutionProvider, CUDAExecutionProvider, CPUExecutionProvider]"
+        ),
+    ),
+    "the file that is shipped": (
+        ", artifact: dist/model.onnx",
+        "",
+        "`m`: targets.ship.artifact dist/model.onnx -> none",
+    ),
+    "a second waiver of the same findings that lasts longer": (
+        "waivers: [",
+        "waivers: [{rule: value-mismatch, reason: r, until: 2027-01-31}, ",
+        "`m`: waivers value-mismatch until 2026-12-01 -> 2027-01-31",
+    ),
+    "inputs that the project draws together": (
+        "controls: {",
+        'controls: {make: "controls:ones", ',
+        "`m`: controls.make none -> controls:ones",
+    ),
+    "a size that only an export of its own has to be right at": (
+        "batch: {min: 2, max: 8}",
+        "batch: {min: 2, max: 8, separate: [2, 8]}",
+        "`m`: dims.batch.separate 2, 8 are no longer verified in the main export",
+    ),
+    "the one size of a static dim": (
+        "mode: static, example: 8",
+        "mode: static, example: 2",
+        "`m`: dims.fixed.example 8 -> 2",
+    ),
+    "an axis that no longer has its length": (
+        "shape: [batch, 16]",
+        "shape: [batch, batch]",
+        "`m`: inputs.x.shape [batch, 16] -> [batch, batch], which 16 is no size of",
+    ),
+    "a mask that is not found out but declared": (
+        "range: [0, 1]}\n      parts",
+        "range: [0, 1], mask: keep}\n      parts",
+        "`m`: inputs.keep.mask none -> keep",
+    ),
+    "values of an input without a range": (
+        ", values: [0, 255]",
+        "",
+        "`m`: inputs.y.values [0, 255] -> all, without a range",
+    ),
+    "an output that was compared exactly": (
+        "label: {dtype: int64}",
+        "label: {dtype: float32}",
+        "`m`: outputs.label.dtype int64 -> float32",
+    ),
+}
+"""As `LOOSER`, where one key alone does not show it."""
+
+
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_several_keys_loosen_together_is_said(name: str):
+    """Order, positions and keys that mean something beside others count as single keys do."""
+    old, new, sentence = TOGETHER[name]
+    assert SMALL.count(old) == 1
+
+    found = change(SMALL, SMALL.replace(old, new))
+
+    assert sentence in texts(found, "loosened")
+    assert change(SMALL.replace(old, new), SMALL).alterations
+
+
+@pytest.mark.parametrize("value", ["true", "1.0"])
+def test_a_value_of_another_type_is_another_value(value: str):
+    """1, 1.0 and true are equal in Python and not to a model."""
+    found = change(SMALL, SMALL.replace("{scale: 1}", f"{{scale: {value}}}"))
+
+    assert len(texts(found, "changed")) == 1
+
+
+def test_a_tolerance_beside_a_new_dtype_is_said():
+    """Where all outputs were compared exactly, any tolerance accepts more."""
+    base = SMALL.replace("      logits: {}\n      aux: ignore\n", "").replace("targets:", "targets:\n      pt2: {}")
+    other = base.replace("label: {dtype: int64}", "label: {dtype: float32}")
+    other = other.replace("    targets:", "    tolerance: {atol: 1e9, rtol: 0}\n    targets:")
+
+    assert "`m`: pt2 tolerance atol (0 -> 1e9)" in texts(change(base, other), "loosened")
+
+
+def test_further_sizes_and_providers_are_no_loosening():
+    """What comes on top leaves what was there."""
+    other = SMALL.replace("max: 8}", "max: 8, separate: [1]}").replace(
+        "CPUExecutionProvider]", "CPUExecutionProvider, OwnExecutionProvider]"
+    )
+    other = other.replace("shape: [batch, 16]", "shape: [batch, wide]").replace(
+        "dims: {", "dims: {wide: {min: 8, max: 32}, "
+    )
+
+    found = change(SMALL, other)
+
+    assert texts(found, "loosened") == []
+    assert len(found.alterations) == 4
+
+
 def test_the_same_check_in_other_words_is_no_change():
     """Effective contracts are compared, not text: defaults, comments, order of keys and examples mean nothing."""
     base = BASE[: BASE.index("  other:")]

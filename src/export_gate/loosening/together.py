@@ -1,0 +1,73 @@
+"""Compare what several keys say together: positions, and keys that mean something only beside others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from export_gate.loosening.compare import Step, arrow, shown
+from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.sizes import highest, lowest
+
+
+def order(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
+    """Names that stand for positions: in another order each promise is about another value."""
+    if [name for name in before if name in after] != [name for name in after if name in before]:
+        yield "loosened", "", f"order {arrow(tuple(before), tuple(after))}"
+
+
+def dim(before: Dim, after: Dim) -> Iterator[Step]:
+    """A size of the range that gets an export of its own, and the one size of a static dim."""
+    if own := [size for size in after.separate if size in before.sizes and size not in before.separate]:
+        verb = "is" if len(own) == 1 else "are"
+        yield "loosened", "separate", f"{', '.join(map(shown, own))} {verb} no longer verified in the main export"
+    if before.mode == after.mode == "static" and before.example != after.example:
+        yield "loosened", "example", arrow(before.example, after.example)
+
+
+def tensor(before: TensorSpec, after: TensorSpec) -> Iterator[Step]:
+    """Values that are taken out where no range says which others there are: only normal draws are tried then."""
+    if before.values and not after.values and after.range is None:
+        yield "loosened", "values", f"{arrow(before.values, 'all')}, without a range"
+
+
+def lengths(before: ModelContract, after: ModelContract) -> Iterator[Step]:
+    """Axes that had one length and now have the sizes of a dim, which leave it out."""
+    dims = {each.name: each for each in after.dims}
+    now = dict(_tensors("inputs", after.inputs))
+    for key, spec in _tensors("inputs", before.inputs):
+        if key not in now or len(now[key].shape) != len(spec.shape):
+            continue
+        gone = [
+            shown(old)
+            for old, new in zip(spec.shape, now[key].shape, strict=True)
+            if not old.factors and new.factors and not _can_be(new, old.offset, dims)
+        ]
+        if gone:
+            yield (
+                "loosened",
+                f"{key}.shape",
+                f"{arrow(spec.shape, now[key].shape)}, which {', '.join(gone)} is no size of",
+            )
+
+
+def _tensors(key: str, specs: Mapping[str, Spec] | Sequence[Spec]) -> Iterator[tuple[str, TensorSpec]]:
+    """Every tensor below, by its place in the config."""
+    named = isinstance(specs, Mapping)
+    parts = specs.items() if isinstance(specs, Mapping) else enumerate(specs)
+    for name, spec in parts:
+        place = f"{key}.{name}" if named else f"{key}[{name}]"
+        match spec:
+            case TensorSpec():
+                yield place, spec
+            case DictSpec() | SequenceSpec():
+                yield from _tensors(f"{place}.items", spec.items)
+
+
+def _can_be(size: Size, length: int, dims: Mapping[str, Dim]) -> bool:
+    """Whether the size can be that long; of several dims together only the ends are looked at."""
+    if size.dim is None:
+        ranges = {name: dims[name].sizes for name in size.factors}
+        return lowest(size, ranges)[0] <= length <= highest(size, ranges)[0]
+    steps, rest = divmod(length - size.offset, size.factors[size.dim])
+    declared = dims[size.dim]
+    return not rest and (steps in declared.sizes or steps in declared.separate)
