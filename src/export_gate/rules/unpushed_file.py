@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 
 from export_gate.loosening.record import CONFIG
 from export_gate.rules.base import Finding, Named
@@ -17,16 +18,24 @@ def check(models: Sequence[ModelObservation], config: str, unpushed: Mapping[str
     Args:
         models: what was observed.
         config: the config's path from the root of the checkout.
-        unpushed: such paths of files that are not pushed as they are -> why.
+        unpushed: such paths of files, and of folders as a whole, that are not pushed as they are -> why.
     """
     if config in unpushed:
         yield _finding(CONFIG, f"{config} is not in the commit that is pushed as it was verified ({unpushed[config]})")
     for model in models:
-        files = [f"{name} ({unpushed[name]})" for name in model.files if name in unpushed]
+        files = [f"{name} ({why})" for name in model.files if (why := _reason(name, unpushed))]
         if files:
             more = f" and {len(files) - SHOWN} more" if len(files) > SHOWN else ""
             what = f"it read files that are not in the commit that is pushed: {', '.join(files[:SHOWN])}{more}"
             yield _finding(model.model, what)
+
+
+def _reason(name: str, unpushed: Mapping[str, str]) -> str:
+    """Why a file is not pushed as it is, by its own name or that of a folder that git lists as one; empty if it is."""
+    if name in unpushed:
+        return unpushed[name]
+    folder = next((up.as_posix() for up in PurePosixPath(name).parents if up.as_posix() in unpushed), "")
+    return f"{folder}: {unpushed[folder]}" if folder else ""
 
 
 def _finding(model: str, what: str) -> Finding:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_gate.config import Config
-from export_gate.run.git import git_line, git_paths
+from export_gate.run.git import git_line, git_output, git_paths
+from export_gate.run.named import named_files
+
+DIFF = ("diff", "--name-only", "--no-relative")
+"""From the root of the checkout, whatever the user's settings of git say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +22,10 @@ class Push:
     notes: tuple[str, ...] = ()
     """How what is verified differs from what is pushed."""
     unpushed: dict[str, str] = field(default_factory=dict)
-    """Files that are not pushed as they are, from the root of the checkout -> `untracked` or `not committed`."""
+    """What is not pushed as it is, from the root of the checkout -> `untracked` or `not committed`.
+
+    A folder is a repository of its own: a submodule at another commit, or one that was cloned into this.
+    """
 
 
 def find_push(environment: Mapping[str, str], folder: Path) -> Push:
@@ -34,9 +41,8 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
     if not commit or not root:
         return Push(notes=(f"the commit that is pushed was not found: {pushed:.80}",) if pushed else ())
     head = git_line(folder, "rev-parse", "HEAD^{commit}")
-    changed = git_paths(Path(root), "diff", "--name-only", "HEAD", "--")
-    differing = git_paths(Path(root), "diff", "--name-only", commit, "--")
-    untracked = git_paths(Path(root), "ls-files", "--others", "--exclude-standard")
+    changed, differing = (_differing(Path(root), to) for to in ("HEAD", commit))
+    untracked = _untracked(Path(root))
     notes = []
     if head != commit:
         notes.append(
@@ -54,24 +60,66 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
     )
 
 
+def _differing(root: Path, commit: str) -> tuple[str, ...]:
+    """Tracked files that are not as in the commit; git sees no change of a file that it was told to leave alone."""
+    seen = git_paths(root, *DIFF, "--ignore-submodules=untracked", commit, "--")
+    flagged = (entry[2:] for entry in git_paths(root, "ls-files", "-v") if entry[0] == "S" or entry[0].islower())
+    unseen = (path for path in flagged if (root / path).is_file() and path not in seen)
+    return (
+        *seen,
+        *(
+            path
+            for path in unseen
+            if git_line(root, "hash-object", path) != git_line(root, "rev-parse", f"{commit}:{path}")
+        ),
+    )
+
+
+def _untracked(root: Path) -> tuple[str, ...]:
+    """Files that are neither tracked nor ignored, also those in submodules; a repository in this one is one folder."""
+    own = git_paths(root, "ls-files", "--others", "--exclude-standard")
+    inner = (entry.partition("\t") for entry in git_paths(root, "ls-files", "--stage"))
+    submodules = [path for mode, _, path in inner if mode.startswith("160000 ") and (root / path / ".git").exists()]
+    theirs = (f"{path}/{name}" for path in submodules for name in _untracked(root / path))
+    return (*(path.rstrip("/") for path in own), *theirs)
+
+
 def nothing_to_verify(config: Config, environment: Mapping[str, str]) -> str | None:
     """Why a push cannot change a verdict: it changes only files of `ignore`; None if it may, or if this is no push.
 
-    The config and its lock decide what is checked, so no pattern covers them.
+    The config and its lock decide what is checked and models read the files that it names, so no pattern covers them.
     """
-    folder = config.path.resolve().parent
     start, end = environment.get("PRE_COMMIT_FROM_REF"), environment.get("PRE_COMMIT_TO_REF")
-    if not (config.ignore and start and end):
+    root = git_line(config.path.resolve().parent, "rev-parse", "--show-toplevel")
+    if not (config.ignore and start and end and root and _is_pushed(config, Path(root), end)):
         return None
-    changed = git_paths(folder, "diff", "--name-only", "--no-renames", f"{start}^{{commit}}", f"{end}^{{commit}}")
-    if not changed or not all(_is_ignored(path, config) for path in changed):
+    changed = git_paths(
+        Path(root), *DIFF, "--ignore-submodules=none", "--no-renames", f"{start}^{{commit}}", f"{end}^{{commit}}"
+    )
+    named = named_files(config, Path(root))
+    if not changed or not all(_is_ignored(path, config, named) for path in changed):
         return None
     return f"nothing to verify: the push changes only files of `ignore`: {_few(changed)}"
 
 
-def _is_ignored(path: str, config: Config) -> bool:
+def _is_pushed(config: Config, root: Path, commit: str) -> bool:
+    """Whether the commit has the config as it is here: patterns that nobody else sees cover nothing."""
+    path = config.path.resolve()
+    if root.resolve() not in path.parents:
+        return False
+    name = path.relative_to(root.resolve()).as_posix()
+    entry = git_output(root, "ls-tree", "-z", f"{commit}^{{commit}}", "--", name)
+    return bool(entry) and git_output(root, *DIFF, f"{commit}^{{commit}}", "--", name) == b""
+
+
+def _is_ignored(path: str, config: Config, named: Collection[str]) -> bool:
     own = {config.path.name, config.path.with_suffix(".lock").name}
-    return path.rpartition("/")[2] not in own and any(_matches(pattern, path) for pattern in config.ignore)
+    is_named = any(path == name or path.startswith((f"{name}/", f"{name}.")) for name in named)
+    return (
+        path.rpartition("/")[2] not in own
+        and not is_named
+        and any(_matches(pattern, path) for pattern in config.ignore)
+    )
 
 
 def _matches(pattern: str, path: str) -> bool:

@@ -43,3 +43,16 @@ def test_the_config_itself_must_be_pushed():
 
     assert judgement.exit_code == 1
     assert [finding.model for finding in judgement.findings] == [CONFIG]
+
+
+def test_a_file_in_a_folder_that_is_not_pushed_fails_the_push():
+    """A submodule at another commit, or a repository in this one, stands for all its files."""
+    sample = SAMPLES["verified"]
+    run = RunObservation(
+        environment=ENVIRONMENT, models=(replace(sample.observation, files=("lib/net.py", "libs.py")),)
+    )
+
+    judgement = judge((sample.contract,), run, Terms(config="export-gate.yml", unpushed={"lib": "not committed"}))
+
+    (finding,) = judgement.findings
+    assert finding.message.endswith(": lib/net.py (lib: not committed)")

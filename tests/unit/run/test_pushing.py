@@ -161,3 +161,139 @@ def test_a_file_that_moves_out_of_the_ignored_ones_counts_twice(repository: Path
     config = load_config(repository / "export-gate.yml")
 
     assert nothing_to_verify(config, {"PRE_COMMIT_FROM_REF": "HEAD^", "PRE_COMMIT_TO_REF": "HEAD"}) is None
+
+
+def pushed_config(repository: Path, text: str = CONFIG) -> None:
+    """A config in a commit of its own."""
+    (repository / "export-gate.yml").write_text(text)
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "config")
+
+
+def is_idle(repository: Path, name: str = "export-gate.yml") -> bool:
+    """Whether a push of the last commit needs no verification."""
+    config = load_config(repository / name)
+    return nothing_to_verify(config, {"PRE_COMMIT_FROM_REF": "HEAD^", "PRE_COMMIT_TO_REF": "HEAD"}) is not None
+
+
+@pytest.mark.parametrize(
+    ("keys", "changed"),
+    [
+        ("targets: {onnx: {artifact: dist/model.onnx}}", "dist/model.onnx"),
+        ("targets: {onnx: {artifact: dist/model.onnx}}", "dist/model.onnx.data"),
+        ("controls: {data: [{path: dist/images}]}", "dist/images/1.png"),
+        ("controls: {golden: [{path: dist/golden.npz}]}", "dist/golden.npz"),
+        ('controls: {function: "dist/cases.py:cases"}', "dist/cases.py"),
+        ('controls: {make: "dist/cases.py:cases"}', "dist/cases.py"),
+        ("env: {CKPT: dist/a.pt}", "dist/a.pt"),
+        ("kwargs: {weights: [dist/a.pt]}", "dist/a.pt"),
+    ],
+)
+def test_no_pattern_covers_a_file_that_the_config_names(repository: Path, keys: str, changed: str):
+    """The model reads it, whatever `ignore` says."""
+    text = CONFIG.replace("docs/**", "dist/**").replace("shape: [2]}}}", f"shape: [2]}}}}, {keys}}}")
+    for name in ("dist/images/0.png", "dist/golden.npz", "dist/model.onnx", "dist/other.txt"):
+        (repository / name).parent.mkdir(parents=True, exist_ok=True)
+        (repository / name).write_text("one")
+    pushed_config(repository, text)
+    (repository / "dist" / "other.txt").write_text("two")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "files")
+    assert is_idle(repository)
+    (repository / changed).write_text("two")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "files")
+
+    assert not is_idle(repository)
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_patterns_that_are_not_pushed_cover_nothing(repository: Path, is_staged: bool):
+    """Only the config of the commit that is pushed says what no model reads."""
+    pushed_config(repository)
+    (repository / "model.py").write_text("three")
+    git(repository, "commit", "--quiet", "--all", "--message", "files")
+    (repository / "export-gate.yml").write_text(CONFIG.replace("docs/**", "**"))
+    if is_staged:
+        git(repository, "add", "--all")
+
+    assert not is_idle(repository)
+
+
+def test_patterns_of_a_config_that_git_does_not_have_cover_nothing(repository: Path):
+    """Nobody can see what it ignores."""
+    (repository / ".gitignore").write_text("own.yml\n")
+    pushed_config(repository)
+    (repository / "README.md").write_text("three")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "files")
+    (repository / "own.yml").write_text(CONFIG)
+
+    assert is_idle(repository)
+    assert not is_idle(repository, "own.yml")
+
+
+def test_settings_of_git_hide_no_change(repository: Path):
+    """A push of a submodule, and one seen from a folder whose diffs are relative, lists what it changes."""
+    (repository / "nets").mkdir()
+    (repository / "nets" / "export-gate.yml").write_text(CONFIG)
+    with_submodule(repository, "lib")
+    git(repository / "lib", "commit", "--quiet", "--allow-empty", "--message", "two")
+    (repository / "nets" / "README.md").write_text("x")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "files")
+    git(repository, "config", "diff.relative", "true")
+
+    assert not is_idle(repository, "nets/export-gate.yml")
+
+
+def with_submodule(repository: Path, name: str) -> None:
+    """A commit with a submodule, of which git is told to show nothing."""
+    inner = repository / name
+    inner.mkdir()
+    git(inner, "init", "--quiet", "--initial-branch=main")
+    (inner / "net.py").write_text("one")
+    git(inner, "add", "--all")
+    git(inner, "commit", "--quiet", "--message", "one")
+    (repository / ".gitmodules").write_text(
+        f'[submodule "{name}"]\n\tpath = {name}\n\turl = ./{name}\n\tignore = all\n'
+    )
+    git(repository, "add", "--force", "--all")
+    git(repository, "commit", "--quiet", "--message", "submodule")
+
+
+def test_a_submodule_that_is_not_at_its_commit_is_not_pushed(repository: Path):
+    """Others get the commit that is recorded, whatever git is told to hide."""
+    with_submodule(repository, "lib")
+    push = {"PRE_COMMIT_TO_REF": "HEAD"}
+    assert find_push(push, repository).unpushed == {}
+
+    (repository / "lib" / "helper.py").write_text("x")
+    assert find_push(push, repository).unpushed == {"lib/helper.py": "untracked"}
+
+    git(repository / "lib", "add", "--all")
+    git(repository / "lib", "commit", "--quiet", "--message", "two")
+    assert find_push(push, repository).unpushed == {"lib": "not committed"}
+
+
+def test_a_repository_that_was_cloned_into_this_one_is_untracked(repository: Path):
+    """Git lists it as one folder."""
+    (repository / "vendored").mkdir()
+    git(repository / "vendored", "init", "--quiet")
+    (repository / "vendored" / "net.py").write_text("x")
+
+    push = find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository)
+
+    assert push.unpushed == {"vendored": "untracked"}
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_change_that_git_is_told_not_to_see_is_not_pushed(repository: Path, flag: str):
+    """The file is verified as it is, whatever git was told about it."""
+    git(repository, "update-index", flag, "model.py", "weights.bin")
+    (repository / "model.py").write_text("three")
+
+    push = find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository)
+
+    assert push.unpushed == {"model.py": "not committed"}
+    assert push.notes == ("the check includes uncommitted changes that will not be pushed: model.py",)

@@ -1,0 +1,61 @@
+"""The files that a config names: whoever changes one of them changes what is verified."""
+
+from __future__ import annotations
+
+import os.path
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from export_gate.config import Config
+from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+
+
+def named_files(config: Config, root: Path) -> frozenset[str]:
+    """Files and folders that models read, as paths from the root of the checkout."""
+    folder = config.path.resolve().parent
+    paths = (folder / name for model in config.models for name in _named(model, config.pythonpath))
+    return frozenset(os.path.relpath(path, root.resolve()).replace(os.sep, "/") for path in paths)
+
+
+def _named(model: ModelContract, pythonpath: Sequence[str]) -> Iterator[str]:
+    controls = model.controls
+    yield from (target.artifact for target in model.targets if target.artifact is not None)
+    yield from (source.path for source in controls.data)
+    yield from (source.path for source in controls.golden)
+    yield from _texts((*model.env.values(), model.kwargs))
+    for reference in (model.factory, controls.function, controls.make, *_references(model.inputs.values())):
+        if reference is not None:
+            yield from _file(reference, pythonpath)
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text of a value: what is passed to the factory may be the path of a checkpoint."""
+    match value:
+        case str() if value:
+            yield value
+        case dict() | list() | tuple():
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from _texts(item)
+
+
+def _references(specs: Iterable[Spec]) -> Iterator[str | None]:
+    """The functions that make inputs."""
+    for spec in specs:
+        match spec:
+            case TensorSpec():
+                yield spec.make
+            case SequenceSpec():
+                yield spec.build
+                yield from _references(spec.items)
+            case DictSpec():
+                yield spec.build
+                yield from _references(spec.items.values())
+
+
+def _file(reference: str, pythonpath: Sequence[str]) -> Iterator[str]:
+    """The file of `path/to/file.py:attribute`, or where that of `module.inner:attribute` may be."""
+    place = reference.rpartition(":")[0]
+    if place.endswith(".py"):
+        yield place
+    else:
+        yield from (f"{entry}/{place.replace('.', '/')}" for entry in pythonpath)
