@@ -17,6 +17,9 @@ from export_gate.wall.errors import UserError
 SIBLINGS = {".yml": ".yaml", ".yaml": ".yml"}
 """`export-gate.yaml` is read where there is no `export-gate.yml`, so a change can swap them."""
 
+SECOND = "export-gate.yaml"
+"""The config that is read without being named where there is no `export-gate.yml`."""
+
 
 def base_of(base: str | None, environment: Mapping[str, str]) -> str | None:
     """The base of the change: the named one, or what the remote has where pre-commit runs the gate before a push."""
@@ -51,7 +54,10 @@ def find_change(config: Config, base: str | None, environment: Mapping[str, str]
 
 def _past_content(commit: str, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | str] | None:
     """The config at the base, or why it cannot be used; under its other name if it does not exist under this one."""
-    for place in (path, path.with_suffix(SIBLINGS.get(path.suffix, path.suffix))):
+    places = [path, path.with_suffix(SIBLINGS.get(path.suffix, path.suffix))]
+    if path.name == SECOND:
+        places.reverse()  # where the base has both, it reads the other one
+    for place in places:
         try:
             content = file_at(commit, Wanted(path=place, noun="config", largest_bytes=MAX_BYTES), environment)
         except UserError as error:

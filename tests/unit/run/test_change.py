@@ -97,6 +97,26 @@ def test_a_config_under_its_other_name_is_the_same_config(config: Path):
     assert loosened(other, "HEAD") == ["`m`: controls.limit 100 -> 1"]
 
 
+def test_a_second_config_beside_the_base_s_own_is_no_base(config: Path):
+    """The base reads its `.yml`, so a lax `.yaml` that lay unused beside it cannot become the base."""
+    other = config.with_suffix(".yaml")
+    other.write_text(CONFIG.replace("100", "1"))
+    base = commit(config.parent)
+    config.unlink()
+
+    assert loosened(other, base) == ["`m`: controls.limit 100 -> 1"]
+
+
+def test_a_config_of_another_name_is_its_own_base(config: Path):
+    """Only the default names stand for each other where both exist."""
+    named = [config.with_name(name) for name in ("own.yaml", "own.yml")]
+    for path, limit in zip(named, ("100", "7"), strict=True):
+        path.write_text(CONFIG.replace("100", limit))
+    base = commit(config.parent)
+
+    assert found(named[0], base).alterations == ()
+
+
 def test_a_new_config_is_said(config: Path):
     """Without a config at the base nothing is compared, which is not silent."""
     new = config.with_name("new.yml")
