@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Finds the results that other jobs have uploaded and joins a run's shards. Output: folder, which has results.json.
+# Finds the results that other jobs have uploaded and joins a run's shards. Outputs: folder, which has results.json, and
+# exit-code, the worst that a run said of itself.
 set -euo pipefail
 
 action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -13,6 +14,13 @@ if [ -f "$RESULTS" ]; then
 elif [ -d "$RESULTS" ]; then
   while IFS= read -r -d '' file; do found+=("$file"); done < <(find "$RESULTS" -type f -name results.json -print0)
 fi
+# A stranger can write these files, too, but no code above 0 makes a report better.
+worst=0
+for file in ${found[@]+"${found[@]}"}; do
+  code="$(head -c 3 -- "$(dirname -- "$file")/exit-code" 2>/dev/null | tr -dc '0-9')" || true
+  if [ "$((10#${code:-0}))" -gt "$worst" ]; then worst="$((10#$code))"; fi
+done
+output exit-code "$worst"
 if [ "${#found[@]}" = 0 ]; then
   annotate warning "no results were found: the job that verifies ended before it wrote any (its log says why), or has no upload-artifacts: results, or another comment-id"
   exit 0

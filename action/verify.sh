@@ -30,7 +30,7 @@ output folder "$folder"
 output log "$log"
 output name "${name//[^a-zA-Z0-9._-]/-}"
 # A run that ends before it writes any must not be reported with results that lay there before.
-rm -f -- "$folder/results.json"
+rm -f -- "$folder/results.json" "$folder/exit-code"
 
 options=(--report-dir "$folder")
 if [ -n "$CONFIG" ]; then options+=(--config "$CONFIG"); fi
@@ -44,3 +44,5 @@ code=0
 "$PYTHON" -I -X utf8 "$action/action/gate.py" run "${options[@]}" -- ${models[@]+"${models[@]}"} 2>&1 |
   tee "$log" || code="${PIPESTATUS[0]}"
 output exit-code "$code"
+# A job that reports on several has their results alone, and those of a run that failed may look better than it was.
+if [ -d "$folder" ]; then echo "$code" >"$folder/exit-code"; fi

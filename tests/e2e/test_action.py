@@ -217,7 +217,7 @@ def test_comment_on_a_fork_is_written_by_the_second_stage(runner: Runner, github
     assert first.outputs("gate")["verdict"] == "violations"
     assert github.bodies() == []
     kept = runner.work / "artifacts" / "export-gate-results"
-    assert {path.name for path in kept.iterdir()} == {"results.json", "report.md", "report.html"}
+    assert {path.name for path in kept.iterdir()} == {"results.json", "exit-code", "report.md", "report.html"}
 
     github.can_write = True
     github.pulls = [{**pull_request(repository=fork)["pull_request"]}]
