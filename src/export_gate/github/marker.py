@@ -68,17 +68,19 @@ def check_comment_id(text: str) -> str:
 
 
 def digest(report: Report) -> str:
-    """16 hex digits that change with the verdict, a model's state or a finding, but not with time or noise."""
+    """16 hex digits that change with the verdict, a state, a finding or the change of the config, not with time."""
     findings = [
         (f.rule, f.severity, f.model, f.target, f.output)
         for view in report.findings
         for f in (view.finding, *view.also)
         if f.severity != "note"
     ]
-    said = {
+    said: dict[str, object] = {
         "verdict": report.verdict,
         "models": [(row.model, row.state, row.reason) for row in report.rows],
         "findings": sorted(findings, key=str),
         "problems": [(problem.model, problem.message) for problem in report.problems],
     }
+    if report.change is not None:
+        said["change"] = [*report.change.loosened, *report.change.otherwise]
     return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from export_gate.github.marker import Marker, Run, check_comment_id, digest, parse_marker
+from export_gate.loosening.record import Alteration, ConfigChange
+from export_gate.outcome.judging import judged
 from export_gate.report.build import build_report
 from export_gate.report.render import render
 from export_gate.report.results import Results
@@ -104,3 +106,14 @@ def test_runs_are_ordered_by_id_then_attempt():
     """A second attempt of an old run is older than a new run."""
     assert Run(id=2, attempt=1) > Run(id=1, attempt=9)
     assert Run(id=2, attempt=2) > Run(id=2, attempt=1)
+
+
+def test_the_digest_changes_with_what_a_change_loosens():
+    """With `comment: changes`, a comment that names a smaller loosening must not stay for a larger one."""
+    digests = set()
+    for what in ("onnx tolerance 10x (1e-5 -> 1e-4)", "onnx tolerance 1e+14x (1e-5 -> 1e9)"):
+        alteration = Alteration(effect="loosened", model="glyph-head", key="targets.onnx.tolerance", what=what)
+        change = ConfigChange(origin="export-gate.yml at 1a2b3c4d5e", alterations=(alteration,))
+        digests.add(digest(judged(replace(samples.green(), change=change, findings=())).report))
+
+    assert len(digests) == 2
