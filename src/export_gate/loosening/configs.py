@@ -15,7 +15,8 @@ from export_gate.wall.contract import ModelContract
 
 def compare_configs(origin: str, before: Checked, after: Checked) -> ConfigChange:
     """What the change from `before` to `after` does to the check."""
-    found = (*_models(before, after), *_top_level(before, after))
+    # What applies to all models comes first: a report shows a part of a long list.
+    found = (*_top_level(before, after), *_models(before, after))
     return ConfigChange(origin=origin, policy=before.relaxed, alterations=found)
 
 

@@ -403,6 +403,13 @@ def test_a_tolerance_beside_a_new_dtype_is_said():
     assert "`m`: pt2 tolerance atol (0 -> 1e9)" in texts(change(base, other), "loosened")
 
 
+def test_what_applies_to_all_models_is_not_buried():
+    """A report shows the first of many, and a change can loosen a hundred models a little."""
+    found = change(BASE, BASE.replace("relaxed: fail", "relaxed: warn").replace("random: 4", "random: 3"))
+
+    assert texts(found, "loosened")[0] == "relaxed fail -> warn"
+
+
 def test_further_sizes_and_providers_are_no_loosening():
     """What comes on top leaves what was there."""
     other = SMALL.replace("max: 8}", "max: 8, separate: [1]}").replace(
