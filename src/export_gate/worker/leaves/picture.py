@@ -76,8 +76,14 @@ def draw(comparison: Comparison, case: str, expected: Array, actual: Array) -> E
         where=at,
         axes=axes,
         columns=grid.shape[1],
-        grid=tuple(float(f"{gap:.2e}") for gap in grid.ravel().tolist()),
+        grid=tuple(map(_short, grid.ravel().tolist())),
     )
+
+
+def _short(gap: float) -> float:
+    """Three digits, if that many are still a float: the largest one would be rounded up to infinity."""
+    short = float(f"{gap:.2e}")
+    return gap if math.isinf(short) else short
 
 
 def _spread(e: Array, a: Array, largest: float) -> tuple[int, tuple[int, ...]]:
