@@ -25,7 +25,7 @@ from export_gate.report.html import render_html
 from export_gate.report.render import TEMPLATES, Format, render
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
-from export_gate.starter.write import Starter, render_starter
+from export_gate.starter.write import Starter, render_config, render_starter
 
 results = Results(
     tool_version="0.1.0", config_path="export-gate.yml", config_sha256="0" * 64, started="2026-01-01T00:00:00Z",
@@ -42,9 +42,9 @@ assert "value-mismatch" in page and "@media" in page
 print("report.html.j2 report.css")
 guess = Guess(name="x", spec=TensorSpec(dtype="float32", shape=(Size(offset=2),)), reason="its name")
 model = Description(signature="forward(x)", inputs=(guess,), verdict="works", tried=1)
-starter = Starter(name="glyph-head", factory="m:f", pythonpath=(), trial=(), outputs=())
-assert "factory: m:f" in render_starter(starter, model)
-print("starter.yml.j2")
+starter = Starter(name="glyph-head", factory="m:f", kwargs={}, trial=(), outputs=())
+assert "factory: m:f" in render_config(render_starter(starter, model))
+print("starter.yml.j2 starter_model.yml.j2")
 """
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "EXPORT_GATE"))}
 

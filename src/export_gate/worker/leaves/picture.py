@@ -61,12 +61,14 @@ def _badness(comparison: Comparison) -> float:
 def draw(comparison: Comparison, case: str, expected: Array, actual: Array) -> ErrorPicture:
     """The picture of two arrays of one shape and dtype."""
     where = comparison.where if comparison.nonfinite_where is None else comparison.nonfinite_where
+    apart = comparison.sentinels.max_abs_diff if comparison.sentinels else 0.0
+    largest = max(comparison.max_abs_diff, apart)
+    if apart > comparison.max_abs_diff and comparison.nonfinite_where is None:
+        where = _largest_at(expected, actual)  # a sentinel's, which the comparison counts apart
     at = where or (0,) * expected.ndim
     axes = tuple([axis for axis, size in enumerate(expected.shape) if size > 1][-2:])
     slices = tuple(slice(None) if axis in axes else at[axis] for axis in range(expected.ndim))
     grid = _grid(np.atleast_2d(expected[slices]), np.atleast_2d(actual[slices]))
-    apart = comparison.sentinels.max_abs_diff if comparison.sentinels else 0.0
-    largest = max(comparison.max_abs_diff, apart)
     equal, unequal = _spread(flat_reals(expected), flat_reals(actual), largest)
     return ErrorPicture(
         output=comparison.output,
@@ -78,6 +80,12 @@ def draw(comparison: Comparison, case: str, expected: Array, actual: Array) -> E
         columns=grid.shape[1],
         grid=tuple(map(_short, grid.ravel().tolist())),
     )
+
+
+def _largest_at(expected: Array, actual: Array) -> tuple[int, ...]:
+    with np.errstate(all="ignore"):
+        gaps = np.nan_to_num(np.abs(expected - actual), nan=-1.0, posinf=-1.0)
+    return tuple(int(index) for index in np.unravel_index(int(gaps.argmax()), gaps.shape))
 
 
 def _short(gap: float) -> float:

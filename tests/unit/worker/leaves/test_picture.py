@@ -137,7 +137,7 @@ def test_pictures_cost_little():
 def test_the_largest_difference_stays_finite():
     """Rounded to three digits it would be infinite."""
     gallery = Gallery()
-    expected, actual = leaves(np.array([1.7958954e308, 1.0])), leaves(np.zeros(2))
+    expected, actual = (leaves(np.array(values), "float64") for values in ([1.7958954e308, 1.0], [0.0, 0.0]))
     gallery.look(compare_case("a", expected, actual), expected, actual)
     (picture,) = gallery.pictures()
     assert max(picture.grid) == 1.7958954e308
