@@ -217,8 +217,8 @@ def _pattern(measured: Measured, target: TargetName, output: str, faults: Sequen
         only = [family for family in families if family not in passing]
         which = f", always for {listing(only)}" if only and len(only) == len(families) else ""
         swept = sum(leaf.case not in members for leaf in leaves)
-        which += f" ({swept} of them from the sweep over sizes)" if members and swept else ""
-        yield f"{len(faults)} of {count(len(leaves), 'input')} differ{which}"
+        also = f" (with the {swept} of the sweep over sizes)" if members and swept else ""
+        yield f"{len(faults)} of {count(len(leaves), 'input')}{also} differ{which}"
     elif leaves:
         yield f"all {count(len(leaves), 'input')} differ"
 
