@@ -46,21 +46,29 @@ class Place:
     absent: tuple[str, ...]
     """What it did not hold."""
 
-    def changed(self) -> list[Change]:
+    def changed(self, *, zip: Any = zip) -> list[Change]:  # noqa: A002 - bound as in `Places.changed`
         """Name, what it held and what it holds now, wherever that is another object."""
-        space = vars(self.owner)
+        space = self.owner.__dict__
         now = [(name, old, space.get(name, _ABSENT)) for name, old in zip(self.names, self.values, strict=True)]
         appeared = [(name, _ABSENT, space[name]) for name in self.absent if name in space]
         return [change for change in now if change[1] is not change[2]] + appeared
 
-    def put(self, name: str, value: Any) -> None:
+    def put(
+        self,
+        name: str,
+        value: Any,
+        *,
+        isinstance: Any = isinstance,  # noqa: A002 - bound as in `Places.changed`
+        delattr: Any = delattr,  # noqa: A002
+        type: Any = type,  # noqa: A002
+    ) -> None:
         """Set one of them; what was absent is taken away."""
         if value is _ABSENT:
             delattr(self.owner, name)
         elif isinstance(self.owner, type):
             type.__setattr__(self.owner, name, value)
         else:
-            vars(self.owner)[name] = value
+            self.owner.__dict__[name] = value
 
 
 class Places:

@@ -53,6 +53,20 @@ def test_a_project_may_undo_what_it_replaced():
         assert guarded(lambda: np.array_equal([1], [2]))() is False
 
 
+def test_replaced_builtins_hide_no_other_change():
+    """What compares is bound beforehand: a project's own zip and vars are not what looks for changes."""
+    before = builtins.zip, builtins.vars, np.array_equal
+
+    def replace() -> None:
+        builtins.zip = lambda *_, **__: iter(())  # type: ignore[assignment,misc]
+        builtins.vars = lambda *_: {}  # type: ignore[assignment]
+        np.array_equal = lambda *_, **__: True
+
+    with watched():
+        guarded(replace)()
+        assert (builtins.zip, builtins.vars, np.array_equal) == before
+
+
 def test_inner_calls_leave_outer_ones_their_functions():
     """A guarded call within another one ends with the gate's functions, and the next call has the project's."""
     with watched():
