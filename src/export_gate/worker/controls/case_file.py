@@ -28,8 +28,8 @@ def file_case(contract: ModelContract, base: Path, name: str) -> ControlCase:
     """
     place = f"models.{contract.name}: --case {name}"
     arrays = load_arrays(place, base / name)
-    tensors = {path: _tensor(spec, pick(place, arrays, path)) for path, spec in tensor_leaves(contract)}
     leaves = tensor_leaves(contract)
+    tensors = {path: _tensor(spec, pick(place, arrays, path)) for path, spec in leaves}
     for path, spec in leaves:
         check_dtype(place, path, spec, tensors[path])
     sizes = solve_sizes(contract, place, [(path, spec, tuple(tensors[path].shape)) for path, spec in leaves])

@@ -64,7 +64,8 @@ def draw(comparison: Comparison, case: str, expected: Array, actual: Array) -> E
     apart = comparison.sentinels.max_abs_diff if comparison.sentinels else 0.0
     largest = max(comparison.max_abs_diff, apart)
     if apart > comparison.max_abs_diff and comparison.nonfinite_where is None:
-        where = _largest_at(expected, actual)  # a sentinel's, which the comparison counts apart
+        largest_at = np.unravel_index(int(_gaps(expected, actual).argmax()), expected.shape)
+        where = tuple(map(int, largest_at))  # a sentinel's, which the comparison counts apart
     at = where or (0,) * expected.ndim
     axes = tuple([axis for axis, size in enumerate(expected.shape) if size > 1][-2:])
     slices = tuple(slice(None) if axis in axes else at[axis] for axis in range(expected.ndim))
@@ -80,12 +81,6 @@ def draw(comparison: Comparison, case: str, expected: Array, actual: Array) -> E
         columns=grid.shape[1],
         grid=tuple(map(_short, grid.ravel().tolist())),
     )
-
-
-def _largest_at(expected: Array, actual: Array) -> tuple[int, ...]:
-    with np.errstate(all="ignore"):
-        gaps = np.nan_to_num(np.abs(expected - actual), nan=-1.0, posinf=-1.0)
-    return tuple(int(index) for index in np.unravel_index(int(gaps.argmax()), gaps.shape))
 
 
 def _short(gap: float) -> float:
