@@ -7,22 +7,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 import torch
+from form_samples import forms_of
 from torch import nn
 from worker_samples import contract, tensor
 
 from export_gate.wall.contract import Dim, Target, make_target
 from export_gate.wall.diagnosis import RungName
-from export_gate.wall.observation import OutputLeaf
 from export_gate.wall.tolerance import resolve_tolerance
-from export_gate.worker.export.program import export_program
 from export_gate.worker.leaves.values import Call
-from export_gate.worker.model.factory import forward_parameters
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.study.rungs import Climber, Forms, climb, selecting
-from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context
 
 ONNX = make_target("onnx")
@@ -45,26 +41,7 @@ class Model(nn.Module):
 
 def _forms(folder: Path, target: Target = ONNX, change: Callable[[Any], None] | None = None) -> Forms:
     """The model's own forms, with the file changed as told."""
-    module = Model().eval()
-    exported = export_program(module, Call(args=(X,)), CONTRACT, forward_parameters(module), {})
-    context = Context(
-        contract=CONTRACT,
-        program=exported,
-        folder=folder,
-        input_names=("x",),
-        outputs=(OutputLeaf(name="output", dtype="float32", shape=(3, 2)),),
-        names={},
-        metadata={},
-        has_basis=False,
-    )
-    path = TARGETS[target.kind].convert(context, target)
-    if change is not None:
-        assert path is not None
-        model = onnx.load(str(path))
-        change(model)
-        onnx.save(model, path)
-    run = TARGETS[target.kind].load(context, target, path).run
-    return Forms(context=context, target=target, path=path, run=run)
+    return forms_of(Model(), X, CONTRACT, folder, target, change=change)
 
 
 def _climber(output: str = "output", shift: float = 0.0) -> Climber:

@@ -8,25 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 import torch
+from form_samples import forms_of
 from onnx import numpy_helper
 from torch import nn
 from worker_samples import contract, tensor
 
 from export_gate.wall.contract import Dim, Target, make_target
 from export_gate.wall.nodes import NodeTrace
-from export_gate.wall.observation import OutputLeaf
 from export_gate.worker.controls.generate import drawn_case
-from export_gate.worker.export.program import export_program
-from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import Factory, forward_parameters
 from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.rungs import Forms
 from export_gate.worker.study.tracing import Tracer
-from export_gate.worker.targets import TARGETS
-from export_gate.worker.targets.base import Context
 
 ONNX = make_target("onnx")
 CONTRACT = contract({"x": tensor("n", 4, range=(-2, 2))}, Dim(name="n", min=2, max=8), targets=(ONNX,))
@@ -48,24 +43,7 @@ class Model(nn.Module):
 
 
 def _forms(folder: Path, model: Model, target: Target, change: Callable[[Any], None] | None = None) -> Forms:
-    exported = export_program(model.eval(), Call(args=(torch.ones(3, 4),)), CONTRACT, forward_parameters(model), {})
-    context = Context(
-        contract=CONTRACT,
-        program=exported,
-        folder=folder,
-        input_names=("x",),
-        outputs=(OutputLeaf(name="output", dtype="float32", shape=(3, 3)),),
-        names={},
-        metadata={},
-        has_basis=False,
-    )
-    path = TARGETS[target.kind].convert(context, target)
-    if change is not None:
-        assert path is not None
-        edited = onnx.load(str(path))
-        change(edited)
-        onnx.save(edited, path)
-    return Forms(context=context, target=target, path=path, run=lambda _: ())
+    return forms_of(model, torch.ones(3, 4), CONTRACT, folder, target, change=change)
 
 
 def _trace(forms: Forms, *, is_given: bool = False) -> NodeTrace | None:
