@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -135,7 +134,7 @@ class TargetsSpec:
         sections = {field.key: (field.kind.schema(defs), field.text) for field in self.fields}
         named = [{**section, "required": ["kind"]} for section, _ in sections.values()]
         inherited = {"type": ["object", "null"], "not": {"required": ["kind"]}}  # `defaults` may say what it is
-        others = "|".join(map(re.escape, sections))
+        others = "|".join(sections)  # plain words: "\\-" is no ECMA regular expression
         return {
             "type": "object",
             "properties": {key: {**section, "description": text} for key, (section, text) in sections.items()},
