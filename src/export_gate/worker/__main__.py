@@ -25,6 +25,7 @@ def main() -> int:
 
 def load_package() -> None:
     """Put `export_gate` into `sys.modules` from this file's own location."""
+    # Python puts the folder of the script that it runs on `sys.path`; a project's `import model` would find ours there.
     here = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - as little imported as possible
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != here]  # noqa: PTH100
     package = os.path.dirname(here)  # noqa: PTH120

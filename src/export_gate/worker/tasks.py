@@ -42,6 +42,7 @@ def main(arguments: list[str]) -> int:
 
 def work(job: Job, request: Request, channel: Channel) -> None:
     """Do what the request asks for one job."""
+    # Each import stays in its case: a process loads only what its task needs, and what a task needs is slow to load.
     match request.task:
         case Observe():
             from export_gate.worker.study.engine import observe_model
@@ -64,5 +65,5 @@ def work(job: Job, request: Request, channel: Channel) -> None:
 
 
 def _never(task: NoReturn) -> NoReturn:
-    """`typing.assert_never`, which Python 3.10 has not."""
+    """Stand in for `typing.assert_never`, which Python 3.10 does not have."""
     raise AssertionError(task)

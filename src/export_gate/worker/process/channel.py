@@ -22,9 +22,9 @@ class Channel:
     descriptor: int
     model: str = ""
     token: bytes = b""
-    """Stands before every event, so that a stray write is not taken for one; empty where nobody else holds the pipe."""
+    """Stands before every event, so that a stray write is not taken for one; empty if nobody else has the pipe."""
     numbers: Iterator[int] = field(default_factory=count)
-    """Numbers the events, so that one that is lost, repeated or put in is noticed."""
+    """Numbers the events, so that a lost, repeated or inserted one is noticed."""
 
     def send(self, event: Event) -> None:
         """Write the event whole."""
@@ -49,6 +49,7 @@ class Channel:
 
 def write_all(descriptor: int, line: bytes) -> None:
     """`os.write` until everything is written."""
+    # A pipe takes what fits; an event may be longer.
     view = memoryview(line)
     while view:
         view = view[os.write(descriptor, view) :]

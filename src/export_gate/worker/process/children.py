@@ -29,6 +29,7 @@ LOG_LIMIT_BYTES = 64 << 20
 """A longer log is cut: a model that prints without end must not fill the disk."""
 LOG_KEPT_CHARACTERS = 1 << 16
 REAP_S = 10.0
+# Of linux/prctl.h: Python has no names for them.
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -57,6 +58,7 @@ class Child:
 
 def reserve_stdout() -> int:
     """Keep standard output's descriptor for events and let everything printed go to standard error."""
+    # By descriptor, because native code prints past `sys.stdout`.
     events = os.dup(1)
     os.dup2(2, 1)
     return events
@@ -92,8 +94,9 @@ def attend(job: Job, request: Request, channel: Channel, work: Work) -> None:
 
 
 def _enter(job: Job) -> None:
-    """Work in the config's folder, with the job's variables: it has no effect who starts the gate, and where."""
+    """Work in the config's folder, with the job's variables, so that who starts the gate and where has no effect."""
     os.chdir(job.base)
+    # `chdir` leaves PWD as it was, and tools that ask for the working directory prefer it.
     os.environ.update(job.variables, PWD=job.base)
 
 
@@ -104,6 +107,7 @@ def read_lines(children: Sequence[Child], timeout_s: float) -> dict[int, list[by
         for child in children:
             if child.descriptor >= 0:
                 selector.register(child.descriptor, selectors.EVENT_READ, child)
+        # Every pipe is closed, but a child that closed its own may still run.
         if not selector.get_map():
             time.sleep(timeout_s)
             return lines
@@ -123,6 +127,7 @@ def remaining_lines(child: Child) -> list[bytes]:
             break
         before = len(lines), len(child.pending)
         lines += _take_lines(child)
+        # Nothing came, so the pipe is empty; a daemon may keep its other end open for ever.
         if before == (len(lines), len(child.pending)):
             break
     _close(child)
@@ -156,6 +161,7 @@ def printed(child: Child, characters: int) -> str:
     try:
         with child.log.open("rb") as stream:
             stream.seek(0, os.SEEK_END)
+            # UTF-8 takes at most 4 bytes for a character.
             stream.seek(max(0, stream.tell() - 4 * characters))
             return stream.read().decode("utf-8", "replace")[-characters:]
     except OSError:
@@ -186,6 +192,7 @@ def signal_name(number: int) -> str:
 
 def driver_lives() -> bool:
     """Whether the process that started this one is still running."""
+    # Windows keeps the number of a parent that has ended; elsewhere the process gets another parent.
     return sys.platform == "win32" or os.getppid() == _DRIVER
 
 
@@ -196,6 +203,7 @@ def adopt_orphans() -> None:
 
 def kill_orphans() -> None:
     """Kill all remaining child processes of this process."""
+    # A killed process leaves its own children to this one, so look again; bounded, as they may never stop forking.
     for _ in range(100):
         pids = _child_pids()
         if not pids:
@@ -207,6 +215,7 @@ def kill_orphans() -> None:
                 os.waitpid(pid, 0)
 
 
+# At import, so that even an early death of the driver shows as another number.
 _DRIVER = os.getppid()
 
 
@@ -214,6 +223,7 @@ def _fork(job: Job, request: Request, token: bytes, events: int, log: Path, *, w
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
+        # EX_SOFTWARE of sysexits.h, until the work has returned.
         status = 70
         try:
             _become_child(log, (reader, events))
@@ -226,6 +236,7 @@ def _fork(job: Job, request: Request, token: bytes, events: int, log: Path, *, w
             # Exit handlers of the model and of the copied server must not run.
             os._exit(status)
     os.close(writer)
+    # `remaining_lines` reads without a select first, and a daemon may keep the pipe open.
     os.set_blocking(reader, False)
     return Child(pid=pid, descriptor=reader, log=log)
 
@@ -241,6 +252,7 @@ def _become_child(log: Path, unwanted: Sequence[int]) -> None:
     # The model must not be able to write to the driver's pipe.
     for descriptor in unwanted:
         os.close(descriptor)
+    # Code that asks for input gets its end at once: standard input was the driver's request.
     nothing = os.open(os.devnull, os.O_RDONLY)
     # O_APPEND, because `bound_log` truncates the file while the child goes on writing.
     sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
@@ -277,6 +289,7 @@ TOKEN_VARIABLE = "EXPORT_GATE_CHILD_TOKEN"  # noqa: S105 - a line prefix, no cre
 
 
 def _token_from_environment() -> bytes:
+    # Popped: the model's code and the processes that it starts must not find it.
     return os.environ.pop(TOKEN_VARIABLE, "").encode()
 
 
@@ -289,6 +302,7 @@ def _take_lines(child: Child) -> list[bytes]:
         _close(child)
         return []
     *lines, child.pending = (child.pending + chunk).split(b"\n")
+    # What follows of the line has no token, so `relay` drops it too, and the gap in the numbers shows.
     if len(child.pending) > LINE_LIMIT_BYTES:
         child.pending = b""
     return lines
@@ -312,6 +326,7 @@ def _reap(child: Child, *, block: bool) -> None:
     pid, status, usage = os.wait4(child.pid, 0 if block else os.WNOHANG)
     if pid:
         child.exit_status = os.waitstatus_to_exitcode(status)
+        # Linux counts in KiB. macOS counts in bytes, but does not fork, so it does not come here.
         child.peak_memory_bytes = usage.ru_maxrss * 1024
 
 
@@ -339,5 +354,6 @@ def _print_traceback() -> None:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
+        # The streams may be the project's own objects by now.
         with contextlib.suppress(Exception):
             stream.flush()

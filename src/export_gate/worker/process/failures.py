@@ -30,6 +30,7 @@ def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: 
     """The record of an exception; `roots` are the folders that hold the project's own code."""
     folders = tuple(roots)
     message = describe(error)
+    # In other stages the import is the project's own, and its message says more than ours would.
     missing = _missing_package(error) if stage in ("convert", "load") else None
     return Failure(
         stage=stage,
@@ -46,7 +47,7 @@ def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: 
 
 
 def _missing_package(error: BaseException) -> str | None:
-    """The package to install, where a target's own package is not there: named by the exception or by its cause."""
+    """The package to install if a target's own package is missing: named by the exception or by its cause."""
     names = {str(raised.name).partition(".")[0] for raised in _chain(error) if isinstance(raised, ModuleNotFoundError)}
     return next((name for name in DISTRIBUTIONS if name in names), None)
 
@@ -74,7 +75,7 @@ def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | N
 
 
 def foreign_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
-    """The innermost line of somebody else's package that the project's code calls; torch is no such package."""
+    """The innermost line of somebody else's package that the project's code calls; torch does not count."""
     told = [place for place in _places(error, roots) if is_own(place[0], roots) or _is_foreign(place[0])]
     return _quoted(*told[-1]) if told and not is_own(told[-1][0], roots) else None
 
@@ -89,12 +90,12 @@ def lines_of_trace(trace: str, roots: tuple[Path, ...]) -> tuple[SourceLine | No
 
 
 def _is_package(path: str) -> bool:
-    """Whether a path, which may have lost its folder, is in somebody else's package; torch is no such package."""
+    """Whether a path, which may have lost its folder, is in somebody else's package; torch does not count."""
     return _is_foreign(path) if Path(path).is_absolute() else Path(path).parts[0] not in TOOLCHAIN
 
 
 def _told(place: tuple[str, int, str], trace: str) -> SourceLine:
-    """A line whose text the stack itself quotes, as its file may not be found any more."""
+    """A line whose text the stack itself quotes, because its file may no longer be found."""
     _, line, path = place
     quoted = re.search(rf'File "{re.escape(path)}", line {line}, in [^\n]*\n([^\n]*)', trace)
     return SourceLine(path=path, line=line, text=quoted[1].strip() if quoted else "")
@@ -111,7 +112,9 @@ def _quoted(path: str, line: int) -> SourceLine:
 
 def _is_foreign(path: str) -> bool:
     parts = Path(path).parts
+    # The last such folder counts: an environment may lie inside that of another.
     installed = [index for index, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
+    # A package of one file is `name.py`, so the suffix goes below.
     package = parts[installed[-1] + 1] if installed and installed[-1] + 1 < len(parts) else ""
     return bool(package) and package.partition(".")[0] not in TOOLCHAIN
 
@@ -129,6 +132,7 @@ def _absolute(path: str, roots: tuple[Path, ...]) -> str:
 
 def is_own(path: str, roots: tuple[Path, ...]) -> bool:
     """Whether the file lies in the project and is not an installed package."""
+    # The gate's frames are not the project's, even where its checkout is (the gate's own tests, an editable install).
     file = Path(path)
     if "site-packages" in file.parts or "dist-packages" in file.parts or _PACKAGE in file.parents:
         return False
@@ -142,6 +146,7 @@ def _chain(error: BaseException) -> list[BaseException]:
     """The exception's causes first, itself last."""
     chain: list[BaseException] = []
     current: BaseException | None = error
+    # Contexts can form a ring.
     while current is not None and current not in chain:
         chain.append(current)
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
@@ -155,7 +160,7 @@ def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
 def last_lines(error: BaseException, roots: tuple[Path, ...]) -> str:
     """The traceback for the project's reader: its own frames whole, runs of frames in libraries counted.
 
-    Where no frame is the project's own, the last frames stay, whosever they are.
+    If no frame is the project's own, the last frames stay.
     """
     frames = [frame for raised in _chain(error) for frame in traceback.extract_tb(raised.__traceback__)]
     own = [frame for frame in frames if is_own(frame.filename, roots)]

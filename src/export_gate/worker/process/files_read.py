@@ -25,6 +25,7 @@ def remember_files(base: Path) -> Callable[[], tuple[str, ...]]:
 
     # Bound here, because the project's code may replace what anybody finds by name. A hook cannot be removed.
     def watch(event: str, arguments: tuple[Any, ...], *, read: Any = opened.add, wrote: Any = written.add) -> None:
+        # A descriptor is not a name. Not `isinstance`, which is looked up by name and may be the project's.
         if event == "open" and arguments[0].__class__ in (str, bytes):
             (wrote if (arguments[2] or 0) & _WRITES else read)(arguments[0])
 
@@ -35,6 +36,7 @@ def remember_files(base: Path) -> Callable[[], tuple[str, ...]]:
         modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
         names = (*opened, *(name for name in modules if isinstance(name, str)))
         found = set(_inside(names, base, root))
+        # A file that the process wrote is a product of the code, not one of its inputs.
         return tuple(sorted(found - set(_inside(written, base, root)))[:MOST_FILES])
 
     return files
@@ -52,7 +54,7 @@ def _inside(names: Iterable[Any], base: Path, root: str) -> Iterator[str]:
     The project's code runs in `base`, so relative names start there.
     """
     for name in tuple(names):
-        path = os.path.normpath(base / os.fsdecode(name))  # git names links, too
+        path = os.path.normpath(base / os.fsdecode(name))  # git lists links, too
         for place in {path, os.path.realpath(path)}:
             if place.startswith(f"{root}{os.sep}") and not is_installed(place) and Path(place).is_file():
                 yield os.path.relpath(_source(place), root).replace(os.sep, "/")
@@ -60,6 +62,7 @@ def _inside(names: Iterable[Any], base: Path, root: str) -> Iterator[str]:
 
 def is_installed(path: str) -> bool:
     """Whether the file is part of an installed package or of Python, or of git's own folder."""
+    # An environment often lies inside the checkout, as `.venv`.
     own = not path.startswith(f"{sys.prefix}{os.sep}") and "site-packages" not in path
     return not own or f"{os.sep}.git{os.sep}" in path
 

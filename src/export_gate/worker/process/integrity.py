@@ -49,6 +49,7 @@ class Place:
     def changed(self, *, zip: Any = zip) -> list[Change]:  # noqa: A002 - bound as in `Places.changed`
         """Name, what it held and what it holds now, wherever that is another object."""
         space = self.owner.__dict__
+        # Always by identity: `==` of what the project put there could be its own.
         now = [(name, old, space.get(name, _ABSENT)) for name, old in zip(self.names, self.values, strict=True)]
         appeared = [(name, _ABSENT, space[name]) for name in self.absent if name in space]
         return [change for change in now if change[1] is not change[2]] + appeared
@@ -151,6 +152,7 @@ def watched() -> Iterator[Callable[[], tuple[str, ...]]]:
         made_of=tuple(tuple(map(part, functions)) for part in MADE_OF),
         foreign=Places(_foreign_places()),
     )
+    # Once: an audit hook cannot be removed, and a forked copy keeps its parent's.
     if not _LISTENING:
         sys.addaudithook(_notice)
         _LISTENING.append(True)
@@ -219,6 +221,7 @@ def _leave(
 ) -> None:
     """Put back what is not as it was; inner calls of the project's code have left already."""
     global _CURRENT  # noqa: PLW0603 - as above
+    # Foreign functions first: what follows looks up builtins by name, and must get the genuine ones.
     changed = look(watch.foreign)
     for place, (name, old, _) in changed:
         put(place, name, old)
@@ -262,6 +265,7 @@ def _own_places() -> Iterator[Place]:
         own = [value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__]
         absent = [name for name in _names_in(_functions_in([vars(module), *map(_space, own)])) if name in builtins]
         held = {name: value for name, value in vars(module).items() if not isinstance(value, types.ModuleType)}
+        # Every watch sets it; `_leave` compares it by itself.
         held.pop("_CURRENT", None)
         yield _place(module.__name__, module, {**dict.fromkeys(absent, _ABSENT), **held})
     for cls in _own_classes():
@@ -296,6 +300,7 @@ def _foreign_places() -> Iterator[Place]:
     for name in FOREIGN:
         module = sys.modules.get(name)
         if module is not None:
+            # These are what numpy's public functions call in turn, so the gate's code does not name them.
             has_all = name.startswith("numpy.")
             held = {n: v for n, v in vars(module).items() if callable(v) and (has_all or n in used)}
             yield _place(name, module, held)

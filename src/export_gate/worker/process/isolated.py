@@ -47,7 +47,7 @@ class Isolated(Generic[Input, Record]):
     kind: type[Record]
     call: Callable[[Input], Record]
     died: Callable[[Input, str], Record]
-    """Told what ended the process: a signal's name, an exit status or the time limit."""
+    """Its text says what ended the process: a signal's name, an exit status or the time limit."""
     limit_s: float = 60.0
     """Bound on each input, in seconds."""
 
@@ -94,12 +94,12 @@ class Isolated(Generic[Input, Record]):
             status = 1
             try:
                 os.close(reader)
-                torch.set_num_threads(
-                    1
-                )  # threads that the model has started are not in the copy, which would wait for them
+                # The model's threads are not in the copy, which would wait for them.
+                torch.set_num_threads(1)
                 self._work(inputs, writer, token)
                 status = 0
             finally:
+                # The model's exit handlers belong to the process that was copied.
                 os._exit(status)
         os.close(writer)
         return Copy(pid=pid, reader=reader, token=token)
@@ -118,6 +118,7 @@ class Isolated(Generic[Input, Record]):
         return records, _ending(copy.pid)
 
     def _work(self, inputs: Sequence[Input], writer: int, token: bytes) -> None:
+        # Unbuffered, because the next call may kill the process.
         with os.fdopen(writer, "wb", buffering=0) as stream:
             for number, given in enumerate(inputs):
                 stream.write(token + json.dumps([number, encode(self.call(given))]).encode() + b"\n")
@@ -125,7 +126,7 @@ class Isolated(Generic[Input, Record]):
     def _record(self, line: bytes, wanted: int) -> Record | None:
         """The record of that number; None for another one or for what the call itself wrote to the descriptor.
 
-        Once a record is lost none after it counts, so that each input keeps its own.
+        Once a record is lost, none after it counts, so that each input keeps its own.
         """
         with contextlib.suppress(ValueError, TypeError):
             number, value = json.loads(line)

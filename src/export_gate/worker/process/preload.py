@@ -41,8 +41,11 @@ DISTRIBUTIONS = ("torch", "numpy", *(package for kind in KINDS for package in ki
 
 def preload(request: Request) -> str | None:
     """Import the project's packages; the reason where the worker is of no use without one of them."""
+    # Before torch is imported: OpenMP reads it as it is loaded. One thread, since a fork after a parallel region of
+    # more threads leaves a child that waits for them.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     reasons = {name: reason for name in ALWAYS if (reason := _why_not(name)) is not None}
+    # A missing package comes first: it may be why the other one does not import.
     if all(reasons.values()) and reasons:
         return broken_packages(reasons)
     if reasons:
@@ -68,7 +71,7 @@ def _needed(request: Request) -> tuple[str, ...]:
 
 
 def missing_packages(names: list[str]) -> str:
-    """What to install, and where."""
+    """The message that says what to install, and where."""
     return (
         f"{sys.executable} (the project's interpreter) cannot import {', '.join(names)}: "
         f"install with `{sys.executable} -m pip install {' '.join(names)}`, "
@@ -77,7 +80,7 @@ def missing_packages(names: list[str]) -> str:
 
 
 def broken_packages(reasons: dict[str, str]) -> str:
-    """What is there and does not import, and why."""
+    """The message that says what is installed but cannot be imported, and why."""
     return (
         f"{sys.executable} (the project's interpreter) has {' and '.join(reasons)}, but cannot import "
         f"{'it' if len(reasons) == 1 else 'them'}: {'; '.join(reasons.values())}; install again, "
@@ -112,10 +115,11 @@ def _import(name: str) -> bool:
 
 
 def _why_not(name: str) -> str | None:
-    """Why a module cannot be imported, empty where it is not there; None where it can."""
+    """Why a module cannot be imported: empty if it is missing, None if it can."""
     try:
         importlib.import_module(name)
     except ModuleNotFoundError as error:
+        # Another name is missing inside a module that is there: that one is broken.
         return "" if error.name == name else f"{type(error).__name__}: {error}"
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a package can fail to import in any way
         return f"{type(error).__name__}: {error}"

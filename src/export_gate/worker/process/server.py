@@ -42,7 +42,7 @@ class Attempt:
     done: set[str] = field(default_factory=set)
     """Target keys that the child began; all but the last are complete."""
     received: int = 0
-    """Events so far; the next one has this number."""
+    """Events so far, which is the number of the next one."""
     lost: int = 0
     """Number of events that were lost or arrived out of order."""
     finished: bool = False
@@ -129,6 +129,7 @@ def relay(attempt: Attempt, line: bytes, channel: Channel) -> None:
     elif event.op == "broke":
         attempt.broke = True
         return
+    # `ended` and `broke` never come here: the server alone says how a model ended, once its process is gone.
     if event.target:
         attempt.done.add(event.target)
     channel.send(event)
@@ -143,6 +144,7 @@ def conclude(attempt: Attempt, channel: Channel) -> Job | None:
     """Report how the child ended; the job to try next, where targets are still to be observed."""
     name = attempt.job.contract.name
     timed_out = not children.has_ended(attempt.child)
+    # Killed before the pipe is read, so that what it holds is final.
     exit_status = children.kill(attempt.child)
     for line in children.remaining_lines(attempt.child):
         relay(attempt, line, channel)
@@ -153,7 +155,9 @@ def conclude(attempt: Attempt, channel: Channel) -> Job | None:
         reporter.fail(_damaged(attempt, printed))
     elif not attempt.finished:
         reporter.fail(_failure(attempt, timed_out, exit_status, printed), target=attempt.target)
+        # If it died before any target, another process would die there as well.
         if attempt.target:
+            # All that this child began, with the target it died in; those before it are complete.
             again = replace(attempt.job, skip=(*attempt.job.skip, *sorted(attempt.done)))
     if again is None:
         channel.send(Event(op="set", model=name, field="printed", value=printed))
@@ -163,7 +167,7 @@ def conclude(attempt: Attempt, channel: Channel) -> Job | None:
 
 
 def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) -> Failure:
-    """How the child ended, in the stage that it last announced."""
+    """The failure that says how the child ended, in the stage that it last announced."""
     timeout_s = attempt.job.contract.timeout_s
     if timed_out:
         kind, what, message = "timed-out", "timeout", f"still running after {timeout_s:g} s"
@@ -184,7 +188,7 @@ def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) 
 
 
 def _damaged(attempt: Attempt, printed: str) -> Failure:
-    """Facts are missing, and a missing one may be a difference: what arrived must not look complete."""
+    """Facts are missing, and a missing one may be a difference, so what arrived must not look complete."""
     return Failure(
         stage=attempt.stage,
         kind="died",

@@ -25,10 +25,11 @@ class StageFailed(Exception):  # noqa: N818 - an outcome, not an error of ours
 
 @contextmanager
 def at_desk(job: Job, channel: Channel) -> Iterator[Desk]:
-    """The job's desk, where work on it ends at the user's mistake or a failed stage, which are reported.
+    """The job's desk: work on it ends at the user's mistake or a failed stage, and either is reported.
 
     The project's folders are put before all others on `sys.path`.
     """
+    # First, as `python script.py` does for its folder: a package of the same name may be installed.
     sys.path[:0] = [folder for folder in job.pythonpath if folder not in sys.path]
     try:
         yield Desk(channel=channel, roots=(Path(job.base), *(Path(folder) for folder in job.pythonpath)))

@@ -50,6 +50,7 @@ def look_ups_noted(names: Collection[str], roots: Collection[Path], package: str
                 raise
 
     before = os.environ.__class__
+    # The class is swapped, not the object: modules hold the object itself by `from os import environ`.
     os.environ.__class__ = Noted
     try:
         yield lambda: sorted(found)
@@ -59,11 +60,13 @@ def look_ups_noted(names: Collection[str], roots: Collection[Path], package: str
 
 def _is_for_project(name: str, frame: FrameType | None, roots: Collection[Path], package: str) -> bool:
     """Whether the project's own code asked, or has a package ask."""
+    # Lower case: `http_proxy` and its like, which HTTP libraries look for in both spellings.
     may_be_passed_on = not is_secret(name) and not name.startswith(OF_THE_SYSTEM) and not name.islower()
     is_direct = True
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if module not in LOOKED_UP_BY:
+            # A frame of importlib: the package asks while it is imported, not on the project's behalf.
             if module.partition(".")[0] == "export_gate" or module.startswith("importlib."):
                 return False
             if _is_own(module, frame.f_code.co_filename, roots, package):
