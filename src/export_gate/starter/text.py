@@ -25,8 +25,9 @@ def spec_text(spec: Spec) -> str:
             shape = ", ".join(flow(_axis(str(size))) for size in spec.shape)
             within = "" if spec.range is None else f", range: [{_bound(spec.range[0])}, {_bound(spec.range[1])}]"
             positions = f", values: {_values(spec.positions)}" if spec.positions else ""
+            order = f", order: {spec.order}" if spec.order else ""
             name = f", name: {flow(spec.name)}" if spec.name else ""
-            return f"{{dtype: {spec.dtype}, shape: [{shape}]{within}{positions}{name}}}"
+            return f"{{dtype: {spec.dtype}, shape: [{shape}]{within}{positions}{order}{name}}}"
         case ConstantSpec():
             return f"{{constant: {flow(spec.value)}}}"
         case SequenceSpec():

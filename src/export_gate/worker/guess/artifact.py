@@ -180,7 +180,9 @@ def _found(found: Found, names: Mapping[str, str]) -> Found:
 def _renamed(spec: Spec, names: Mapping[str, str]) -> Spec:
     if not isinstance(spec, TensorSpec):
         return spec
-    return replace(spec, shape=tuple(_size_named(size, names) for size in spec.shape))
+    within = spec.range and tuple(_size_named(end, names) if isinstance(end, Size) else end for end in spec.range)
+    shape = tuple(_size_named(size, names) for size in spec.shape)
+    return replace(spec, shape=shape, range=(within[0], within[1]) if within else None)
 
 
 def _size_named(size: Size, names: Mapping[str, str]) -> Size:

@@ -69,10 +69,10 @@ class Bench:
                 return error, family
         return None
 
-    def failure(self, options: Options, family: str) -> Failed | None:
-        """Where forward fails at the first sizes; None if it does not."""
+    def failure(self, options: Options, family: str, sizes: Sizes = FIRST) -> Failed | None:
+        """Where forward fails at these sizes; None if it does not."""
         try:
-            values = self.values(options, FIRST, family)
+            values = self.values(options, sizes, family)
         except Exception:  # noqa: BLE001 - a guess whose values cannot be drawn is no guess
             return None
         call = bind(values, self.parameters)

@@ -19,7 +19,7 @@ from export_gate.wall.protocol import Event
 from export_gate.wall.request import Describe
 from export_gate.worker.guess.artifact import Interface, in_its_words, options_of, read_interface
 from export_gate.worker.guess.bench import Bench, in_order, make_bench, make_dims
-from export_gate.worker.guess.edits import dims_of, leaves_of
+from export_gate.worker.guess.edits import dims_of, leaves_of, with_known_bounds
 from export_gate.worker.guess.exporting import try_export
 from export_gate.worker.guess.layers import Option
 from export_gate.worker.guess.names import constant_for
@@ -114,7 +114,7 @@ def try_file(bench: Bench, interface: Interface, signature: Signature) -> Trial:
     """How forward takes what the file takes; nothing but ranges may be mended."""
     tensors = [p for p in signature if p.kind not in STARS and constant_for(p.annotation) is None]
     guesses = {p.name: told(p.name, bench.module) for p in tensors}
-    options = options_of(interface, [p.name for p in tensors], guesses)
+    options = with_known_bounds(options_of(interface, [p.name for p in tensors], guesses))
     trial = try_out(bench, [options])
     if [(spec.dtype, spec.shape) for spec in leaves_of(trial.options).values()] == [
         (spec.dtype, spec.shape) for spec in leaves_of(options).values()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from export_gate.wall.contract import Bound, DictSpec, SequenceSpec, Size, Spec, TensorSpec
-from export_gate.worker.guess.layers import DIMS, Option
+from export_gate.worker.guess.layers import DIMS, LENGTH, SEQ, Option
+from export_gate.worker.guess.outputs import FIRST
 from export_gate.worker.guess.watch import Failed, Path
 
 Options = Mapping[str, Option]
@@ -65,6 +66,18 @@ def fixed(options: Options, sizes: Mapping[str, int]) -> dict[str, Option]:
         within = spec.range and (_number(spec.range[0], sizes), _number(spec.range[1], sizes))
         options = put(options, path, replace(spec, shape=shape, range=within))
     return dict(options)
+
+
+def with_known_bounds(options: Options) -> Options:
+    """Bounds by dims that no shape has become numbers: a config can name a dim only if an input has it."""
+    leaves = leaves_of(options)
+    named = {dim for spec in leaves.values() for size in spec.shape for dim in size.factors}
+    sizes = {name: size for name, size in {**FIRST, SEQ: LENGTH}.items() if name not in named}
+    for path, spec in leaves.items():
+        if spec.range is not None:
+            within = (_number(spec.range[0], sizes), _number(spec.range[1], sizes))
+            options = put(options, path, replace(spec, range=within))
+    return options
 
 
 def _number(bound: Bound, sizes: Mapping[str, int]) -> Bound:

@@ -14,6 +14,8 @@ from export_gate.wall.contract import Size, Spec, TensorSpec
 BATCH, SEQ, NODES, EDGES = DIMS = "batch", "seq", "nodes", "edges"
 SIDES = (32, 28, 64, 224, 24, 16, 128, 48, 96)
 """Lengths of image axes to try; a fully connected layer behind convolutions fits one only."""
+LENGTH = 8
+"""The longest sequence, where no dim says it."""
 LONG = 1600
 """Samples of a waveform: a tenth of a second at 16 kHz."""
 UNIT, CENTRED = (0.0, 1.0), (-3.0, 3.0)

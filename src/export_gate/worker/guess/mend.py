@@ -11,6 +11,7 @@ from export_gate.worker.controls.specs import INTEGERS
 from export_gate.worker.guess.edits import Case, Options, leaves_of
 from export_gate.worker.guess.layers import BATCH, CENTRED, SEQ, tensor
 from export_gate.worker.guess.mend_shapes import longer, ranks, resized, widths
+from export_gate.worker.guess.names import is_length
 from export_gate.worker.guess.outputs import FIRST
 from export_gate.worker.guess.watch import Argument
 
@@ -26,6 +27,15 @@ def mended(case: Case) -> Iterator[Options]:
     """Guesses that may do better, the likeliest first."""
     for rule in RULES:
         yield from rule(case)
+
+
+def sorted_lengths(case: Case) -> Iterator[Options]:
+    """Lengths in the order that packed sequences want."""
+    if "sorted in decreasing order" not in case.message:
+        return
+    for path, spec in leaves_of(case.options).items():
+        if is_length(str(path[-1])) and len(spec.shape) == 1 and spec.order is None:
+            yield case.having(path, replace(spec, order="decreasing"))
 
 
 def _rows(case: Case) -> Iterator[Options]:
@@ -105,5 +115,5 @@ def _parameters(case: Case) -> Iterator[Options]:
 
 
 RULES: tuple[Callable[[Case], Iterator[Options]], ...] = (
-    _parameters, _rows, _indices, ranks, widths, _dtypes, longer,
+    _parameters, sorted_lengths, _rows, _indices, ranks, widths, _dtypes, longer,
 )  # fmt: skip

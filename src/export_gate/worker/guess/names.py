@@ -5,18 +5,21 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from export_gate.wall.contract import ConstantSpec, Scalar, TensorSpec
-from export_gate.worker.guess.layers import BATCH, CENTRED, IMAGE_LAYERS, SEQ, UNIT, image_specs, tensor
+from export_gate.wall.contract import ConstantSpec, Scalar, Size, TensorSpec
+from export_gate.worker.guess.layers import BATCH, CENTRED, IMAGE_LAYERS, LENGTH, SEQ, UNIT, image_specs, tensor
 
 IDS = re.compile(r"(.*_)?(ids?|tokens?|idx|index|indices|labels?|words?|symbols?)")
 MASK = re.compile(r"(.*_)?(mask|pad|padding)")
 IMAGE = re.compile(r"(.*_)?(images?|imgs?|pixels?|pixel_values|photos?|frames?|pictures?)")
-LENGTHS = re.compile(r"(.*_)?(lengths?|lens?)")
+LENGTHS = re.compile(
+    r"(.*_)?([xy]|seq|src|tgt)?(lengths?|lens?)|(.*_)?(n|num)_?(valid_)?(frames|steps|timesteps|tokens|words|chars|phonemes|points)"
+)
 POSITIONS = re.compile(r"(.*_)?(pos|positions?|position_ids)")
 TYPES = re.compile(r"(.*_)?(token_type_ids|segment_ids|segments?)")
 HIDDEN = re.compile(r"(.*_)?(embeds?|embeddings?|hidden|hidden_states?|features)")
@@ -27,8 +30,6 @@ SINGLE = re.compile(
 """Names of one number per sample."""
 SCALAR_WORDS: tuple[tuple[str, Scalar], ...] = (("bool", False), ("int", 1), ("float", 1.0), ("str", ""))
 NEUTRAL_WORDS = {"Optional", "Union", "None", "NoneType", "typing"}
-LONGEST = 8
-"""Upper bound of lengths, which sequences then have at least."""
 VOCABULARY, CHANNELS = 100, 3
 """The default if nothing shows the size."""
 
@@ -77,6 +78,11 @@ def is_telling(name: str) -> bool:
     return any(pattern.fullmatch(name.lower()) for pattern in (MASK, LENGTHS, TYPES))
 
 
+def is_length(name: str) -> bool:
+    """Whether the name is that of one length per sample."""
+    return LENGTHS.fullmatch(name.lower()) is not None
+
+
 def is_single(name: str) -> bool:
     """Whether the name is that of one number per sample rather than of a sequence."""
     return SINGLE.fullmatch(name.lower()) is not None
@@ -102,11 +108,11 @@ def _side(value: Any) -> Any:
 
 def _named(name: str, module: nn.Module, floats: str) -> Iterator[TensorSpec]:
     if LENGTHS.fullmatch(name):
-        yield tensor("int64", BATCH, within=(1, LONGEST))
+        yield replace(tensor("int64", BATCH), range=(1, Size(factors={SEQ: 1})))
     elif TYPES.fullmatch(name):
         yield tensor("int64", BATCH, SEQ, within=(0, (configured(module, "type_vocab_size") or 2) - 1))
     elif POSITIONS.fullmatch(name):
-        highest = (configured(module, "max_position_embeddings") or LONGEST) - 1
+        highest = (configured(module, "max_position_embeddings") or LENGTH) - 1
         yield tensor("int64", BATCH, SEQ, within=(0, highest))
         yield tensor(floats, BATCH, SEQ, within=CENTRED)
         yield tensor(floats, BATCH, 3, within=CENTRED)

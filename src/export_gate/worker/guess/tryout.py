@@ -9,9 +9,9 @@ from export_gate.wall.contract import Bound, Dim, Size
 from export_gate.wall.description import Found
 from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.guess.bench import LARGEST, Bench, make_dims
-from export_gate.worker.guess.edits import Case, Options, dims_of, fixed, leaves_of, specs_of
+from export_gate.worker.guess.edits import Case, Options, dims_of, fixed, leaves_of, specs_of, with_known_bounds
 from export_gate.worker.guess.layers import BATCH, EDGES, NODES, SEQ
-from export_gate.worker.guess.mend import mended
+from export_gate.worker.guess.mend import mended, sorted_lengths
 from export_gate.worker.guess.outputs import FIRST, SECOND, confirmed, find_outputs
 from export_gate.worker.process.failures import describe
 
@@ -53,9 +53,8 @@ def try_out(bench: Bench, candidates: Sequence[Options]) -> Trial:
         if bench.is_late or number >= GUESSES:
             break
     settled = _partly(bench, partly, number) if partly is not None else None
-    return settled or Trial(
-        options=candidates[0], dims=make_dims(candidates[0]), works=False, tried=number, problem=problem
-    )
+    likeliest = with_known_bounds(candidates[0])
+    return settled or Trial(options=likeliest, dims=make_dims(likeliest), works=False, tried=number, problem=problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +71,8 @@ def _attempts(bench: Bench, candidates: Sequence[Options]) -> Iterator[Attempt]:
     for candidate in candidates:
         waiting, mends = [candidate], 0
         while waiting and mends <= MENDS:
-            options = waiting.pop(0)
+            waits = waiting.pop(0)
+            options = with_known_bounds(waits)
             key = repr({name: option.spec for name, option in options.items()})
             if key in seen:
                 continue
@@ -80,9 +80,11 @@ def _attempts(bench: Bench, candidates: Sequence[Options]) -> Iterator[Attempt]:
             mends += 1
             problem = bench.problem(options)
             yield Attempt(options=options, error=problem[0] if problem else None)
-            failed = bench.failure(options, problem[1]) if problem else None
-            new = mended(Case(options=options, failed=failed, offered=bench.offered)) if failed else ()
-            waiting = [*new, *waiting]
+            # Values that ran at the first sizes may still lack an order, which shows at others.
+            failed = bench.failure(options, problem[1]) if problem else bench.failure(options, "", SECOND)
+            if failed:
+                case = Case(options=waits, failed=failed, offered=bench.offered)
+                waiting = [*(mended(case) if problem else sorted_lengths(case)), *waiting]
 
 
 def _partly(bench: Bench, options: Options, tried: int) -> Trial | None:

@@ -75,9 +75,53 @@ class Bytes(Model):
         return self.conv(image.float() / 255).mean((2, 3))
 
 
+class Packed(Model):
+    """Wants the longest sequence first."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(4, 3, batch_first=True)
+
+    def forward(self, ids, ids_lens):
+        packed = nn.utils.rnn.pack_padded_sequence(self.table(ids), ids_lens, batch_first=True)
+        return self.rnn(packed)[1][-1]
+
+
+class Frames(Model):
+    def forward(self, feats, n_frames):
+        keep = torch.arange(feats.shape[1]) < n_frames[:, None]
+        return self.wide(feats) * keep[..., None]
+
+
+class Fixed(Model):
+    def forward(self, image, lengths):
+        return self.conv(image).mean((2, 3)) * lengths[:, None]
+
+
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
+        (
+            Packed,
+            [
+                "ids {dtype: int64, shape: [batch, seq], range: [0, 6]}",
+                "ids_lens {dtype: int64, shape: [batch], range: [1, seq], order: decreasing}",
+            ],
+        ),
+        (
+            Frames,
+            [
+                "feats {dtype: float32, shape: [batch, seq, 12], range: [-3, 3]}",
+                "n_frames {dtype: int64, shape: [batch], range: [1, seq]}",
+            ],
+        ),
+        (
+            Fixed,
+            [
+                "image {dtype: float32, shape: [batch, 3, 32, 32], range: [0, 1]}",
+                "lengths {dtype: int64, shape: [batch], range: [1, 8]}",
+            ],
+        ),
         (Rows, ["thing {dtype: int64, shape: [batch, seq], range: [0, 6]}"]),
         (ChannelsLast, ["thing {dtype: float32, shape: [batch, 32, 32, 3], range: [0, 1]}"]),
         (Rank, ["thing {dtype: float32, shape: [batch, 1600], range: [0, 1]}"]),
