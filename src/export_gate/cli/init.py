@@ -14,7 +14,7 @@ from export_gate.wall.errors import UserError
 
 
 @click.command()
-@click.argument("factories", metavar="FACTORY...", nargs=-1, required=True)
+@click.argument("factories", metavar="FACTORY...", nargs=-1)
 @click.option(
     "-c",
     "--config",
@@ -29,7 +29,8 @@ from export_gate.wall.errors import UserError
 @click.option(
     "--artifact",
     type=click.Path(exists=True, dir_okay=False),
-    help="Verify this ONNX file, and take names, dtypes and sizes of the inputs from it.",
+    help="Verify this ONNX file, and take names, dtypes and sizes of the inputs from it. A TorchScript file needs no"
+    " FACTORY: it becomes the reference.",
 )
 @click.option("--force", is_flag=True, help="Replace a config that exists.")
 @python_option
@@ -46,6 +47,7 @@ def init(
     FACTORY is module:attribute or path.py:attribute.
     """
     from export_gate.run.order import Order
+    from export_gate.starter import scripted
     from export_gate.starter import write as starter
     from export_gate.starter.arguments import keyword_arguments
 
@@ -54,6 +56,10 @@ def init(
     path = config or next((path for path in map(Path, DEFAULT_CONFIGS) if path.exists()), Path(DEFAULT_CONFIGS[0]))
     is_new = force or not path.exists()
     wish = starter.Wish(factories=factories, kwargs=keyword_arguments(kwargs), artifact=artifact, is_fresh=force)
+    if artifact is not None and scripted.is_torchscript(Path(artifact)):
+        wish = scripted.as_reference(wish, artifact, path)
+    if not wish.factories:
+        raise click.UsageError("Missing argument 'FACTORY...'.")
     text = starter.starter_config(wish, path, Order(config=path, python=python, environment=dict(os.environ)))
     save_text(text, path)
     caller = Caller(config=str(path))

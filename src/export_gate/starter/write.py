@@ -35,6 +35,8 @@ class Wish:
     """Keyword arguments of each factory."""
     artifact: str | None = None
     """An ONNX file to verify, which also says what the inputs are; then there is one factory."""
+    name: str = ""
+    """Of the one model, if its factory does not say one."""
     is_fresh: bool = False
     """Whether to replace a config that exists instead of extending it."""
 
@@ -113,7 +115,7 @@ def make_jobs(wish: Wish, folder: Path, old: Config | None, pythonpath: tuple[st
                 f"{old.path if old else ''}: the model `{same[0]}` has the factory {factory} already",
                 "edit that model, or use --force to write the file anew",
             )
-        name = model_name(factory, taken)
+        name = model_name(f"{wish.name}:" if wish.name else factory, taken)
         taken.add(name)
         contract = ModelContract(name=name, factory=factory, kwargs=wish.kwargs, inputs={}, targets=())
         paths = old.pythonpath if old else pythonpath or default_pythonpath(folder)

@@ -66,3 +66,5 @@ class Description:
     outputs: tuple[Found, ...] = ()
     training: int = 0
     """Modules in train mode, as the factory returned them."""
+    is_exportable: bool = True
+    """Whether torch.export can take it; TorchScript can only be the reference of files."""

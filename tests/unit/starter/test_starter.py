@@ -198,6 +198,18 @@ def test_arguments_and_an_artifact_are_written(tmp_path: Path):
     assert [(target.name, target.artifact) for target in model.targets] == [("onnx", "dist/model.onnx")]
 
 
+def test_reference_that_is_not_exported_says_so(tmp_path: Path):
+    """Its config verifies files only, and asks for their names."""
+    model = replace(WORKS, is_exportable=False)
+    text = render_config(render_starter(starter(model), model))
+    assert "    # torch.export does not take what the factory returns: nothing is exported;" in text
+    assert "    # NAME THE FILES that are shipped; each is verified against it.\n" in text
+    path = tmp_path / "export-gate.yml"
+    path.write_text(text)
+    (loaded,) = load_config(path).models
+    assert [(target.name, target.artifact) for target in loaded.targets] == [("onnx", "model.onnx")]
+
+
 @given(st.text())
 def test_any_text_survives_yaml(text: str):
     """Names and values reach the config as they are, whatever characters they have; what no file can hold aside."""

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from export_gate.worker.guess.layers import MAIN_INPUTS, Layer, is_layer, open_up
+from export_gate.worker.guess.scripted import plain_modules
 
 DEPTH = 12
 """Submodules and methods looked into, one inside the other."""
@@ -221,7 +222,7 @@ def _attribute(owner: Any, name: str) -> Any:
 def layers_in_order(module: nn.Module) -> tuple[Layer, ...]:
     """All layers of a module in the order of their assignment, for use if the source does not show it."""
     return tuple(
-        Layer(module=part, name=name) for name, part in module.named_modules() if is_layer(part) and not _is_inner(name)
+        Layer(module=part, name=name) for name, part in plain_modules(module) if is_layer(part) and not _is_inner(name)
     )
 
 

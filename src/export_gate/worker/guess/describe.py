@@ -26,6 +26,7 @@ from export_gate.worker.guess.names import constant_for
 from export_gate.worker.guess.options import combinations, options_for, told
 from export_gate.worker.guess.pixels import as_stored
 from export_gate.worker.guess.tryout import Trial, sentence_of, try_out
+from export_gate.worker.model.called import Called
 from export_gate.worker.model.factory import (
     forward_parameters,
     is_scripted,
@@ -49,15 +50,19 @@ def describe_forward(job: Job, task: Describe, channel: Channel) -> None:
     """Send the description of the job's model; only the factory of its contract and its arguments count."""
     with at_desk(job, channel) as desk, desk.stage("model"):
         interface = read_interface(Path(task.artifact)) if task.artifact else None
-        description = _describe(load_module(job), interface)
+        description = _describe(load_module(job, takes_callables=interface is not None), interface)
         channel.send(Event(op="answer", model=job.contract.name, value=encode(description)))
 
 
-def load_module(job: Job) -> torch.nn.Module:
-    """What the factory makes with the contract's arguments.
+def load_module(job: Job, *, takes_callables: bool = False) -> torch.nn.Module:
+    """What the factory makes with the contract's arguments; TorchScript and callables as references of files.
+
+    Args:
+        job: the model's.
+        takes_callables: whether a file is to be verified, so that any callable can be its reference.
 
     Raises:
-        UserError: it needs further arguments, or it is or makes something else than a module in Python.
+        UserError: it needs further arguments, or it is or makes something that cannot be a reference.
     """
     reference = job.contract.factory
     made = load_attribute(reference, Path(job.base), "factory")
@@ -69,13 +74,16 @@ def load_module(job: Job) -> torch.nn.Module:
             f"pass them with `{' '.join(f'--kwargs {name}=...' for name in missing)}`, or name a function that needs "
             f"none, such as `def make_model(): return {made.__name__}({', '.join(f'{name}=...' for name in missing)})`",
         )
-    module = load_factory(job.contract, Path(job.base))()
-    if is_scripted(module):
-        raise UserError(
-            f"factory {reference!r} returns TorchScript, which torch.export does not accept",
-            "return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`",
-        )
+    factory = load_factory(job.contract, Path(job.base))
+    module = replace(factory, takes_callables=True)()
+    if isinstance(module, Called) and not (module.is_scripted or takes_callables):
+        return factory()  # which refuses it: a function is more likely a mistake than a reference of unnamed files
     return module
+
+
+def is_exportable(module: torch.nn.Module) -> bool:
+    """Whether torch.export may take it."""
+    return not isinstance(module, Called) and not is_scripted(module)
 
 
 def _required(made: Any) -> list[str]:
@@ -103,11 +111,12 @@ def _describe(module: torch.nn.Module, interface: Interface | None = None) -> De
         names = [p.name for p in declared]
         candidates = combinations([options_for(p, module) for p in declared])
         tried = try_out(bench, [dict(zip(names, options, strict=True)) for options in candidates])
-        trial = try_export(bench, as_stored(bench, tried))
+        trial = try_export(bench, as_stored(bench, tried)) if is_exportable(module) else tried
     else:
         trial = try_file(bench, interface, signature)
     description = _description(module, signature, trial, constants)
-    return replace(description if interface is None else in_its_words(description, interface), training=training)
+    description = description if interface is None else in_its_words(description, interface)
+    return replace(description, training=training, is_exportable=is_exportable(module))
 
 
 def try_file(bench: Bench, interface: Interface, signature: Signature) -> Trial:

@@ -13,6 +13,7 @@ from torch import nn
 
 from export_gate.wall.contract import ConstantSpec, Scalar, Size, TensorSpec
 from export_gate.worker.guess.layers import BATCH, CENTRED, IMAGE_LAYERS, LENGTH, SEQ, UNIT, image_specs, tensor
+from export_gate.worker.guess.scripted import plain_modules
 
 IDS = re.compile(r"(.*_)?(ids?|tokens?|idx|index|indices|labels?|words?|symbols?)")
 MASK = re.compile(r"(.*_)?(mask|pad|padding)")
@@ -154,11 +155,11 @@ def _images(module: nn.Module, floats: str) -> Iterator[TensorSpec]:
 
 
 def _first_channels(module: nn.Module) -> int:
-    return next((m.in_channels for m in module.modules() if isinstance(m, IMAGE_LAYERS[2][:2])), CHANNELS)
+    return next((m.in_channels for _, m in plain_modules(module) if isinstance(m, IMAGE_LAYERS[2][:2])), CHANNELS)
 
 
 def _vocabulary(module: nn.Module) -> int:
-    sizes = (m.num_embeddings for m in module.modules() if isinstance(m, (nn.Embedding, nn.EmbeddingBag)))
+    sizes = (m.num_embeddings for _, m in plain_modules(module) if isinstance(m, (nn.Embedding, nn.EmbeddingBag)))
     return configured(module, "vocab_size") or next(sizes, VOCABULARY)
 
 

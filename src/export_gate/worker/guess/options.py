@@ -25,6 +25,7 @@ from export_gate.worker.guess.names import (
     named_specs,
     spelled,
 )
+from export_gate.worker.guess.scripted import plain_modules
 from export_gate.worker.guess.usual import is_graph, of_nodes, usual_specs
 
 COMBINATIONS = 24
@@ -111,7 +112,7 @@ def _untold(module: nn.Module) -> Iterator[Option]:
 
 
 def _is_sequential(module: nn.Module) -> bool:
-    return any(isinstance(part, SEQUENCE_LAYERS) for part in module.modules())
+    return any(isinstance(part, SEQUENCE_LAYERS) for _, part in plain_modules(module))
 
 
 def _sequence_length(parameter: inspect.Parameter, module: nn.Module) -> tuple[str, int] | None:

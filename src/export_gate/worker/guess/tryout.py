@@ -159,5 +159,7 @@ def _exceeds(bound: Bound, size: int) -> bool:
 def sentence_of(error: BaseException) -> str:
     """The exception's class and the first line of its text."""
     lines = describe(error).splitlines()
+    if lines and lines[0].startswith("The following operation failed in the TorchScript"):
+        return lines[-1]  # what comes before is TorchScript's own traceback
     first = lines[0].partition(" For more information, run with")[0] if lines else ""
     return f"{type(error).__name__}: {first}" if first else type(error).__name__

@@ -24,6 +24,7 @@ class Called(torch.nn.Module):  # type: ignore[misc] # torch has no types here
     def __init__(self, call: Callable[..., Any], remake: Callable[[], Called]) -> None:
         super().__init__()
         self.training = False  # it has no mode of its own; its submodules keep theirs
+        self.is_scripted = isinstance(call, (torch.jit.ScriptModule, torch.jit.ScriptFunction))
         self.variables = variables_of(call)
         self.remake = remake
         signature = inspect.Signature(list(parameters_of(call)))
@@ -78,7 +79,7 @@ def _scripted(schema: Any) -> Iterator[inspect.Parameter]:
     for argument in arguments:
         default = argument.default_value if argument.has_default_value() else inspect.Parameter.empty
         kind = inspect.Parameter.KEYWORD_ONLY if argument.kwarg_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
-        yield inspect.Parameter(argument.name, kind, default=default)
+        yield inspect.Parameter(argument.name, kind, default=default, annotation=str(argument.type))
 
 
 def _modules(call: Any, variables: Mapping[str, Any]) -> dict[str, torch.nn.Module | None]:

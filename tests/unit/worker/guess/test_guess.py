@@ -13,11 +13,12 @@ import pytest
 import torch
 from torch import nn
 
+from export_gate.starter.text import spec_text
 from export_gate.wall.contract import ConstantSpec, DictSpec, Job, ModelContract, SequenceSpec, Size, TensorSpec
 from export_gate.wall.description import Found
 from export_gate.wall.errors import UserError
 from export_gate.worker.guess.consumers import consumers, keys_of
-from export_gate.worker.guess.describe import _describe, load_module, spelled_signature
+from export_gate.worker.guess.describe import _describe, is_exportable, load_module, spelled_signature
 from export_gate.worker.guess.options import COMBINATIONS, combinations, options_for
 from export_gate.worker.guess.outputs import confirmed
 from export_gate.worker.leaves.values import Leaf
@@ -286,11 +287,28 @@ ZOO = """
 import torch
 from torch import nn
 
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(20, 6)
+        self.rnn = nn.LSTM(6, 4, batch_first=True)
+
+    def forward(self, words, back: bool):
+        found = self.rnn(self.table(words))[0]
+        return found.flip(1) if back else found
+
 def make_sized(classes, *, width, depth=2):
     pass
 
 def make_scripted():
-    return torch.jit.script(nn.Linear(2, 2))
+    return torch.jit.script(Tagger().eval())
+
+def make_loaded():
+    torch.jit.save(make_scripted(), "tagger.pt")
+    return torch.jit.load("tagger.pt")
+
+def make_function():
+    return lambda thing: torch.tanh(thing)
 
 INSTANCE = nn.Linear(2, 2)
 """
@@ -310,10 +328,13 @@ INSTANCE = nn.Linear(2, 2)
             id="arguments",
         ),
         pytest.param(
-            "make_scripted",
-            "factory 'zoo.py:make_scripted' returns TorchScript, which torch.export does not accept",
-            "return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`",
-            id="torchscript",
+            "make_function",
+            "factory 'zoo.py:make_function' returned a function, expected a torch.nn.Module",
+            (
+                "return the module itself, its weights loaded and in eval mode; any callable will do only where every "
+                "target has an `artifact`"
+            ),
+            id="function",
         ),
         pytest.param(
             "INSTANCE",
@@ -330,6 +351,28 @@ def test_factory_that_init_cannot_call_is_refused(tmp_path: Path, attribute: str
     with pytest.raises(UserError) as refused:
         load_module(Job(contract=contract, base=str(tmp_path), pythonpath=(), artifacts=""))
     assert (str(refused.value), refused.value.hint) == (message, hint)
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("attribute", ["make_scripted", "make_loaded"])
+def test_torchscript_is_described_as_a_reference_of_files(tmp_path: Path, attribute: str):
+    """Its schema names the inputs and its weights say how wide they are; nothing of it can be exported."""
+    (tmp_path / "zoo.py").write_text(ZOO)
+    contract = ModelContract(name="zoo", factory=f"zoo.py:{attribute}", inputs={}, targets=())
+    found = _describe(load_module(Job(contract=contract, base=str(tmp_path), pythonpath=(), artifacts="")))
+    assert [f"{guess.name} {spec_text(guess.spec)}" for guess in found.inputs] == [
+        "words {dtype: int64, shape: [batch, seq], range: [0, 19]}",
+        "back {constant: false}",
+    ]
+    assert (found.verdict, found.is_exportable) == ("works", False)
+
+
+def test_any_callable_is_described_as_the_reference_of_a_file(tmp_path: Path):
+    """Where a file is named, a function is no mistake."""
+    (tmp_path / "zoo.py").write_text(ZOO)
+    contract = ModelContract(name="zoo", factory="zoo.py:make_function", inputs={}, targets=())
+    job = Job(contract=contract, base=str(tmp_path), pythonpath=(), artifacts="")
+    assert not is_exportable(load_module(job, takes_callables=True))
 
 
 class Silent(nn.Module):
