@@ -5,8 +5,8 @@ from __future__ import annotations
 from export_gate.config.containers import Field, ListOf, Section, Table
 from export_gate.config.dims import SIZES
 from export_gate.config.kinds import Choice, Number, Switch, Text
+from export_gate.config.names import NAME, OUTPUT_NAME
 from export_gate.config.paths import ATTRIBUTE, ONE_LINE, RelativePath
-from export_gate.config.tensors import NAME, OUTPUT_NAME
 from export_gate.config.units import WORK
 from export_gate.wall.contract import (
     Controls,

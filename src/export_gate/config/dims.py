@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from export_gate.config.containers import Field, ListOf, Section, Table, Values
 from export_gate.config.kinds import Choice, Number, Scope
+from export_gate.config.names import NAME
 from export_gate.config.nodes import Node
-from export_gate.config.tensors import NAME
 from export_gate.wall.contract import Dim
 from export_gate.wall.sizes import MAX_SIZE
 

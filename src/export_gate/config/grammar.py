@@ -10,12 +10,14 @@ from typing import Any
 from export_gate.config.containers import Field, ListOf, Section, Table, Values
 from export_gate.config.controls import CONTROLS, TOLERANCE
 from export_gate.config.dims import DIMS
+from export_gate.config.inputs import INPUTS
 from export_gate.config.kinds import Anything, Choice, Exactly, Number, Scope, Text
+from export_gate.config.names import NAME
 from export_gate.config.nodes import Node
+from export_gate.config.outputs import OUTPUTS
 from export_gate.config.paths import ATTRIBUTE, ONE_LINE, RelativePath
 from export_gate.config.references import verify_references
 from export_gate.config.targets import TARGETS
-from export_gate.config.tensors import INPUTS, NAME, OUTPUTS
 from export_gate.config.units import TIME
 from export_gate.config.variables import Variables
 from export_gate.config.waivers import WAIVERS, verify_waived_targets

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 
 from export_gate.config.containers import Values
 from export_gate.config.dims import verify_step
+from export_gate.config.elements import BOUNDS, is_whole
 from export_gate.config.kinds import Scope
+from export_gate.config.names import NAME
 from export_gate.config.nodes import Node
-from export_gate.config.tensors import BOUNDS, NAME, STRICT, is_whole
+from export_gate.config.tensor_checks import STRICT
 from export_gate.wall.contract import Dim, Size
 from export_gate.wall.sizes import MAX_SIZE, difference, highest, lowest, parse_expression
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from jinja2 import Template
 
 from export_gate.config import Config, load_config
+from export_gate.config.names import NAME, OUTPUT_NAME
 from export_gate.config.paths import default_pythonpath, repository_root
-from export_gate.config.tensors import NAME, OUTPUT_NAME
 from export_gate.report.render import environment
 from export_gate.run.ask import ask
 from export_gate.run.order import Order

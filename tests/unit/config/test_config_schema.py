@@ -16,11 +16,13 @@ from export_gate.config.controls import CONTROLS, DATA, GOLDEN, TOLERANCE
 from export_gate.config.dims import DIM
 from export_gate.config.document import read_document
 from export_gate.config.grammar import CONFIG, MODEL
+from export_gate.config.inputs import FORMS
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Allowance, Node
+from export_gate.config.outputs import OUTPUTS, OutputSpec
 from export_gate.config.problems import Problems
 from export_gate.config.targets import BUDGET, TARGETS
-from export_gate.config.tensors import FORMS, OUTPUTS, TENSOR, OutputSpec
+from export_gate.config.tensors import TENSOR
 from export_gate.config.waivers import WAIVERS
 
 UNSEEN = MESSAGES.parent / "unseen-by-editors.txt"
