@@ -38,8 +38,6 @@ class Small:
     contract: ModelContract
     sizes: Sizes
     tensors: Mapping[str, torch.Tensor]
-    is_bounded: bool = True
-    """Whether floats have to be in their range, which a project's own inputs may leave on purpose."""
 
     @classmethod
     def of(cls, contract: ModelContract, case: ControlCase) -> Small:
@@ -48,8 +46,7 @@ class Small:
         tensors: dict[str, torch.Tensor] = {}
         for name, spec in contract.inputs.items():
             _collect(name, spec, values[name], tensors)
-        own = cls(contract=contract, sizes=dict(case.sizes), tensors=tensors)
-        return own if own.is_allowed() else replace(own, is_bounded=False)
+        return cls(contract=contract, sizes=dict(case.sizes), tensors=tensors)
 
     @property
     def elements(self) -> int:
@@ -68,8 +65,6 @@ class Small:
         """Whether the contract admits it."""
         for path, spec in tensor_leaves(self.contract):
             placed, tensor = spec.at(self.sizes), self.tensors[path]
-            if is_floating(spec) and not self.is_bounded:
-                placed = replace(placed, range=None)
             if tuple(tensor.shape) != shape_at(spec, self.sizes):
                 return False
             if not isinstance(spec, MadeTensor) and (admits(placed, tensor) or order_broken(placed, tensor)):
