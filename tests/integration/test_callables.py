@@ -63,6 +63,14 @@ def make_function():
     return lambda x: torch.from_numpy(np.tanh(x.numpy()) * np.float32(FACTORS))
 
 
+def make_numpy():
+    return lambda x: np.tanh(x.numpy()) * np.float32(FACTORS)
+
+
+def make_keyword():
+    return lambda *, x: torch.tanh(x) * torch.tensor(FACTORS)
+
+
 def make_partial():
     return functools.partial(_scaled, Scaled().eval())
 
@@ -126,7 +134,18 @@ def make_function_that_draws():
 def make_wrong():
     return lambda x: torch.tanh(x) * torch.tensor([2.0, -1.001])
 """
-HEALTHY = ("script", "trace", "loaded", "script_function", "function", "partial", "method", "object")
+HEALTHY = (
+    "script",
+    "trace",
+    "loaded",
+    "script_function",
+    "function",
+    "numpy",
+    "keyword",
+    "partial",
+    "method",
+    "object",
+)
 FAULTS = {
     "script_in_train_mode": "train-mode",
     "function_in_train_mode": "train-mode",

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+NUMBERS = frozenset("biufc")
+"""NumPy's kinds of numbers, bools included."""
 Values = dict[str, Any]
 """One control input: declared input name -> torch tensor, Python constant, or list, tuple and dict of them."""
 
@@ -62,7 +64,7 @@ def plain(value: Any) -> Any:
 
 
 def as_leaf(name: str, value: Any) -> Leaf:
-    """The leaf of one tensor, Python number or other object."""
+    """The leaf of one tensor, array, Python number or other object."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -73,6 +75,8 @@ def as_leaf(name: str, value: Any) -> Leaf:
         return Leaf(name=name, dtype="int64", value=np.asarray(value, dtype=np.int64), python=True)
     if isinstance(value, float):
         return Leaf(name=name, dtype="float64", value=np.asarray(value, dtype=np.float64), python=True)
+    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in NUMBERS:
+        return Leaf(name=name, dtype=value.dtype.name, value=np.array(value, copy=True))
     constant = repr(value) if isinstance(value, str) else ""
     return Leaf(name=name, dtype="None" if value is None else type(value).__name__, value=None, constant=constant)
 

@@ -11,6 +11,7 @@ from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.export.affine import is_affine_graph
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.targets.base import Context, Loaded, files
+from export_gate.worker.targets.calling import as_exported
 
 __all__ = ["convert", "files", "load"]
 
@@ -30,8 +31,9 @@ def load(context: Context, target: Target, path: Path | None) -> Loaded:
     if path is None:
         raise AssertionError("pt2 always has a file")
     program = torch.export.load(path)
+    run = module_runner(program.module(), context.names)
     return Loaded(
-        run=module_runner(program.module(), context.names),
+        run=as_exported(run, program, context.contract) if target.artifact else run,
         facts={"decomposed": "yes" if target.option("decompose", bool) else "no"},
         affine=context.has_basis and is_affine_graph(program, by_row=packs_rows(context.contract) is not None),
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from export_gate.worker.leaves.values import Call, flatten, to_numpy
+from export_gate.worker.leaves.values import Call, as_leaf, flatten, to_numpy
 
 Pair = namedtuple("Pair", ["mean", "var"])  # noqa: PYI024 - models return these
 ONE = torch.tensor([1.0])
@@ -82,6 +82,24 @@ def test_python_numbers_are_scalars(value: Any, dtype: str, array: np.ndarray) -
     assert leaf.value is not None
     assert (leaf.dtype, leaf.value.dtype, leaf.value.shape, leaf.python) == (dtype, array.dtype, (), True)
     assert leaf.value == array
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "uint8", "bool", "complex64"])
+def test_an_array_is_a_leaf_like_a_tensor(dtype: str) -> None:
+    """A reference in Python may compute with NumPy; scalars of NumPy have no axis, and later writes are not seen."""
+    array = np.ones((2, 3), dtype=dtype)
+    whole, one = flatten({"a": array, "b": array[0, 0]})
+    array[:] = 0
+    assert (whole.dtype, one.dtype) == (dtype, dtype)
+    assert whole.value is not None
+    assert whole.value.tolist() == np.ones((2, 3), dtype=dtype).tolist()
+    assert one.value is not None
+    assert one.value.shape == ()
+
+
+def test_an_array_of_objects_is_no_number() -> None:
+    """It has no values to compare."""
+    assert as_leaf("a", np.array([None])).value is None
 
 
 def test_a_tensor_is_no_python_number() -> None:
