@@ -1,7 +1,7 @@
-"""Let a module's forward take the contract's plain inputs: fixed tensors and built objects are made inside of it.
+"""Let a module's forward take the contract's plain inputs: fixed tensors and built objects are created inside it.
 
 Eager and the export see the same forward, so an artifact's inputs are the tensors that the contract names and nothing
-else; an object such as a cache need not be known to torch in order to be built from them.
+else; torch does not have to know an object, such as a cache, that is built from them.
 """
 
 from __future__ import annotations
@@ -48,17 +48,20 @@ def adapt(module: torch.nn.Module, changes: Mapping[str, Change], *, is_output_k
     again while it decomposes the program, and trips over the constants that their classes make (torch 2.13:
     "Constant tensor lifted_tensor_4 is not in the constants dictionary").
 
-    It is a method, since a copy of the module must call the copy's forward: `copy.deepcopy` binds methods anew.
+    It is a method, because a copy of the module must call the copy's forward: `copy.deepcopy` binds methods anew.
     """
     if not changes:
         return
     own = module.__dict__.get("forward")
+    # The method is bound at the call: bound here, a copy would call it on this module.
+    method = own.__func__ if isinstance(own, MethodType) and own.__self__ is module else None
     parameters = inspect.signature(module.forward).parameters.values()
     names = [p.name for p in parameters if p.kind is not p.VAR_KEYWORD]
 
     @functools.wraps(type(module).forward)
     def forward(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
-        call = type(self).forward.__get__(self) if own is None else own
+        is_bound = own is not None and method is None
+        call = own if is_bound else (method or type(self).forward).__get__(self)
         args = (
             tuple(_changed(changes, name, value) for name, value in zip(names, args, strict=False)) + args[len(names) :]
         )

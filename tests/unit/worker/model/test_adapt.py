@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from functools import partial
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import torch
@@ -66,6 +67,19 @@ def test_a_copy_calls_its_own_forward(tmp_path: Path):
         twin.weight.fill_(10)
     assert twin(*values.values()).tolist() == [21, 31]
     assert module(*values.values()).tolist() == [3, 4]
+
+
+def test_a_copy_calls_a_method_of_the_instance_on_itself(tmp_path: Path):
+    """A forward that was set on the instance keeps a twin's results apart, too."""
+    module = Weighted()
+    module.forward = MethodType(lambda self, scales: self.weight * scales, module)
+    inputs = {"scales": ConstantSpec(value=(2, 3), dtype="float32")}
+    adapt(module, input_changes(contract(inputs), tmp_path), is_output_kept=False)
+    twin = copy.deepcopy(module)
+    with torch.no_grad():
+        twin.weight.fill_(10)
+    assert twin(None).tolist() == [20, 30]
+    assert module(None).tolist() == [2, 3]
 
 
 def test_the_program_has_plain_inputs(tmp_path: Path):
