@@ -116,7 +116,10 @@ def _tensor_changes(path: str, before: State, now: torch.Tensor) -> Iterator[str
 
 def _is_same(before: State, now: Any) -> bool:
     if before.kind == "plain":
-        return type(before.original) is type(now) and bool(before.original == now or before.original != before.original)
+        was = before.original
+        # NaN, which differs from itself, is the same as NaN.
+        return type(was) is type(now) and bool(was == now or (was != was and now != now))  # noqa: PLR0124
+    # Not `==`, which is the project's own here and may return anything.
     return before.original is now
 
 

@@ -542,6 +542,15 @@ def test_equal_replacements_are_no_change() -> None:
     assert state_changes(before, module) == ()
 
 
+def test_a_number_in_place_of_nan_is_a_change() -> None:
+    """An attribute that starts as NaN, such as a last loss, is state as any other."""
+    module: Any = nn.Module()
+    module.loss, module.other = float("nan"), float("nan")
+    before = snapshot_state(module)
+    module.loss, module.other = 0.5, -float("nan")
+    assert state_changes(before, module) == ("loss: nan -> 0.5",)
+
+
 def test_a_resized_buffer_is_put_back() -> None:
     """A buffer whose storage forward replaced gets its old shape and values again."""
     module = nn.Module()
