@@ -1,4 +1,4 @@
-"""Callables and TorchScript as modules, so that the gate asks of them what it asks of any eager model.
+"""Wrap callables and TorchScript in modules, so that the gate can check them like any eager model.
 
 They are references only: torch.export takes neither, so every target of the model must be an artifact.
 """
@@ -34,6 +34,7 @@ class Called(torch.nn.Module):  # type: ignore[misc] # torch has no types here
 
         forward.__signature__ = signature  # type: ignore[attr-defined] # inspect reads it
         self.forward = forward
+        # Not `add_module`, which refuses names with a dot: these are paths.
         self._modules |= _modules(call, self.variables)
 
     def __deepcopy__(self, _memo: dict[int, Any]) -> Called:
@@ -43,6 +44,7 @@ class Called(torch.nn.Module):  # type: ignore[misc] # torch has no types here
     def double(self) -> Called:
         """Widen the weights, except those of global variables, which all instances share."""
         for name, module in self._modules.items():
+            # Those of global ones stay as they are: `InFloat64` lifts them where an operator reads them.
             place = self.variables.places.get(name)
             if module is not None and not (place and place.is_global):
                 module.double()
@@ -64,7 +66,7 @@ def can_be_called(made: Any) -> bool:
 
 
 def parameters_of(call: Any) -> Iterator[inspect.Parameter]:
-    """The parameters of a callable: by its schema where it is TorchScript, any where nothing says them."""
+    """The parameters of a callable: from the schema of TorchScript; any arguments if nothing declares them."""
     if isinstance(call, (torch.jit.ScriptModule, torch.jit.ScriptFunction)):
         yield from _scripted(call.forward.schema if isinstance(call, torch.jit.ScriptModule) else call.schema)
         return
@@ -75,6 +77,7 @@ def parameters_of(call: Any) -> Iterator[inspect.Parameter]:
 
 
 def _scripted(schema: Any) -> Iterator[inspect.Parameter]:
+    # A ScriptFunction has no `self`.
     arguments = schema.arguments[1:] if schema.arguments and schema.arguments[0].name == "self" else schema.arguments
     for argument in arguments:
         default = argument.default_value if argument.has_default_value() else inspect.Parameter.empty

@@ -58,6 +58,7 @@ class Factory:
         try:
             with working_in(self.base):
                 made = guarded(self.make)(**self.kwargs)
+        # Not an Exception: a factory that is a whole script would end the process without a word.
         except SystemExit as error:
             raise UserError(
                 f"factory {self.reference!r} called sys.exit({error.code!r}): it must return the model",
@@ -69,6 +70,7 @@ class Factory:
                 f"factory {self.reference!r} raised {type(error).__name__}: {describe(error)}{at}",
                 f"call it with the project's interpreter, {sys.executable}, in {self.base}",
             ) from error
+        # The wrapper keeps the factory, because functions cannot be copied: a twin is made anew.
         if self.takes_callables and can_be_called(made):
             made = Called(made, self)
         if not isinstance(made, torch.nn.Module):
@@ -224,6 +226,7 @@ def bind(values: Values, parameters: Sequence[Parameter]) -> Call:
     order = [p.name for p in parameters]
     for name, value in values.items():
         kind = kinds.get(name)
+        # An unnamed parameter can only be one of `*args`, which take what is left by position.
         by_position = kind is not inspect.Parameter.KEYWORD_ONLY if kind is not None else has_varargs
         if by_position and not kwargs and (kind is None or order.index(name) == len(args)):
             args.append(value)

@@ -62,6 +62,7 @@ def _argument(value: Any) -> Any:
         return WIDER.get(value, value)
     if type(value) is float:
         with np.errstate(over="ignore"):
+            # Beyond float32's range the value stays: as infinity it would turn a product with 0 into NaN.
             rounded = float(np.float32(value))
         return rounded if np.isfinite(rounded) else value
     return _lifted(value)

@@ -68,6 +68,7 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
     changed_inputs: dict[str, None] = {}
 
     def observed(make: Maker) -> tuple[Leaf, ...]:
+        # A copy, because forward may write to what every call shares, such as the data of a constant.
         call = copy.deepcopy(make())
         leaves = run(call)
         changed_inputs.update(dict.fromkeys(mutated(make(), call, parameters)))
@@ -82,6 +83,8 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
     repeats = worst_differences((expected, observed(first)) for _ in range(REPEATS - 1))
     outputs = [observed(make) for make in used]
     changes = state_changes(fresh, module)
+    # State explains a difference between repeats as well as chance does. So once something changed, only runs from the
+    # fresh state count as chance, and only outputs that are steady there can show an effect of state.
     chance, pairs = repeats, [(expected, outputs[-1])]
     if changes and not restore_state(fresh):  # a large parameter changed: nothing can be run as fresh again
         chance = ()
@@ -193,11 +196,14 @@ def _acts_differently(part: torch.nn.Module) -> bool:
         return str(part.original_name).startswith(SCRIPTED)
     if isinstance(part, _DropoutNd):
         return bool(part.p > 0)
+    # Without running statistics, a norm uses those of the batch in both modes.
     if isinstance(part, _NormBase):
         return bool(part.running_mean is not None)
     if isinstance(part, torch.nn.RNNBase):
+        # Dropout acts between the layers of a recurrent network, so a single layer has none.
         return bool(part.dropout > 0 and part.num_layers > 1)
     if isinstance(part, torch.nn.RReLU):
+        # In train mode the slope is drawn between the two; in eval mode it is their mean.
         return bool(part.lower != part.upper)
     return any(_is_drop_rate(name, value) for name, value in vars(part).items()) or _reads_training(type(part))
 
@@ -211,7 +217,8 @@ def _is_drop_rate(name: str, value: Any) -> bool:
 
 
 def _reads_training(kind: type) -> bool:
-    """Whether a method of the project's code reads `self.training`."""
+    """Whether a method of a class outside torch reads `self.training`."""
     own = [cls for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in ("torch", "builtins")]
+    # These three only set the flag, or pass it on.
     methods = [value for cls in own for name, value in vars(cls).items() if name not in ("__init__", "train", "eval")]
     return any("training" in getattr(getattr(method, "__code__", None), "co_names", ()) for method in methods)

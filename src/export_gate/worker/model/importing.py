@@ -52,6 +52,7 @@ def import_place(place: str, base: Path, role: str) -> types.ModuleType:
                 return guarded(_import_file)(base / place)
             return guarded(importlib.import_module)(place)
     except FileNotFoundError as error:
+        # The code that is imported may itself miss a file.
         if error.filename != str((base / place).resolve()):
             raise _import_failed(error, place, base, role) from error
         raise UserError(
@@ -77,6 +78,7 @@ def _import_failed(error: Exception, place: str, base: Path, role: str) -> UserE
 
 def _module_not_found(error: ModuleNotFoundError, place: str, base: Path, role: str) -> UserError:
     """Either the named module was not found, or a module that it imports."""
+    # `a.b.c` is not found if `a` or `a.b` is not.
     if not f"{place}.".startswith(f"{error.name}."):
         return UserError(
             f"{role}: importing {place} needs the module {error.name!r}, which is not installed{at_line(error, base)}",
@@ -91,6 +93,8 @@ def _module_not_found(error: ModuleNotFoundError, place: str, base: Path, role: 
 
 def _import_file(path: Path) -> types.ModuleType:
     path = path.resolve()
+    # A prefix, because a project's `json.py` must not stand for the library's; without a dot after `export_gate`, since
+    # what is below that is the gate's own (see `process/integrity.py`).
     name = f"export_gate_project_{path.stem}"
     known = sys.modules.get(name)
     if known is not None and getattr(known, "__file__", None) == str(path):
@@ -101,10 +105,12 @@ def _import_file(path: Path) -> types.ModuleType:
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python source file")
     module = importlib.util.module_from_spec(spec)
+    # Before it runs: dataclasses and pickle look for the module of a class there.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except BaseException:
+        # As Python's own import does, so that half a module is not found by the next one.
         sys.modules.pop(name, None)
         raise
     return module

@@ -28,6 +28,7 @@ LONGEST = 10_000
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, np.generic)
 _TENSORS = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+# Every module's own bookkeeping; whether it is in train mode is state.
 _INTERNAL = set(vars(torch.nn.Module())) - {"training"}
 _NOT_WALKED = (type, types.ModuleType, types.FunctionType, types.MethodType)
 
@@ -66,6 +67,7 @@ def tensor_digest(tensor: torch.Tensor) -> str:
     if is_readable(tensor):
         flat = tensor.detach().cpu().resolve_conj().resolve_neg().reshape(-1)
         sampled = flat[:: max(1, flat.numel() // SAMPLES)].contiguous()
+        # As bytes: NumPy does not have all of torch's dtypes (bfloat16, float8).
         digest.update(sampled.view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
@@ -96,6 +98,7 @@ def _remember(value: Any, seen: set[int]) -> State:
     kind = kind_of(value)
     if kind not in ("plain", "identity") and id(value) in seen:
         return State(kind="identity", original=value)  # a second path to the same object, or a cycle
+    # The State below keeps the value alive, so its id is not given to another object.
     seen.add(id(value))
     return State(kind=kind, original=value, content=_content(kind, value, seen))
 
@@ -103,6 +106,7 @@ def _remember(value: Any, seen: set[int]) -> State:
 def _content(kind: Kind, value: Any, seen: set[int]) -> Any:
     match kind:
         case "tensor":
+            # Buffers are copied at any size: forward does write to them, and they are to be restored.
             is_large = isinstance(value, torch.nn.Parameter) and value.numel() > CLONED_PARAMETER
             return tensor_digest(value) if is_large else value.detach().clone()
         case "array" | "set":

@@ -23,6 +23,7 @@ from export_gate.worker.process.files_read import is_installed
 LATER = dt.timedelta(days=400, hours=5, minutes=43, seconds=17)
 """Another year, month, weekday, hour and minute."""
 OTHERS = {"USER": "somebody-else", "LOGNAME": "somebody-else", "TERM": "dumb", "HOME": os.sep, "TZ": "Pacific/Auckland"}
+# The most different first, since one that is installed is enough: decimal comma, then Turkish case rules.
 LOCALES = ("de_DE.UTF-8", "fr_FR.UTF-8", "tr_TR.UTF-8", "en_US.UTF-8", "C")
 UNSET = "1"
 """What the project's code gets for a variable that is not set: the most usual value of a switch."""
@@ -59,6 +60,7 @@ def _later_clock(_names: Collection[str]) -> None:
         id(dt.datetime): Datetime,
         id(dt.date): Date,
     }
+    # By identity, and in every module of the project: `from time import time as now` has made names of its own.
     for module in (time, dt, *_project_modules()):
         for name, value in list(vars(module).items()):
             if id(value) in shifted:
@@ -78,9 +80,10 @@ def _is_of_project(module: str, file: str) -> bool:
 
 
 def _other_environment(names: Collection[str]) -> None:
-    """Without the contract's variables, with other names of user and place; what is not set is a switch that is on."""
+    """Remove the contract's variables and rename user and home; a variable that is not set is a switch that is on."""
     os.environ.update(OTHERS)
     if hasattr(time, "tzset"):
+        # The C library reads TZ once, and keeps it.
         time.tzset()
     for name in names:
         os.environ.pop(name, None)
@@ -96,6 +99,7 @@ def _other_environment(names: Collection[str]) -> None:
                     return UNSET
                 raise
 
+    # By class, since modules hold the object itself.
     os.environ.__class__ = Switched
 
 

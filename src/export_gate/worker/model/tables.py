@@ -1,4 +1,4 @@
-"""Which tables of weights integer inputs index: one forward watched, operator by operator."""
+"""Find which tables of weights integer inputs index: one forward is watched, operator by operator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOVES = frozenset((
 
 
 class TableLengths(TorchDispatchMode):  # type: ignore[misc] # torch leaves it untyped
-    """Within it, forward tells which inputs index which of its weights."""
+    """Within it, a forward shows which inputs index which of its weights."""
 
     def __init__(self, module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
@@ -50,6 +50,7 @@ class TableLengths(TorchDispatchMode):  # type: ignore[misc] # torch leaves it u
 
     def _follow(self, results: Iterable[Any], path: str) -> None:
         for result in results:
+            # A float is not an index any more.
             if isinstance(result, torch.Tensor) and not result.is_floating_point():
                 self._paths[id(result)] = path
                 self._alive.append(result)
@@ -65,4 +66,5 @@ def _lookups(func: Any, args: Any) -> Iterator[tuple[torch.Tensor, int, Any]]:
 
 
 def _memory(tensor: torch.Tensor) -> int:
+    # Of the storage, because a view or a transpose of a weight is another tensor.
     return int(tensor.untyped_storage().data_ptr())

@@ -10,5 +10,6 @@ import torch
 
 def twin_of(module: torch.nn.Module) -> torch.nn.Module:
     """A copy that shares the weights but neither buffers nor Python state."""
+    # deepcopy takes what its memo holds for copied already.
     shared: dict[int, Any] = {id(weight): weight for weight in module.parameters()}
     return copy.deepcopy(module, shared)

@@ -51,6 +51,7 @@ class ScriptAttributes(MutableMapping[str, Any]):
 
     def __init__(self, module: torch.jit.ScriptModule) -> None:
         self.module = module
+        # A class written as a subclass of ScriptModule holds its compiled module inside.
         own: Any = getattr(module, "_actual_script_module", module)
         kinds = torch._C.ConcreteModuleType.from_jit_type(own._c._type()).get_attributes()  # noqa: SLF001 - no other way
         held = [name for name, _ in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))]
@@ -130,6 +131,8 @@ def _of_function(function: FunctionType) -> Iterator[tuple[str, Variable]]:
         if _is_filled(cell):
             yield name, _cell(cell)
     for name in _names(function.__code__):
+        # `co_names` has attributes too, so an attribute named as a global counts as a read; that costs a snapshot, no
+        # more.
         if name in function.__globals__ and not name.startswith("__"):
             yield name, _global(function.__globals__, name)
 
@@ -150,6 +153,7 @@ def _is_filled(cell: Any) -> bool:
     return True
 
 
+# Each place is made by a call: a lambda in the loops above would read the last variable of the loop.
 def _cell(cell: Any) -> Variable:
     return Variable(read=lambda: cell.cell_contents, write=lambda value: setattr(cell, "cell_contents", value))
 
