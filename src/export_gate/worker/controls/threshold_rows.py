@@ -22,6 +22,8 @@ FAMILY = "threshold-rows"
 Constant = tuple[float, bool]
 """A value, and whether its multiples matter as well."""
 REALS = ("float64", "float32", "float16", "bfloat16")
+EXACT = 1 << 53
+"""Up to here, float64 holds every whole number."""
 
 
 def threshold_cases(contract: ModelContract, constants: Sequence[Constant]) -> tuple[ControlCase, ...]:
@@ -37,6 +39,7 @@ def threshold_cases(contract: ModelContract, constants: Sequence[Constant]) -> t
             sizes=dict(sizes),
             make=partial(_values, contract, sizes, tuple(constants), index),
         )
+        # Two draws at the largest, where most rows are: constants take turns over the rows from a random first.
         for index, sizes in enumerate((plan.middle, plan.largest, plan.largest), 1)
     )
 
@@ -82,10 +85,16 @@ def _rows(spec: TensorSpec, constants: Sequence[Constant], count: int, row: int,
     found: list[Floats] = []
     for turn in range(count):
         value, is_step = constants[(first + turn) % len(constants)]
-        least, most = (math.ceil(low / abs(value)), math.floor(high / abs(value))) if is_step else (1, 1)
+        least, most = _multiples(low, high, abs(value)) if is_step else (1, 1)
         multiples = stream.integers(least, most, row) if least <= most else np.zeros(row, dtype=np.int64)
         found.append(multiples.astype(np.float64) * (abs(value) if is_step else value))
     return np.stack(found)
+
+
+def _multiples(low: float, high: float, step: float) -> tuple[int, int]:
+    """The least and the greatest multiple within the bounds."""
+    # Beyond 2^53 multiples are not exact, and those of a tiny step do not fit into int64.
+    return math.ceil(max(low / step, -EXACT)), math.floor(min(high / step, EXACT))
 
 
 def _stepped(spec: TensorSpec, values: Floats, stream: Stream) -> torch.Tensor:

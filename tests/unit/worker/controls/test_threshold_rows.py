@@ -49,3 +49,10 @@ def test_without_a_constant_in_range_there_are_none():
     far = contract(ROWS, x=tensor("float32", "n", range=(0, 1)), m=tensor("bool", "n"))
     assert threshold_cases(far, [(5.0, False), (float("inf"), False)]) == ()
     assert threshold_cases(contract(ROWS, x=tensor("float32", "n", values=(0, 1))), [(1.0, False)]) == ()
+
+
+def test_a_tiny_step_gives_multiples_that_float64_holds():
+    """A step such as 1e-30 has more multiples in the range than integers can count."""
+    promised = contract(ROWS, x=tensor("float64", "n", 8, range=(-6, 6)))
+    x = threshold_cases(promised, [(1e-30, True)])[1].make()["x"]
+    assert 0 < float(x.abs().max()) <= 1e-30 * 2**54
