@@ -39,13 +39,14 @@ def affine_cases(contract: ModelContract, sizes: Sizes) -> tuple[ControlCase, ..
     declared range, the points are moved and scaled into it: an affine function is determined by any d+1 affinely
     independent points. Such cases are named `basis-scaled-1@...`.
 
-    Empty where an input is no real floating-point tensor, has one value only or an order, or there are too many points.
+    Empty if an input is not a real floating-point tensor, has only one value or an order, or if points are too many.
     """
     leaves = tensor_leaves(contract)
     if not leaves or has_makers(contract) or any(_is_bound(spec) for _, spec in leaves):
         return ()
     rows = packs_rows(contract)
     if rows is not None:
+        # Of one row: the batch is not chosen yet.
         sizes = {**sizes, rows: _batch(contract, rows, _dimension(contract, {**sizes, rows: 1}))}
     corners = {path: _corner(spec.at(sizes)) for path, spec in leaves}
     batch = 1 if rows is None else sizes[rows]
@@ -68,7 +69,7 @@ def affine_cases(contract: ModelContract, sizes: Sizes) -> tuple[ControlCase, ..
 
 
 def _is_bound(spec: TensorSpec) -> bool:
-    """Whether its values are no real numbers, or not free of each other."""
+    """Whether its values are not real numbers, or depend on each other."""
     return spec.dtype not in FLOATS or spec.order is not None or bool(spec.positions)
 
 
@@ -102,6 +103,7 @@ def _corner(spec: TensorSpec) -> Corner:
     """0 and 1 where the input admits them, else the nearest such pair that it does."""
     if is_restricted(spec):
         allowed = sorted(set(spec.values), key=lambda value: (abs(value), value))
+        # One value alone gives a step of 0, for which `affine_cases` makes no points.
         pair = allowed[:2] if len(allowed) > 1 else allowed * 2
         return Corner(origin=pair[0], step=pair[1] - pair[0])
     interval = float_interval(spec)
@@ -129,6 +131,7 @@ def _points(contract: ModelContract, sizes: Sizes, corners: dict[str, Corner], p
 
     def leaf(path: str, spec: TensorSpec) -> torch.Tensor:
         corner, shape = corners[path], shape_at(spec, sizes)
+        # In float64, so that origin plus step is rounded to the element type once.
         values = torch.full((len(points), elements_at(spec, sizes) // len(points)), corner.origin, dtype=torch.float64)
         for row, point in enumerate(points):
             element = point - 1 - offsets[path]

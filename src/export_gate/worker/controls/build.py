@@ -44,6 +44,7 @@ def build_control_set(contract: ModelContract, base: Path) -> ControlSet:
     own = [case for file in files if file.cases and file.cases[0].group == "golden" for case in file.cases]
     own += function_cases(contract, base)
     own += [case for file in files if file.cases and file.cases[0].group == "data" for case in file.cases]
+    # Both are iterators, but `_unique` reads them to the end: what is left out is counted.
     first, further = generated_cases(contract, plan)
     cases = _unique([*first, *own, *further])
     limit = contract.controls.limit
@@ -96,6 +97,7 @@ def _unique(cases: Sequence[ControlCase]) -> tuple[ControlCase, ...]:
         times = seen[case.name] = seen.get(case.name, 0) + 1
         if times == 1:
             kept.append(case)
+        # A generated name says all about its values, so a second one is the same input.
         elif case.group != "generated":
             kept.append(replace(case, name=re.sub(r"(?=@)|$", f"~{times}", case.name, count=1)))
     return tuple(kept)

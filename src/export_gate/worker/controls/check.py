@@ -48,14 +48,14 @@ def check_values(place: str, path: str, spec: TensorSpec, tensor: torch.Tensor) 
 
 
 def solve_sizes(contract: ModelContract, place: str, shapes: Iterable[Named]) -> Sizes:
-    """Sizes of all dims, read off the axes that name them; those that no axis tells take their reference size.
+    """Sizes of all dims, read off the axes that name them; those that no axis determines take their reference size.
 
     Raises:
         UserError: a shape is not the declared one, dims disagree between inputs, or a size is not allowed.
     """
     axes = [axis for path, spec, shape in shapes for axis in _axes_of(place, path, spec, shape)]
     found = solved(axes)
-    for dim in contract.dims:  # what a sum alone does not tell apart: one dim after the other takes its usual size
+    for dim in contract.dims:  # what a sum alone does not separate: one dim after the other takes its usual size
         if any(dim.name in axis.size.factors for axis in axes) and dim.name not in found:
             found = solved(axes, {**found, dim.name: reference_sizes(contract)[dim.name]})
     for axis in axes:
@@ -104,9 +104,12 @@ def solved(axes: Sequence[GivenAxis], known: Mapping[str, int] = MappingProxyTyp
         row = Row.of(left, axis.length)
         for dim, other in rows.items():
             row = row.without(dim, other)
+        # An axis that adds nothing, or that contradicts the others, has no factor left; `solve_sizes` compares its
+        # length.
         pivot = next((dim for dim, factor in row.factors.items() if factor), None)
         if pivot is not None:
             row = row.scaled(1 / row.factors[pivot])
+            # Out of the earlier rows too, so that a dim that is determined stands alone in its row.
             rows = {**{dim: other.without(pivot, row) for dim, other in rows.items()}, pivot: row}
     alone = {dim: row.value for dim, row in rows.items() if sum(map(bool, row.factors.values())) == 1}
     return {**known, **{dim: int(value) for dim, value in alone.items() if value.denominator == 1}}

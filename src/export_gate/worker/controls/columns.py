@@ -173,6 +173,7 @@ def as_tensor(place: str, path: str, spec: TensorSpec, array: Any) -> torch.Tens
             f"{place}: input '{path}': expected dtype {spec.dtype}, got {array.dtype.name}",
             f"Store it as {spec.dtype}, or declare `dtype: {array.dtype.name}`.",
         )
+    # torch takes no other byte order. The reshape, because `ascontiguousarray` gives a scalar an axis.
     return torch.from_numpy(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")).reshape(array.shape))
 
 
@@ -203,6 +204,7 @@ def _rows(contract: ModelContract, columns: Sequence[Column], count: int) -> int
     first = columns[0].spec.shape[0]
     allowed = allowed_rows(contract, first)
     usual = first.at(reference_sizes(contract))
+    # Even batches need no sample twice. One row alone shows nothing of how rows affect each other.
     even = [rows for rows in allowed if 1 < rows <= max(usual, 1) and count % rows == 0]
     fitting = [rows for rows in allowed if rows <= min(usual, count)]
     return even[-1] if even else fitting[-1] if fitting else allowed[0]

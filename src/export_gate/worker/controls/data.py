@@ -77,6 +77,7 @@ def stem(path: str) -> str:
 def _choose(
     contract: ModelContract, place: str, source: DataSource, arrays: Mapping[str, Any], available: int
 ) -> Sequence[int]:
+    # Looked up even if all samples are taken, so that a wrong key is always reported.
     labels = _column_of(place, "stratify", source.stratify, arrays, available) or [""] * available
     groups = _column_of(place, "group", source.group, arrays, available) or list(range(available))
     if source.count is None:

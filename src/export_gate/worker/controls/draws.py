@@ -97,6 +97,7 @@ def _mask(spec: TensorSpec, family: str, rows: int, row: int, *, stream: Stream)
 
 def _fitting(spec: TensorSpec) -> tuple[str, ...]:
     dims = [size for size in spec.shape if size.factors]
+    # With a dim, most sizes have more than one element; how many does not matter beyond that.
     count = 2 if dims else math.prod(size.offset for size in spec.shape)
     if spec.is_mask:
         known = fitting_bool_families(len(spec.shape), count)

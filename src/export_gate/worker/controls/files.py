@@ -50,8 +50,9 @@ def load_arrays(place: str, path: Path) -> Mapping[str, Any]:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write an .npz; unlike `numpy.savez` under any names, `file` included."""
+    """Write an .npz; unlike `numpy.savez` it takes any name, `file` included."""
     with zipfile.ZipFile(path, "w") as archive:
+        # Without `force_zip64` a member may not exceed 2 GiB, since its size is not known when it is opened.
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, np.asanyarray(array), allow_pickle=False)
@@ -72,6 +73,7 @@ def refuse_pointer(place: str, path: Path) -> None:
         )
 
 
+# An .npz is read member by member, long after `load_arrays` has returned.
 class _Checked(Mapping[str, Any]):
     """Arrays whose reading may still fail."""
 

@@ -59,6 +59,7 @@ def draw_floats(family: str, interval: Interval, count: int, stream: Stream, row
             values = _large(interval, count, stream)
         case _:
             values = _bell(interval, count, stream)
+    # Tails of a bell go beyond it, and rounding of `low + u * width` may.
     return np.clip(values, interval.low, interval.high)
 
 
@@ -113,6 +114,7 @@ def _flat(family: str, interval: Interval, count: int, stream: Stream) -> Floats
 
 def _halves(interval: Interval, count: int, stream: Stream) -> Floats:
     """Multiples of 1/2 near zero; of a smaller power of two where fewer than three fit."""
+    # Far from zero a half is below the precision of float64, and the multiples would not fit into int64.
     step = max(0.5, 2.0 ** (math.frexp(interval.magnitude)[1] - 40))
     while math.floor(interval.high / step) - math.ceil(interval.low / step) < 2:  # noqa: PLR2004 - three values
         step /= 2
@@ -135,6 +137,7 @@ def _tiny(interval: Interval, count: int, stream: Stream) -> Floats:
     powers = 2.0 ** -stream.integers(0, 20, count).astype(np.float64)
     values = powers * (0.5 + stream.uniform(count) / 2) * min(1.0, interval.magnitude)
     signs = np.where(stream.integers(0, 1, count) == 1, 1.0, -1.0)
+    # The interval has zero in it, so one of the two signs fits, or the value is outside on both sides and is clipped.
     inside = (values * signs >= interval.low) & (values * signs <= interval.high)
     return np.where(inside, values * signs, -values * signs)
 

@@ -48,6 +48,8 @@ def function_cases(contract: ModelContract, base: Path) -> tuple[ControlCase, ..
             family=FAMILY,
             group="function",
             sizes=sizes,
+            # Copied twice: now, because the function may keep its tensors, and for each run, because forward may write
+            # to them.
             make=partial(clone, clone(values)),
         )
         cases.append(case)
@@ -59,6 +61,7 @@ def _call(contract: ModelContract, reference: str, base: Path, place: str) -> Ma
     if not callable(function):
         raise UserError(f"{place}: expected a function, got {_kind(function)}", "Name a callable without parameters.")
     try:
+        # No devices: by default, it would save the generator of every GPU.
         with torch.random.fork_rng(devices=[]), torch.no_grad(), working_in(base):
             made = guarded(function)()
     except Exception as error:
@@ -123,6 +126,7 @@ def _match(where: str, path: str, spec: Spec, value: Any, tensors: Tensors) -> N
             for index, (item, part) in enumerate(zip(spec.items, value, strict=True)):
                 _match(where, f"{path}.{index}", item, part, tensors)
         case DictSpec():
+            # In that order, because torch flattens a dict in the order of its keys.
             fits = isinstance(value, Mapping) and list(value) == list(spec.items)
             _require(fits, where, path, f"a dict with the keys {', '.join(spec.items)}, in that order", value)
             for key, item in spec.items.items():

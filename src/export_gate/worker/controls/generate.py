@@ -52,6 +52,7 @@ def values_at(contract: ModelContract, sizes: Sizes, family: str, index: int) ->
             return joint[path]
         if isinstance(spec, MadeTensor):
             return made_values(contract, path, spec, sizes, name)
+        # A twin reads the stream of its first, and so has equal values.
         stream = Stream(contract.controls.seed, name, twins.get(path, path))
         placed = spec.at(sizes)
         wanted = family
@@ -124,6 +125,7 @@ def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int
     main, known = main_family(contract), _families(contract)
     if not tensor_leaves(contract):
         return
+    # The order is that of what they caught: the budget takes a prefix.
     yield from ((family, 1, _with_rows(contract, plan.middle) if family in PADDED else plan.middle) for family in known)
     yield from ((family, 1, plan.middle) for family in _layouts(contract))
     yield from ((main, 1, sizes) for sizes in plan.inner)

@@ -87,12 +87,14 @@ def _read(place: str, path: Path, mode: str) -> np.ndarray[tuple[int, ...], np.d
         ) from error
     try:
         with Image.open(path) as image:
+            # 16 bits and floats: `convert` would clip them to 255.
             if image.mode.startswith(("I", "F")):
                 raise UserError(
                     f"{place}: expected 8 bits per channel in {path.name}, got mode {image.mode}",
                     "Store the arrays in .npz instead.",
                 )
             return np.array(image.convert(mode), dtype=np.uint8)
+    # Pillow raises SyntaxError for a broken PNG.
     except (OSError, ValueError, SyntaxError) as error:
         raise UserError(
             f"{place}: expected a readable image, reading {path.name} failed: {error}", "Write the file again."

@@ -16,7 +16,7 @@ def fitting_integer_families(low: int, high: int, count: int) -> tuple[str, ...]
         return ("random",)
     if count == 1:
         return ("random", "low", "high")
-    if high - low == 1:  # all the same is all low or all high
+    if high - low == 1:  # duplicates are all low or all high, and ends are random
         return ("random", "low", "high", "distinct")
     return ("random", "low", "high", "duplicates", "distinct", "ends")
 

@@ -130,7 +130,9 @@ def _inside(bound: float, dtype: torch.dtype, direction: int) -> float:
     if (value - bound) * direction >= 0:
         return value
     if value == 0:  # the bound underflowed: the type's smallest value is beyond it
+        # As bits, 1 is the smallest positive value.
         return direction * float(torch.tensor(1, dtype=_BITS[dtype]).view(dtype))
+    # Bits of floats of one sign are in the order of their magnitudes.
     away_from_zero = (value > 0) == (direction > 0)
     return float((rounded.view(_BITS[dtype]) + (1 if away_from_zero else -1)).view(dtype))
 
@@ -145,6 +147,7 @@ def _outside_range(spec: TensorSpec, values: torch.Tensor) -> str:
         return ""
     low, high = spec.bounds
     least, most = values.min().item(), values.max().item()
+    # Python's integers stay: int64 has bounds that no float holds.
     nearest = [bound if is_integer(spec) else float(torch.tensor(bound).to(values.dtype)) for bound in spec.bounds]
     if least >= min(low, nearest[0]) and most <= max(high, nearest[1]):
         return ""

@@ -36,9 +36,11 @@ def channels_last(value: Any) -> Any:
 
 
 def _clone_tensor(tensor: torch.Tensor) -> torch.Tensor:
+    # The memory of a lazy conjugate or negative does not hold its values.
     dense = tensor.detach().resolve_conj().resolve_neg()
     if dense.layout != torch.strided or dense.numel() == 0:
         return dense.clone()
+    # From the first to the last element, gaps and overlaps included.
     extent = 1 + sum((size - 1) * stride for size, stride in zip(dense.shape, dense.stride(), strict=True))
     memory = dense.as_strided((extent,), (1,), dense.storage_offset()).clone()
     return memory.as_strided(dense.shape, dense.stride(), 0)

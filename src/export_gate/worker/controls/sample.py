@@ -24,6 +24,7 @@ def choose_samples(
         stream: Decides among equals.
     """
     order = [int(index) for index in stream.permutation(len(labels))]
+    # In the seeded order, which decides what labels get the places that are left over.
     left = _quotas(count, [labels[index] for index in order])
     free = set(order)
     chosen: list[int] = []
@@ -72,6 +73,7 @@ def _augment(
     """Give `start` a group, moving earlier places to other groups where needed (breadth first)."""
     reached: dict[Hashable, tuple[Hashable, int]] = {}
     queue = [start]
+    # The queue grows while it is walked.
     for place in queue:
         for group in options[place[0]]:
             if group in reached:

@@ -77,6 +77,7 @@ def _pairs(ranges: Mapping[str, range]) -> Iterator[Tuples]:
 
 def _is_in(values: npt.NDArray[np.int64], sizes: range) -> npt.NDArray[np.bool_]:
     inside: npt.NDArray[np.bool_] = (values >= sizes[0]) & (values <= sizes[-1])
+    # Only ranges with a step (`multiple-of`) lose any here.
     inside &= (values - sizes.start) % sizes.step == 0
     return inside
 

@@ -15,7 +15,7 @@ Sizes = dict[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizePlan:
-    """Sizes in the order of how much they catch; all different across the four fields."""
+    """Sizes in the order of how much they catch; all different across the five fields."""
 
     boundary: tuple[Sizes, ...]
     """The middle, all-min, all-max, then each dim at its ends with the others in the middle."""
@@ -83,7 +83,9 @@ def _reference_size(contract: ModelContract, dim: Dim, taken: set[int], constant
             "Widen the range or change `multiple-of`.",
         )
     middle = (len(allowed) - 1) // 2
+    # A window: ranges may have millions of sizes.
     near = allowed[max(0, middle - 32) : middle + 33]
+    # Most important first: what surely specializes, then what looks like another size in a trace, then the distance.
     return min(
         near,
         key=lambda size: (
@@ -110,6 +112,7 @@ def _levels(contract: ModelContract, dim: Dim, reference: int) -> tuple[int, ...
     allowed = dim.sizes
     chosen = contract.controls.sizes.get(dim.name)
     if chosen is None:
+        # Slices, because a range may have one size only.
         return tuple(sorted({allowed[0], allowed[:2][-1], reference, allowed[-2:][0], allowed[-1]}))
     for size in chosen:
         if size not in allowed and size not in dim.separate:

@@ -46,6 +46,7 @@ class Stream:
             for shift in (0, 16, 32, 48):
                 total += (word >> np.uint64(shift)) & np.uint64(0xFFFF)
         fraction = (words[3] >> np.uint64(34)).astype(np.float64) * 2.0**-30
+        # The fraction fills the bits below: twelve 16-bit numbers alone have fewer than 2^20 different sums.
         values: Floats = (total.astype(np.float64) + fraction) * 2.0**-16 - 6.0
         return values
 
@@ -53,6 +54,7 @@ class Stream:
         """Uniform in [low, high], both inside int64; the remainder's bias is below 2^-32 for spans below 2^32."""
         span, words = high - low + 1, self.raw(count)
         offsets = words if span == _WORD else words % np.uint64(span)
+        # Offsets beyond int64 wrap around in both steps, which cancel.
         values: Integers = offsets.astype(np.int64) + np.int64(low)
         return values
 

@@ -85,6 +85,7 @@ def _advance(node: Node, states: dict[Node, State], rows: Any) -> bool:
     found = {states[argument] for argument in node.all_input_nodes}
     if node.target in SIZES or node.target in CHECKS:
         states[node] = "size"
+        # `_assert_tensor_metadata` reads dtype and shape; any other check may refuse a point for its values.
         return node.target in SIZES or "affine" not in found or node.target == aten._assert_tensor_metadata.default
     if "affine" not in found:
         states[node] = "size" if "size" in found else "constant"
@@ -108,6 +109,7 @@ def _is_listed(node: Node, states: Mapping[Node, State]) -> bool:
     dependent = {argument for argument in node.all_input_nodes if states[argument] == "affine"}
     first = node.args[0] if node.args else None
     if node.target in FIRST:
+        # The count, because `div(x, x)` depends on the input twice.
         return dependent == {first} and _is_plain(node) and node.args.count(first) == 1
     if node.target in PRODUCTS:
         return len([a for a in node.args[:2] if a in dependent]) == 1 and dependent <= set(node.args[:2])
@@ -130,6 +132,7 @@ def _is_plain(node: Node) -> bool:
 
 def _is_floating(node: Node) -> bool:
     value = node.meta.get("val")
+    # A cast to integers rounds, which is not affine.
     values = value if isinstance(value, (list, tuple)) else [value]
     return all(v.is_floating_point() for v in values if isinstance(v, torch.Tensor))
 
@@ -139,10 +142,12 @@ def _keeps_rows(node: Node, states: Mapping[Node, State], rows: Any) -> bool:
     result = node.meta.get("val")
     if isinstance(result, torch.Tensor) and (result.dim() == 0 or not _same(result.shape[0], rows)):
         return False
+    # A size as an operand makes a row depend on how many rows share its batch.
     if node.target not in SHAPED_BY_SIZES and any(states[a] == "size" for a in node.all_input_nodes):
         return False
     values = {a: a.meta["val"] for a in node.all_input_nodes if isinstance(a.meta.get("val"), torch.Tensor)}
     ranks = {value.dim() for a, value in values.items() if states[a] == "affine"}
+    # Operands of different ranks align at their last axes, so the rows of one are not those of the other.
     if len(ranks) > 1:
         return False
     rank = max(ranks, default=0)
@@ -209,8 +214,10 @@ _ROW_RULES: dict[Any, Callable[[Node, int], bool]] = {
     aten.cat.default: _axes_from(1, default=0),
     aten.stack.default: _axes_from(1, default=0, extra=1),
     aten.expand.default: _same_rank,
+    # Pads count from the last axis.
     aten.constant_pad_nd.default: lambda node, rank: len(node.args[1]) <= 2 * (rank - 1),
     aten.pad.default: lambda node, rank: len(node.args[1]) <= 2 * (rank - 1),
+    # A vector is one row of features, and what convolves with fewer axes has its channels first.
     aten.linear.default: lambda _, rank: rank > 1,
     aten.conv1d.padding: _is_rank(3),
     aten.conv2d.padding: _is_rank(4),

@@ -43,6 +43,7 @@ def program_axes(program: ExportedProgram, contract: ModelContract, fixed: Mappi
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     arguments = [spec.arg for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
     values = [nodes[argument.name].meta["val"] for argument in arguments if isinstance(argument, TensorArgument)]
+    # Strict: axes that are matched wrongly would blame the wrong dims.
     for (leaf, spec), value in zip(tensor_leaves(contract), values, strict=True):
         for index, (size, length) in enumerate(zip(spec.shape, value.shape, strict=True)):
             yield Axis(leaf=leaf, index=index, size=size.fixed(fixed), length=length)

@@ -77,7 +77,7 @@ def guards_in_dims(
 
 
 class _Spelled:
-    """Stands for a tensor in a guard: its axes are the contract's words for their lengths."""
+    """A stand-in for a tensor in a guard: its axes are the contract's words for their lengths."""
 
     def __init__(self, shape: tuple[str, ...]) -> None:
         self.shape = shape
@@ -97,6 +97,7 @@ def _spelled_inputs(contract: ModelContract, parameters: Sequence[Parameter]) ->
 def _guard(line: str, named: Mapping[str, Any], dims: set[str]) -> Guard | None:
     try:
         spelled = _Speller(named).visit(ast.parse(line, mode="eval"))
+        # Before the code: `_Elementwise` changes the tree in place.
         words = ast.unparse(_negated(_Tidy().visit(spelled.body)))
         read = {node.id for node in ast.walk(spelled) if isinstance(node, ast.Name)} - FUNCTIONS.keys()
         code = compile(ast.fix_missing_locations(_Elementwise().visit(spelled)), "<guard>", "eval")

@@ -98,6 +98,7 @@ def torch_names(contract: ModelContract) -> dict[str, str]:
 def in_contract_words(failure: Failure, contract: ModelContract) -> Failure:
     """Replace torch's names of the dims in an export's failure with the contract's."""
     names = {torch_names(contract)[dim.name]: dim.name for dim in contract.dims if dim.multiple_of == 1}
+    # `(?!)` matches nothing, where an empty pattern would match everywhere.
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names if name != names[name]) or "(?!)")
 
     def restored(text: str) -> str:
@@ -124,6 +125,7 @@ def _torch_dim(dim: promised.Dim, name: str) -> Any:
     """A torch Dim, or None if torch shall find out how its axes are related."""
     if dim.mode == "auto":
         return None
+    # torch knows multiples only as a relation to another Dim, which counts the steps.
     steps = Dim(name, min=dim.steps.start, max=dim.steps.stop - 1)
     return steps if dim.multiple_of == 1 else steps * dim.multiple_of
 

@@ -34,6 +34,7 @@ def _draws(node: Node) -> bool:
     if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
         return False
     given = _arguments(node, target)
+    # An operator without a switch counts as switched on, and one without a rate as drawing.
     is_off = any(given.get(name, True) in (False, None) for name in SWITCHES)
     return not is_off and all(given.get(name, 1) != 0 for name in RATES)
 

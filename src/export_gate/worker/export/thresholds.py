@@ -41,6 +41,7 @@ def _read(node: Node, constants: Mapping[str, torch.Tensor]) -> Iterator[Thresho
     name = getattr(getattr(node.target, "overloadpacket", None), "__name__", "")
     if node.op != "call_function" or name not in COMPARING | STEPPING:
         return
+    # Without rounding, a quotient has no steps.
     if name == "div" and not node.kwargs.get("rounding_mode"):
         return
     for argument in (*node.args, *node.kwargs.values()):

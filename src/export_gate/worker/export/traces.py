@@ -22,6 +22,7 @@ def shorten_traces(program: ExportedProgram, roots: Sequence[Path]) -> None:
 
 def relative(trace: str, roots: Iterable[Path]) -> str:
     """The text without the project's folders and those of installed packages in its paths."""
+    # Longest first, because one root may be inside another.
     for root in sorted({str(root) for root in roots}, key=len, reverse=True):
         trace = trace.replace(f'File "{root}/', 'File "')
     return INSTALLED.sub("", trace)
