@@ -103,6 +103,7 @@ def _measure(head: Comparison, expected: Array, actual: Array, axis: int | None)
     has_axis = axis is not None and -rank <= axis < rank
     far = sentinels(e) if parts == 1 else None
     unequal = 0
+    # Before placeholders are set to zero, since unequal ones are a mismatch too.
     is_same = _is_identical(e, a)
     if far is not None:
         apart = far & np.isfinite(a)

@@ -84,7 +84,7 @@ def draw(comparison: Comparison, case: str, expected: Array, actual: Array) -> E
 
 
 def _short(gap: float) -> float:
-    """Three digits, if that many are still a float: the largest one would be rounded up to infinity."""
+    """Round to three digits, unless the result is no longer finite: the largest float would become infinity."""
     short = float(f"{gap:.2e}")
     return gap if math.isinf(short) else short
 
@@ -113,6 +113,7 @@ def _grid(e: Array, a: Array) -> Gaps:
 
 
 def _edges(length: int) -> list[int]:
+    # At most one cell for each entry: `reduceat` gives an empty cell the entry after it.
     cells = min(length, CELLS)
     return [length * cell // cells for cell in range(cells + 1)]
 
@@ -132,6 +133,7 @@ def _gaps(e: Array, a: Array) -> Gaps:
     if np.isfinite(gaps.max(initial=0.0)):
         return gaps
     is_same = (e == a) | (np.isnan(e) & np.isnan(a))
+    # In this order, because equal infinities have a difference of NaN.
     gaps[np.isnan(gaps)] = np.inf
     gaps[is_same] = 0.0
     return gaps

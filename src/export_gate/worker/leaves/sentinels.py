@@ -31,11 +31,13 @@ def sentinels(e: Array) -> npt.NDArray[np.bool_] | None:
         largest = max(abs(float(e.min())), abs(float(e.max())))
         step = max(1, e.size // SAMPLE)
         extreme = EXTREME * float(np.finfo(e.dtype).max)
+        # A tenth, because the median of a sample is only near that of all.
         if largest < extreme and largest <= FAR / 10 * _median(np.abs(e[::step])):  # false for a NaN
             return None
         magnitude = np.abs(e)
         finite = np.isfinite(magnitude)
         far = finite & ((magnitude > FAR * _median(magnitude)) | (magnitude >= extreme))
+    # If all of them are far, they are the output itself.
     return far if far.any() and not far[finite].all() else None
 
 

@@ -48,6 +48,7 @@ class Totals:
             parts=parts,
             gap_norms=np.zeros(length, kind),
             scale_norms=np.zeros(length, kind),
+            # Memory that is never written costs nothing: blocks without a difference leave it alone.
             gaps=np.zeros(e.size),
             expected_nonfinite=np.zeros(3, np.int64),
             actual_nonfinite=np.zeros(3, np.int64),

@@ -69,6 +69,7 @@ def as_leaf(name: str, value: Any) -> Leaf:
 
     if isinstance(value, torch.Tensor):
         return Leaf(name=name, dtype=str(value.dtype).removeprefix("torch."), value=to_numpy(value))
+    # Before int, of which bool is a subclass.
     if isinstance(value, bool):
         return Leaf(name=name, dtype="bool", value=np.asarray(value), python=True)
     if isinstance(value, int):
@@ -90,6 +91,7 @@ def to_numpy(tensor: Any) -> npt.NDArray[Any]:
         dense = dense.to_dense()
     if dense.dtype == torch.bfloat16:
         dense = dense.to(torch.float32)
+    # A copy, because the memory may be a buffer that the next call writes to.
     array: npt.NDArray[Any] = np.array(dense.numpy(), copy=True)
     return array
 

@@ -30,12 +30,14 @@ class _Graph:
     def __init__(self, graph: Any) -> None:
         from onnx import numpy_helper
 
+        # An optional input that is left out has an empty name.
         self.states: dict[str, State] = {"": "constant"}
         self.shapes: dict[str, tuple[int | str | None, ...]] = {}
         self.constants: dict[str, Any] = {}
         for tensor in graph.initializer:
             self.states[tensor.name] = "constant"
             self.shapes[tensor.name] = tuple(tensor.dims)
+            # Lazily: weights are constants as well, and only axes and pads are read.
             self.constants[tensor.name] = lambda tensor=tensor: numpy_helper.to_array(tensor).tolist()
         for node in graph.node:
             if node.op_type == "Constant" and node.attribute[0].name == "value":
@@ -80,6 +82,7 @@ def is_affine_onnx(model: Any, *, by_row: bool = True) -> bool:
 
 def _advance(node: Any, known: _Graph, rows: int | str | None) -> bool:
     """Enter the states of the node's outputs; False if it is not affine."""
+    # What a subgraph or another domain's operator computes is not known here.
     if any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute) or node.domain not in (
         "",
         "ai.onnx",
@@ -107,7 +110,7 @@ def _is_listed(node: Any, known: _Graph) -> bool:
 
 
 def _is_plain(node: Any) -> bool:
-    """Whether the node does not train, pad with the image's own content, or cast to integers."""
+    """Whether the node does not train or cast to integers."""
     from onnx import TensorProto
 
     attributes = _attributes(node)
@@ -184,6 +187,7 @@ def _pad(node: Any, known: _Graph, rank: int) -> bool:
 _ROW_RULES: Mapping[str, Callable[[Any, _Graph, int], bool]] = {
     "MatMul": _product,
     "Gemm": _gemm,
+    # 99: these have their axis in an attribute only.
     "Concat": _axes(99, "axis"),
     "Split": _axes(99, "axis", 0),
     "Gather": _axes(99, "axis", 0),

@@ -45,6 +45,7 @@ def open_session(path: Path, providers: Sequence[str], optimization: str, *, ser
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = 1
     settings.inter_op_num_threads = 1
+    # Errors only: warnings about unused initializers and the like would fill the model's log.
     settings.log_severity_level = 3
     settings.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, OPTIMIZATIONS[optimization])
     settings.add_session_config_entry("session.disable_prepacking", "1")

@@ -61,6 +61,7 @@ def read_tensor(serialized: bytes) -> Leaf:
     if proto.data_location != onnx.TensorProto.DEFAULT or proto.external_data:
         raise ValueError("its values are in another file")
     stored = np.dtype(np.uint16 if dtype == "bfloat16" else dtype).newbyteorder("<")
+    # One more than allowed shows that there are too many, without a copy of millions.
     shape, raw = tuple(proto.dims[: LARGEST_RANK + 1]), proto.raw_data
     fits = len(shape) <= LARGEST_RANK and min(shape, default=0) >= 0
     if not fits or math.prod(shape) * stored.itemsize != len(raw):

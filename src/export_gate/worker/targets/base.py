@@ -60,11 +60,12 @@ class Loaded:
 
 
 def with_absent(run: Runner, outputs: Sequence[OutputLeaf]) -> Runner:
-    """Put eager's None leaves back into what an artifact returns, in whose format they cannot stand."""
+    """Put eager's None leaves back into what an artifact returns, because its format cannot contain them."""
     absent = [(index, leaf.name) for index, leaf in enumerate(outputs) if leaf.dtype == "None"]
 
     def complete(call: Call) -> tuple[Leaf, ...]:
         leaves = list(run(call))
+        # In ascending order: an index counts the absent ones before it.
         for index, name in absent:
             if name not in [leaf.name for leaf in leaves]:
                 leaves.insert(index, Leaf(name=name, dtype="None", value=None))

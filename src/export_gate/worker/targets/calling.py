@@ -1,4 +1,4 @@
-"""A call of the reference to the call that a file's program takes: by name or position as that program was exported."""
+"""Turn a call of the reference into the call that a file's program takes, by name or position as it was exported."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def as_exported(run: Runner, program: Any, contract: ModelContract) -> Runner:
 
 
 def rebound(call: Call, declared: Sequence[str], positions: Sequence[str], keywords: Sequence[str]) -> Call:
-    """The call's values where the program takes them; the call itself where they do not fit, which the program says.
+    """The call's values where the program takes them; the call itself if they do not fit, which the program reports.
 
     Args:
         call: the reference's; its values are in the contract's order.
@@ -38,6 +38,7 @@ def rebound(call: Call, declared: Sequence[str], positions: Sequence[str], keywo
     """
     values = (*call.args, *call.kwargs.values())
     taken = (*positions, *keywords)
+    # By name if the program has the contract's names, else by order.
     if len(values) == len(declared) and set(taken) <= set(declared):
         named = dict(zip(declared, values, strict=True))
     elif len(values) == len(taken):

@@ -34,6 +34,7 @@ INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 """Weights above this go to external data: an inline save peaks at four times the weights."""
 
 EVALUATOR_NODES = 2000
+"""The reference evaluator is a loop in Python: larger graphs take too long for an experiment."""
 DECOMPOSED = "decomposed"
 """Key of the program as the converter decomposed it, whose node names are the file's value names."""
 DEFAULT_OPSET = 20
@@ -71,6 +72,7 @@ def convert(context: Context, target: Target) -> Path | None:
         value.const_value.nbytes for value in converted.model.graph.initializers.values() if value.const_value
     )
     converted.save(path, external_data=weights > INLINE_LIMIT_BYTES)
+    # By path: as one message, a model may not exceed 2 GiB.
     onnx.checker.check_model(str(path))
     return path
 
@@ -211,6 +213,7 @@ def _leaf(name: str, array: Any) -> Leaf:
 def _ortvalue(onnxruntime: Any, tensor: torch.Tensor) -> Any:
     tensor = tensor.detach().cpu().contiguous()
     if tensor.dtype is torch.bfloat16:
+        # NumPy has no bfloat16, so the bits go through a type of the same width.
         bits = tensor.view(torch.int16).numpy()
         return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, BFLOAT16)
     return onnxruntime.OrtValue.ortvalue_from_numpy(tensor.numpy())

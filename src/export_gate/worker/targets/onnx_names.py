@@ -27,8 +27,8 @@ def name_outputs(graph: Any, names: Sequence[str]) -> dict[str, str]:
     """Name the graph's outputs, in order; the outputs that had to be named otherwise, as graph's name -> contract's.
 
     ONNX has one name per value: a value that is returned twice, or is an input or a weight as well, goes through an
-    Identity, and an output that is called as an input is becomes `NAME_output`. Outputs past the last name keep
-    theirs, for the comparison to tell.
+    Identity, and an output with the name of an input becomes `NAME_output`. Outputs past the last name keep theirs,
+    so that the comparison reports them.
     """
     inputs = {value.name for value in graph.inputs}
     renamed: dict[str, str] = {}
@@ -92,6 +92,7 @@ def _symbols(axis: Axis) -> Iterator[tuple[str, str]]:
     if len(expression.free_symbols) != 1:
         return
     (symbol,) = expression.free_symbols
+    # The line through 0 and 1, if the expression is a line.
     b = expression.subs(symbol, 0)
     a = expression.subs(symbol, 1) - b
     if not a.is_Integer or (expression - a * symbol - b).expand() != 0:

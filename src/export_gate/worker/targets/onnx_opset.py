@@ -87,6 +87,7 @@ def _converted(proto: Any, opset: int) -> Any:
     import onnx
 
     converted = onnx.version_converter.convert_version(proto, opset)
+    # The converter keeps the IR version of the opset that it came from.
     converted.ir_version = max(LOWEST_IR, onnx.helper.find_min_ir_version_for(converted.opset_import))
     onnx.checker.check_model(converted)
     return converted
