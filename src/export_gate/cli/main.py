@@ -26,6 +26,7 @@ from export_gate.cli.report import report
 from export_gate.cli.rules import rules
 from export_gate.cli.run import run
 from export_gate.cli.schema import schema
+from export_gate.cli.strength import strength
 from export_gate.cli.terminal import complain, complain_of_bug, complain_of_usage, route_warnings
 from export_gate.cli.validate import validate
 from export_gate.report.commands import DEFAULT_CONFIG, Caller
@@ -39,6 +40,7 @@ COMMANDS = (
     validate,
     controls,
     calibrate,
+    strength,
     run,
     report,
     judge,

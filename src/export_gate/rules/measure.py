@@ -24,6 +24,7 @@ from export_gate.wall.equivalence import (
 )
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import (
+    OWN_GROUPS,
     CaseResult,
     Comparison,
     Failure,
@@ -130,8 +131,6 @@ class Unpaired:
     export: str = ""
 
 
-OWN_GROUPS = ("data", "golden", "function")
-"""Control inputs that the project hands in."""
 Item = Measurement | Failed | Unpaired | CaseResult
 
 

@@ -94,6 +94,22 @@ def select(config: Config, selection: Selection) -> tuple[ModelContract, ...]:
     return kept
 
 
+def onnx_target(contract: ModelContract) -> Target:
+    """The first target of the contract that is an ONNX file.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = next((target for target in contract.targets if target.kind == "onnx"), None)
+    if found is None:
+        names = ", ".join(target.name for target in contract.targets)
+        raise UserError(
+            f"models.{contract.name}.targets: expected an ONNX file among them, got {names}",
+            "Add `onnx: {}` to the model's targets.",
+        )
+    return found
+
+
 def _require_known(config: Config, selection: Selection, planned: Collection[str]) -> None:
     for name in selection.targets:
         if name not in planned:

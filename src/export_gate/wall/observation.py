@@ -318,6 +318,10 @@ class TargetObservation:
         return ", ".join(f"{dim}={size}" for dim, size in sorted(self.separate.items()))
 
 
+OWN_GROUPS = ("data", "golden", "function")
+"""Groups of control inputs that the project hands in."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControlInput:
     """One member of the control set."""

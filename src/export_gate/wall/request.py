@@ -8,7 +8,7 @@ from typing import Literal, Union
 from export_gate.wall.conformance import Kit
 from export_gate.wall.contract import Job
 
-PROTOCOL = 5
+PROTOCOL = 6
 """Incremented whenever a record that crosses the wall changes."""
 
 
@@ -49,7 +49,21 @@ class WriteKit:
     folder: str
 
 
-Task = Union[Observe, ListControls, Describe, WriteKit]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasureStrength:
+    """Observe, then plant small faults in an ONNX file and see which ones the control set notices."""
+
+    kind: Literal["strength"] = "strength"
+    target: str
+    """Whose file."""
+    budget_s: float
+    """For trying mutants."""
+    seed: int
+    most: int | None = None
+    """Mutants to try; None leaves it to the time."""
+
+
+Task = Union[Observe, ListControls, Describe, WriteKit, MeasureStrength]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event, parse_request
-from export_gate.wall.request import Describe, ListControls, Observe, ReplayRequest, Request, WriteKit
+from export_gate.wall.request import Describe, ListControls, MeasureStrength, Observe, ReplayRequest, Request, WriteKit
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.children import reserve_stdout
 
@@ -60,6 +60,10 @@ def work(job: Job, request: Request, channel: Channel) -> None:
             from export_gate.worker.study.kit_data import write_kit
 
             write_kit(job, Path(request.task.folder), channel)
+        case MeasureStrength():
+            from export_gate.worker.study.strength import measure_strength
+
+            measure_strength(job, request.task, channel)
         case _:
             _never(request.task)
 

@@ -109,7 +109,7 @@ def drawn_case(contract: ModelContract, family: str, index: int, sizes: Sizes) -
 def case_named(contract: ModelContract, name: str) -> ControlCase | None:
     """The generated case of that name at any declared sizes; None where it is none."""
     found = CASE_NAME.fullmatch(name)
-    if found is None or found["family"] not in {main_family(contract), *_families(contract), *_LAYOUTS}:
+    if found is None or found["family"] not in {main_family(contract), *known_families(contract), *_LAYOUTS}:
         return None
     sizes = {dim: int(size) for dim, _, size in (part.partition("=") for part in found["sizes"].split(","))}
     if list(sizes) != [dim.name for dim in contract.dims]:
@@ -122,7 +122,7 @@ CASE_NAME = re.compile(r"(?P<family>[a-z-]+)-(?P<index>\d{1,3})@(?P<sizes>\w+=\d
 
 
 def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int, Sizes]]:
-    main, known = main_family(contract), _families(contract)
+    main, known = main_family(contract), known_families(contract)
     if not tensor_leaves(contract):
         return
     # The order is that of what they caught: the budget takes a prefix.
@@ -161,7 +161,7 @@ def _specs(contract: ModelContract) -> list[TensorSpec]:
     return [spec.at(sizes) for _, spec in tensor_leaves(contract)]
 
 
-def _families(contract: ModelContract) -> tuple[str, ...]:
+def known_families(contract: ModelContract) -> tuple[str, ...]:
     """Families of any input but the model's plainest draw, in catch order."""
     leaves = _specs(contract)
     known = {family for spec in leaves for family in families(spec)} - {main_family(contract)}

@@ -31,16 +31,19 @@ def threshold_cases(contract: ModelContract, constants: Sequence[Constant]) -> t
     plan = plan_sizes(contract)
     if not any(_fitting(spec.at(plan.middle), constants) for _, spec in tensor_leaves(contract)):
         return ()
-    return tuple(
-        ControlCase(
-            name=case_name(f"{FAMILY}-{index}", sizes),
-            family=FAMILY,
-            group="generated",
-            sizes=dict(sizes),
-            make=partial(_values, contract, sizes, tuple(constants), index),
-        )
-        # Two draws at the largest, where most rows are: constants take turns over the rows from a random first.
-        for index, sizes in enumerate((plan.middle, plan.largest, plan.largest), 1)
+    # Two draws at the largest, where most rows are: constants take turns over the rows from a random first.
+    places = enumerate((plan.middle, plan.largest, plan.largest), 1)
+    return tuple(threshold_case(contract, constants, index, sizes) for index, sizes in places)
+
+
+def threshold_case(contract: ModelContract, constants: Sequence[Constant], index: int, sizes: Sizes) -> ControlCase:
+    """One draw."""
+    return ControlCase(
+        name=case_name(f"{FAMILY}-{index}", sizes),
+        family=FAMILY,
+        group="generated",
+        sizes=dict(sizes),
+        make=partial(_values, contract, sizes, tuple(constants), index),
     )
 
 

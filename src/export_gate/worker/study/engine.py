@@ -41,22 +41,34 @@ from export_gate.worker.study.relations import missing_relations
 from export_gate.worker.study.subject import Subject
 from export_gate.worker.study.tables import with_table_ranges
 from export_gate.worker.study.trial import choose_trial
-from export_gate.worker.study.variants import observe_variants
+from export_gate.worker.study.variants import EachTarget, observe_variants
 
 Sequel = Callable[[Study, Desk], None]
 """Further work on a model after it was observed."""
 
 
-def observe_model(job: Job, channel: Channel, then: Sequel | None = None, *, is_diagnosed: bool = True) -> None:
-    """Observe the job's model and send every fact as it is known; `then` follows once its targets are done.
+def observe_model(
+    job: Job,
+    channel: Channel,
+    then: Sequel | None = None,
+    *,
+    each: EachTarget | None = None,
+    is_diagnosed: bool = True,
+) -> None:
+    """Observe the job's model and send every fact as it is known.
 
-    Without `is_diagnosed` no experiments follow a failure.
+    Args:
+        job: the model.
+        channel: where the facts go.
+        then: follows once its targets are done.
+        each: follows on each target of each export, while its program is there.
+        is_diagnosed: whether experiments follow a failure.
     """
     started, files = time.perf_counter(), remember_files(Path(job.base))
     roots = tuple(Path(folder) for folder in (job.base, *job.pythonpath))
     with look_ups_noted(job.withheld, roots, factory_package(job.contract)) as missed, watched() as replaced:
         with at_desk(job, channel) as desk:
-            _observe(job, desk, then, Allowance(is_off=not is_diagnosed))
+            _observe(job, desk, then, each, Allowance(is_off=not is_diagnosed))
         names = replaced()
         if names:
             channel.set("problem", _tampered(job.contract, names))
@@ -94,7 +106,7 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
     )
 
 
-def _observe(job: Job, desk: Desk, then: Sequel | None, allowance: Allowance) -> None:
+def _observe(job: Job, desk: Desk, then: Sequel | None, each: EachTarget | None, allowance: Allowance) -> None:
     require_artifacts(job.contract, Path(job.base))
     job = replace(job, contract=with_makers(job.contract, Path(job.base)))
     subject = load_subject(job.contract, Path(job.base), desk)
@@ -130,7 +142,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None, allowance: Allowance) ->
         allowance=allowance,
     )
     del subject, asked, unknown  # with them the eager instance is released before the export
-    observe_variants(study, desk)
+    observe_variants(study, desk, each)
     if then is not None:
         then(study, desk)
 

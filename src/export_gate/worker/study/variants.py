@@ -36,8 +36,11 @@ from export_gate.worker.study.verify import Verification, verify_target
 from export_gate.worker.targets.base import Context
 from export_gate.worker.targets.metadata import contract_metadata
 
+EachTarget = Callable[[Study, Verification, Desk], None]
+"""Further work on one target of one export after it was verified."""
 
-def observe_variants(study: Study, desk: Desk) -> None:
+
+def observe_variants(study: Study, desk: Desk, each: EachTarget | None = None) -> None:
     """Export and verify each variant.
 
     After a death in one target this is done again without the targets in `job.skip`; their exports are made all the
@@ -53,7 +56,10 @@ def observe_variants(study: Study, desk: Desk) -> None:
         ready = [t for t in targets if export is not None or existing_artifact(t, base) is not None]
         asked = further.asked_by(export, variant) if ready else Asked()
         for target in ready:
-            verify_target(_verification(study, target, variant, export, asked=asked, masks=masks), desk)
+            work = _verification(study, target, variant, export, asked=asked, masks=masks)
+            verify_target(work, desk)
+            if each is not None:
+                each(study, work, desk)
 
 
 def _masks(study: Study) -> Masks:

@@ -86,7 +86,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
         path = _artifact(work, desk)
         with desk.stage("load", target=key), uncollected():
             loaded = guarded(TARGETS[work.target.kind].load)(work.context, work.target, path)
-        loaded = _without_ignored(loaded, work.context.contract.outputs)
+        loaded = comparable(loaded, work.context.contract.outputs)
         channel.set("facts", loaded.facts, target=key)
         channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
         channel.set("affine", loaded.affine, target=key)
@@ -110,7 +110,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
         channel.set("duration_s", time.perf_counter() - started, target=key)
 
 
-def _without_ignored(loaded: Loaded, outputs: Sequence[Output]) -> Loaded:
+def comparable(loaded: Loaded, outputs: Sequence[Output]) -> Loaded:
     """The artifact without the leaves that are not compared, each with a note."""
     ignored = [output.name for output in outputs if output.leaf == "ignore"]
     if not ignored:
@@ -131,7 +131,7 @@ def _run_sweep(work: Verification, run: Runner, desk: Desk) -> tuple[Sequence[Ca
     limit_s = work.context.contract.timeout_s
 
     def compare(case: ControlCase, actual: Sequence[Leaf]) -> CaseResult:
-        return _compared(case, work.sweep.references[case.name], actual, work)
+        return compared_with(case, work.sweep.references[case.name], actual, work)
 
     differing, count = run_sweep(work.sweep, run, work.parameters, compare, desk, key=work.key, timeout_s=limit_s)
     for result in differing:
@@ -225,10 +225,11 @@ def _run_case(
         actual = run(call)
     except BaseException as error:  # noqa: BLE001 - whatever the artifact raises is an observation
         return CaseResult(case=case.name, failure=desk.failure(error, "run", case.name)), ()
-    return _compared(case, reference, actual, work), actual
+    return compared_with(case, reference, actual, work), actual
 
 
-def _compared(case: ControlCase, reference: Reference, actual: Sequence[Leaf], work: Verification) -> CaseResult:
+def compared_with(case: ControlCase, reference: Reference, actual: Sequence[Leaf], work: Verification) -> CaseResult:
+    """The artifact's leaves beside eager's, by the elements that the contract compares."""
     axis = tolerance_axis(work.context.contract, work.target)
     shapes = {leaf.name: leaf.value.shape for leaf in reference.leaves if leaf.value is not None}
     return compare_case(case.name, reference.leaves, actual, axis, compared(shapes, case, work.masks))

@@ -95,9 +95,16 @@ def load(context: Context, target: Target, path: Path | None) -> Loaded:
 
     if path is None:
         raise AssertionError("onnx always has a file")
-    optimization = target.option("optimization", str)
-    session = open_session(path, target.option("providers", tuple), optimization)
-    model = onnx.load(str(path), load_external_data=False)
+    session = open_session(path, target.option("providers", tuple), target.option("optimization", str))
+    return opened(context, target, session, onnx.load(str(path), load_external_data=False))
+
+
+def opened(context: Context, target: Target, session: Any, model: Any) -> Loaded:
+    """A session over the model, ready to run.
+
+    Raises:
+        ValueError: the graph has names that the contract lacks.
+    """
     renamed = renamed_outputs(model)
     require_names(
         Names(
@@ -112,7 +119,7 @@ def load(context: Context, target: Target, path: Path | None) -> Loaded:
         facts={
             "opset": ", ".join(f"{opset.domain or 'ai.onnx'} {opset.version}" for opset in model.opset_import),
             "providers": ", ".join(session.get_providers()),
-            "optimization": optimization,
+            "optimization": target.option("optimization", str),
         },
         notes=absent_notes(context.outputs)
         + tuple(
