@@ -50,6 +50,7 @@ def ratio(measured: float | None, allowed: float | None) -> float:
         return math.inf
     if allowed > 0:
         return measured / allowed
+    # Nothing is allowed, as for integers: no difference is fine, any other is infinitely too much.
     return 0.0 if measured == 0 == allowed else math.inf
 
 
@@ -99,7 +100,10 @@ def is_excused(comparison: Comparison, tolerance: Tolerance, noise: Noise) -> bo
     With a tolerance axis that must hold at each index that exceeds its tolerance. Placeholders are never excused.
     """
     own = _sentinel_norm(comparison, tolerance)
-    return (own is None or own.holds) and worst_noise(comparison, tolerance, noise).holds
+    if own is not None and not own.holds:
+        return False
+    # Without a failing norm, the leaf is over because its norms along the axis are unknown: no noise excuses that.
+    return bool(failing_norms(comparison, tolerance)) and worst_noise(comparison, tolerance, noise).holds
 
 
 def worst_noise(comparison: Comparison, tolerance: Tolerance, noise: Noise) -> Norm:
@@ -108,6 +112,7 @@ def worst_noise(comparison: Comparison, tolerance: Tolerance, noise: Noise) -> N
     norms = []
     for norm in failing_norms(comparison, tolerance):
         known = noise if norm.index is None else at.get(norm.index)
+        # Noise that was not measured at this index excuses nothing there.
         measured, floor = (math.inf, 0.0) if known is None else (known.distance, known.floor)
         norms.append(replace(norm, measured=measured, allowed=norm.allowed + noise.factor * floor))
     return max(norms, key=lambda norm: (not norm.holds, norm.ratio))
@@ -125,7 +130,7 @@ def is_lax(comparison: Comparison, tolerance: Tolerance) -> bool:
 
 
 def lacks_axis_norms(comparison: Comparison, tolerance: Tolerance) -> bool:
-    """Whether norms along the tolerance axis would decide but were not observed (judged again, say).
+    """Whether norms along the tolerance axis would decide but were not observed, e.g. in results judged again.
 
     A difference within atol alone passes at every index, and a leaf without that axis is judged as a whole.
     """

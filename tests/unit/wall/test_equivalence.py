@@ -9,7 +9,8 @@ from rule_samples import leaf
 
 from export_gate.rules.wording import round_up
 from export_gate.wall.contract import Tolerance
-from export_gate.wall.equivalence import faults, first_fault, is_lax, ratio, worst_norm
+from export_gate.wall.equivalence import faults, first_fault, is_excused, is_lax, ratio, worst_norm
+from export_gate.wall.noise import Noise
 from export_gate.wall.observation import AxisNorms, Comparison, NonfiniteCount
 
 ONNX = Tolerance(atol=1e-5, rtol=1e-5)
@@ -129,6 +130,14 @@ def test_an_axis_that_was_not_observed_never_passes(axis: int):
 
     assert first_fault(leaf(max_abs_diff=1.1e-5), tolerance, "match") == "value"
     assert first_fault(leaf(max_abs_diff=1.1e-5, per_axis=NORMS), tolerance, "match") is None
+
+
+def test_noise_does_not_excuse_an_axis_that_was_not_observed():
+    """Results judged again with a tolerance axis lack its norms; noise of the whole output does not replace them."""
+    noise = Noise(output="logits", case="normal-1", distance=1e-4, f64=1e-4)
+    tolerance = Tolerance(atol=1e-6, rtol=1e-3, axis=1)
+
+    assert not is_excused(leaf(max_abs_diff=1e-4, expected_max_abs=1.0), tolerance, noise)
 
 
 def test_a_difference_within_atol_needs_no_norms_along_the_axis():
