@@ -38,12 +38,16 @@ def merge(parts: Sequence[Part]) -> Results:
             models=tuple(sorted(models, key=lambda model: order[model.model])),
         ),
         findings=(),
+        # The machines work at the same time, so the run lasts as long as the slowest.
         started=min(part.started for _, part in parts),
         duration_s=max(part.duration_s for _, part in parts),
+        # If midnight passed between two machines, a waiver must hold on the later day.
         judged_on=max(part.judged_on for _, part in parts),
         narrowed=any(part.narrowed for _, part in parts),
         checkout=replace(
-            first.checkout, lines={name: line for _, part in parts for name, line in part.checkout.lines.items()}
+            first.checkout,
+            lines={name: line for _, part in parts for name, line in part.checkout.lines.items()},
+            keys={name: keys for _, part in parts for name, keys in part.checkout.keys.items()},
         ),
     )
 

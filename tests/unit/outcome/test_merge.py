@@ -25,7 +25,12 @@ def shard(whole: Results, *names: str) -> Results:
         planned=whole.contracts,
         run=replace(whole.run, models=tuple(model for model in whole.run.models if model.model in names)),
         findings=tuple(finding for finding in whole.findings if finding.model in names),
-        checkout=Checkout(root="/w", config="export-gate.yml", lines=dict.fromkeys(names, 3)),
+        checkout=Checkout(
+            root="/w",
+            config="export-gate.yml",
+            lines=dict.fromkeys(names, 3),
+            keys={name: {"targets.onnx": 5} for name in names},
+        ),
     )
 
 
@@ -48,7 +53,9 @@ def test_joined_shards_are_the_run(run: type):
     for parts in (parts_of(whole), parts_of(whole)[::-1]):
         joined = judged(merge(parts)).results
         assert replace(joined, checkout=Checkout()) == whole
-        assert joined.checkout.lines == dict.fromkeys((contract.name for contract in whole.contracts), 3)
+        names = [contract.name for contract in whole.contracts]
+        assert joined.checkout.lines == dict.fromkeys(names, 3)
+        assert joined.checkout.keys == {name: {"targets.onnx": 5} for name in names}
 
 
 def test_a_missing_shard_breaks_the_verdict():
