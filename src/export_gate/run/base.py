@@ -1,4 +1,4 @@
-"""Read files of another commit, such as the base of a change, without running anything of it."""
+"""Read files of another commit, such as the base of a change, without running any of its code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from export_gate.run.git import git_output
 from export_gate.wall.errors import UserError
 
+# The first character rules out `-`: git would take such a name for an option.
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@{}^~-]{0,199}")
 SHOWN_SHA = 10
 FETCH = (
@@ -71,9 +72,11 @@ def file_at(commit: str, wanted: Wanted, environment: Mapping[str, str]) -> byte
     if not entry:
         return None
     at = f"{path.name} at {commit[:SHOWN_SHA]}"
+    # `<mode> <kind> <sha>\t<path>`; mode 120000 is a symbolic link, whose content is a path that nothing should follow.
     mode, kind, sha = entry.split(b"\t")[0].decode("ascii", "replace").split(" ")
     if kind != "blob" or not mode.startswith("100"):
         raise UserError(f"{at}: expected a file, got a {'link' if mode == '120000' else 'folder'}", wanted.hint)
+    # Ask before reading: all that git prints is kept in memory.
     size = git_output(folder, "cat-file", "-s", sha, environment=environment)
     if size is not None and int(size) > wanted.largest_bytes:
         raise UserError(

@@ -15,14 +15,14 @@ from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file
 from export_gate.wall.errors import UserError
 
 SIBLINGS = {".yml": ".yaml", ".yaml": ".yml"}
-"""`export-gate.yaml` is read where there is no `export-gate.yml`, so a change can swap them."""
+"""`export-gate.yaml` is read if there is no `export-gate.yml`, so a change can swap them."""
 
 SECOND = "export-gate.yaml"
-"""The config that is read without being named where there is no `export-gate.yml`."""
+"""The config that is read by default if there is no `export-gate.yml`."""
 
 
 def base_of(base: str | None, environment: Mapping[str, str]) -> str | None:
-    """The base of the change: the named one, or what the remote has where pre-commit runs the gate before a push."""
+    """The base of the change: the named one, or before a push (run by pre-commit) what the remote has."""
     return base or environment.get("PRE_COMMIT_FROM_REF") or None
 
 
@@ -41,6 +41,7 @@ def find_change(config: Config, base: str | None, environment: Mapping[str, str]
         return None, config
     path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
     try:
+        # Resolved once: a branch could move between two reads.
         commit = find_commit(base, path.parent, environment)
         found = _past_content(commit, path, environment)
     except UnreadableError as error:
@@ -48,6 +49,7 @@ def find_change(config: Config, base: str | None, environment: Mapping[str, str]
             raise UserError(f"{path.name}: {error}", FETCH) from error
         return _unknown(str(error), str(error)), config
     if found is None:
+        # A first config loosens nothing: nothing was checked before.
         return _only("changed", f"{commit[:SHOWN_SHA]}", f"{path.name} is new: the base has none"), config
     return _compared(config, commit, *found)
 

@@ -1,4 +1,4 @@
-"""Where the files of a run are in their repository, so that what is said of a line can be shown beside it."""
+"""Where the files of a run are in their repository, so that a finding can be shown at its line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from export_gate.config import Config
 from export_gate.run.git import git_line
 
 ELSEWHERE = "..."
-"""In place of the folders of a path outside of the repository, where a report goes to other people."""
+"""Replaces the folders of a path outside the repository in reports that other people read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Checkout:
     """Model -> its keys (`dims.batch`, `targets.onnx`) -> their lines."""
 
     def line(self, model: str | None, key: str = "") -> int:
-        """The line of a model's key, or of the nearest above it that the config has; 1 where there is none."""
+        """The line of a model's key, or of the nearest key above it that the config has; 1 if there is none."""
         if model is None:
             return 1
         there = self.keys.get(model, {})
@@ -36,10 +36,11 @@ class Checkout:
         return max(there.get(key) or self.lines.get(model, 1), 1)
 
     def relative(self, path: str) -> str | None:
-        """`path` of that machine from the repository's root; None where it lies outside."""
+        """`path` of that machine relative to the repository's root; None if it lies outside."""
         plain = path.replace("\\", "/")
         if self.root and plain.startswith(f"{self.root}/"):
             plain = plain.removeprefix(f"{self.root}/")
+        # Not Path.is_absolute: results of a Windows machine may be reported on Linux.
         is_absolute = plain.startswith("/") or plain[1:2] == ":"
         return None if is_absolute or not plain or {"..", ELSEWHERE} & set(plain.split("/")) else plain
 
@@ -70,7 +71,8 @@ def head_revision(folder: Path) -> str | None:
 
 
 def described_revision(folder: Path) -> str | None:
-    """The commit that is checked out, with `-dirty` after it where tracked files are not as they are in it."""
+    """The commit that is checked out, followed by `-dirty` if tracked files differ from it."""
+    # Without any tag to describe by (`--exclude=*`), `--always` prints the commit itself.
     return git_line(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 

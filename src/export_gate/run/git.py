@@ -1,4 +1,4 @@
-"""Ask git, in the one way in which the gate does: it never prompts, and a failure is None."""
+"""Run git in the one way in which the gate does: it never prompts, and a failure is None."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT_S = 60.0
 def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> bytes | None:
     """What git prints in that folder, or None if it fails.
 
-    Objects are read as they were committed: a replacement that a fetched ref brings along is not followed.
+    Objects are read as they were committed: replacement refs (`refs/replace/`), which may be fetched, do not count.
     """
     try:
         answer = subprocess.run(
@@ -26,6 +26,7 @@ def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | N
             timeout=LIMIT_S,
             check=False,
         )
+    # ValueError: an argument contains a NUL byte.
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     return answer.stdout if answer.returncode == 0 else None
@@ -39,5 +40,6 @@ def git_line(folder: Path, *arguments: str) -> str | None:
 
 def git_paths(folder: Path, command: str, *arguments: str) -> tuple[str, ...]:
     """The paths that a command of git lists; none if it fails."""
+    # `-z`, since git otherwise quotes and escapes unusual names.
     answer = git_output(folder, command, "-z", *arguments)
     return tuple(path for path in os.fsdecode(answer or b"").split("\0") if path)

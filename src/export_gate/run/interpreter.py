@@ -51,6 +51,7 @@ def find_interpreter(
         (_in_environment(folder / ".venv"), ".venv beside the config"),
         *((_in_environment(up / ".venv"), f".venv in {up.name}, above the config") for up in _above(folder)),
         (_own_environment(environment), "VIRTUAL_ENV"),
+        # find_spec looks for torch without importing it.
         (Path(sys.executable) if find_spec("torch") else None, "export-gate's own environment has torch"),
         (_on_path(environment), "python on PATH"),
     )
@@ -86,7 +87,7 @@ def find_runtime(option: str | None, environment: Mapping[str, str]) -> Interpre
 
 
 def _named(text: str, base: Path, source: str, environment: Mapping[str, str]) -> Path:
-    """A path, or a command on PATH where it has no separator."""
+    """A path, or a command on PATH if it has no separator."""
     is_command = os.sep not in text and "/" not in text
     found = shutil.which(text, path=environment.get("PATH", "")) if is_command else None
     path = Path(found) if found else base / Path(text).expanduser()
@@ -117,6 +118,7 @@ def _own_environment(environment: Mapping[str, str], package: str = "torch") -> 
 
 def _on_path(environment: Mapping[str, str]) -> Path | None:
     """The first `python` on PATH that is not export-gate's own environment."""
+    # pre-commit and `activate` put the driver's own environment first on PATH.
     own = Path(sys.prefix) / BIN
     entries = [entry for entry in environment.get("PATH", "").split(os.pathsep) if entry and Path(entry) != own]
     found = next((path for name in PYTHON_NAMES if (path := shutil.which(name, path=os.pathsep.join(entries)))), None)
@@ -132,6 +134,7 @@ def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+# Lists of what passes, not of what does not: a variable that nobody thought of may be a secret.
 ALLOWED = frozenset({
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "TMP", "TEMP", "PWD",
     "VIRTUAL_ENV", "CONDA_PREFIX", "CI", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "LD_LIBRARY_PATH",
@@ -146,7 +149,8 @@ ALLOWED_PREFIXES = (
 
 
 def why_no_python(path: Path, environment: Mapping[str, str]) -> str:
-    """What the file does instead of running Python code; empty if it runs it."""
+    """Say what the file does instead of running Python code; empty if it runs it."""
+    # Not "print(42)", which `echo` would pass.
     command = [str(path), "-c", "print(6 * 7)"]
     visible = worker_environment(environment)
     try:

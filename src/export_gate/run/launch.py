@@ -1,4 +1,4 @@
-"""A request to numbered events: starts the worker, follows it, leaves nothing of it behind. The wall's left side."""
+"""Turn a request into numbered events: start the worker, follow it, leave no process behind. The wall's left side."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Conversation:
     groups: dict[str, int] = field(default_factory=dict)
     """Models that are being worked on -> their process groups."""
     has_begun: bool = False
-    """Whether it has come to a first stage of a model, which may be what kills it from then on."""
+    """Whether it has begun a first stage of a model; from then on, a model may be what kills it."""
     overran: bool = False
     status: int = 0
 
@@ -72,7 +72,9 @@ def converse(request: AnyRequest, python: Path, environment: Mapping[str, str], 
             _stop(worker)
             raise
         finally:
+            # Each child is a session of its own, which outlives a worker that was killed.
             _kill_groups(worker)
+        # First: a worker that was killed for being late looks like one that broke down.
         if worker.overran:
             raise _overrun(python, request)
         if worker.status == 0 and worker.groups:
@@ -161,6 +163,7 @@ def _bounded_start(worker: Conversation) -> Iterator[None]:
         if not worker.is_ready and worker.process.poll() is None:
             worker.overran = True
             with suppress(OSError):
+                # Its group: the import that hangs may have started processes, which would keep standard output open.
                 os.killpg(worker.process.pid, signal.SIGKILL) if hasattr(os, "killpg") else worker.process.kill()
 
     timer = threading.Timer(START_S, stop_if_silent)
@@ -185,6 +188,7 @@ def _end(worker: Conversation) -> None:
     try:
         worker.status = worker.process.wait(STOP_S)
     except subprocess.TimeoutExpired:
+        # A library's thread may keep the process alive; a report that is complete counts all the same.
         has_said_everything = not worker.groups
         _stop(worker)
         worker.status = 0 if has_said_everything else worker.process.returncode
@@ -212,6 +216,7 @@ def _kill_groups(worker: Conversation) -> None:
 def _breakdown(worker: Conversation, why_no_python: str) -> UserError | GateError:
     """The user's mistake if the file is not Python or is too old; else an error of the gate."""
     printed, status = worker.printed, worker.status
+    # The words of `worker/__main__.py`: so early, standard error is the only channel.
     if "needs Python 3.10 or newer" in printed:
         return UserError(printed)
     if why_no_python:

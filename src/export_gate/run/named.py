@@ -1,4 +1,4 @@
-"""The files that a config names: whoever changes one of them changes what is verified."""
+"""List the files that a config names: a change to one of them changes what is verified."""
 
 from __future__ import annotations
 

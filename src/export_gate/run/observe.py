@@ -1,4 +1,4 @@
-"""A request to observations: follows the worker's events and assembles what they say."""
+"""Turn a request into observations: follow the worker's events and assemble what they say."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ class Assembly:
             {**fields, "targets": list(self.targets.get(name, {}).values())} for name, fields in self.models.items()
         ]
         try:
+            # Validated once, as a whole: field by field, an incomplete record would look like a wrong one.
             return decode(RunObservation, {"environment": self.environment, "models": models})
         except ValueError as error:
             raise GateError(f"the worker sent an invalid observation: {error}") from error

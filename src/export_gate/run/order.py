@@ -33,7 +33,7 @@ class Order:
     save_case: Path | None = None
     """An .npz that receives the smallest failing input of the worst finding that has one."""
     diagnosis: bool = True
-    """Make experiments after a failure, which find its cause."""
+    """Run experiments after a failure that find its cause."""
     base: str | None = None
     """The commit whose interface lock applies, and whose config shows what a change loosens; None means the working
     tree's lock, and no comparison of configs except before a push.
@@ -42,6 +42,7 @@ class Order:
 
 def default_parallel() -> int:
     """One model per core, as each uses one thread."""
+    # The affinity honours `taskset` and a container's cpuset, which cpu_count does not.
     return max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 

@@ -21,7 +21,7 @@ class Selection:
     models: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    """Targets to skip: any that the config has, and any that is called like its kind."""
+    """Targets to skip: any that the config has, or the name of a kind even if no model has it."""
     cases: tuple[str, ...] = ()
     """Glob patterns of control input names."""
 

@@ -61,8 +61,10 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
 
 
 def _differing(root: Path, commit: str) -> tuple[str, ...]:
-    """Tracked files that are not as in the commit; git sees no change of a file that it was told to leave alone."""
+    """Tracked files that differ from the commit, also those whose changes git was told not to look for."""
+    # Untracked files in submodules are left to `_untracked`, which names them.
     seen = git_paths(root, *DIFF, "--ignore-submodules=untracked", commit, "--")
+    # `ls-files -v` marks skip-worktree with S and assume-unchanged with a lower-case letter; `git diff` skips both.
     flagged = (entry[2:] for entry in git_paths(root, "ls-files", "-v") if entry[0] == "S" or entry[0].islower())
     unseen = (path for path in flagged if (root / path).is_file() and path not in seen)
     return (
@@ -70,6 +72,7 @@ def _differing(root: Path, commit: str) -> tuple[str, ...]:
         *(
             path
             for path in unseen
+            # hash-object applies the filters of `git add`, so line endings alone are not a difference.
             if git_line(root, "hash-object", path) != git_line(root, "rev-parse", f"{commit}:{path}")
         ),
     )
@@ -93,6 +96,7 @@ def nothing_to_verify(config: Config, environment: Mapping[str, str]) -> str | N
     root = git_line(config.path.resolve().parent, "rev-parse", "--show-toplevel")
     if not (config.ignore and start and end and root and _is_pushed(config, Path(root), end)):
         return None
+    # As two files (`--no-renames`): git would list only the new name, and a model may have read the old one.
     changed = git_paths(
         Path(root), *DIFF, "--ignore-submodules=none", "--no-renames", f"{start}^{{commit}}", f"{end}^{{commit}}"
     )
@@ -108,12 +112,14 @@ def _is_pushed(config: Config, root: Path, commit: str) -> bool:
     if root.resolve() not in path.parents:
         return False
     name = path.relative_to(root.resolve()).as_posix()
+    # Diff alone is not enough: it is empty for a config that git does not track.
     entry = git_output(root, "ls-tree", "-z", f"{commit}^{{commit}}", "--", name)
     return bool(entry) and git_output(root, *DIFF, f"{commit}^{{commit}}", "--", name) == b""
 
 
 def _is_ignored(path: str, config: Config, named: Collection[str]) -> bool:
     own = {config.path.name, config.path.with_suffix(".lock").name}
+    # `name.`: a module is named without its ending, which may be `.py` or that of a compiled one.
     is_named = any(path == name or path.startswith((f"{name}/", f"{name}.")) for name in named)
     return (
         path.rpartition("/")[2] not in own
@@ -123,7 +129,8 @@ def _is_ignored(path: str, config: Config, named: Collection[str]) -> bool:
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """`**` is any number of folders, `*` and `?` stay within one; a pattern without a slash is of the file's name."""
+    """`**` is any number of folders, `*` and `?` stay within one; a pattern without a slash matches the file's name."""
+    # The longest first: an alternation takes the first that fits.
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     regex = "".join(
         {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts

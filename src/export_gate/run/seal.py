@@ -1,4 +1,4 @@
-"""Compare the verified artifacts with the files on disk, in the driver and at the end of the run."""
+"""Compare the verified artifacts with the files on disk: in the driver, at the end of the run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sealed(run: RunObservation, jobs: tuple[Job, ...], folder: Path) -> RunObser
         for target in model.targets
         for name in _files(target)
     ]
-    with ThreadPoolExecutor() as pool:  # hashing leaves the other threads alone
+    with ThreadPoolExecutor() as pool:  # hashlib releases the GIL
         found = dict(zip(paths, pool.map(_digest_or_reason, paths), strict=True))
     return replace(
         run,
@@ -42,7 +42,7 @@ def sealed(run: RunObservation, jobs: tuple[Job, ...], folder: Path) -> RunObser
 
 
 def remove_unfinished(run: RunObservation, jobs: tuple[Job, ...]) -> None:
-    """Remove what conversions that failed or died left of their files: only whole artifacts stay.
+    """Remove files that failed or killed conversions left unfinished: only whole artifacts stay.
 
     Called when every process of the project's code is gone.
     """
@@ -50,7 +50,9 @@ def remove_unfinished(run: RunObservation, jobs: tuple[Job, ...]) -> None:
     for job in jobs:
         folder = Path(job.artifacts)
         report = folder.parent.parent
+        # In reverse, contents come before their folder, which is then empty.
         for path in sorted(folder.rglob("*"), reverse=True) if folder.is_dir() else ():
+            # A link goes before anything asks what it points to: project code may have made it.
             if path.is_symlink() or (path.is_file() and path.relative_to(report).as_posix() not in whole):
                 path.unlink(missing_ok=True)
             elif path.is_dir() and not any(path.iterdir()):
@@ -58,8 +60,8 @@ def remove_unfinished(run: RunObservation, jobs: tuple[Job, ...]) -> None:
 
 
 def _roots(model: ModelObservation, job: Job, folder: Path) -> dict[str, Path]:
-    """What each target's files are named relative to."""
-    handed_in = {target.name for target in job.contract.targets if getattr(target, "artifact", None) is not None}
+    """The folder that the names of each target's files are relative to."""
+    handed_in = {target.name for target in job.contract.targets if target.artifact is not None}
     return {t.target: Path(job.base) if t.target in handed_in else folder for t in model.targets}
 
 
@@ -82,7 +84,7 @@ def _digest_or_reason(path: Path) -> str:
 
 
 def _changed(name: str, verified: str, found: str) -> Failure:
-    """What changed, with both digests, or why there is none now."""
+    """The change, with both digests, or with why there is no digest now."""
     now = f"{found[:DIGITS_SHOWN]}..." if len(found) == len(verified) else found
     message = f"{name} was sha256 {verified[:DIGITS_SHOWN]}... when it was loaded; now it is {now}"
     return Failure(stage="load", kind="exception", type=ARTIFACT_CHANGED, message=message)

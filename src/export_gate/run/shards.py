@@ -1,4 +1,4 @@
-"""One run over many machines: the jobs that each one gets, the same wherever it is computed."""
+"""Divide one run among many machines: each machine computes the same shards."""
 
 from __future__ import annotations
 
@@ -58,12 +58,13 @@ def matrix(contracts: Sequence[ModelContract], total: int) -> str:
 
 
 def assign(contracts: Sequence[ModelContract], total: int) -> tuple[tuple[str, ...], ...]:
-    """Model names for each shard: the largest model first, each to the shard that has the least.
+    """Model names for each shard: the largest model first, each to the shard with the least work.
 
     A model weighs as much as it has targets. Equal inputs give equal shards on every machine.
     """
     parts: list[list[int]] = [[] for _ in range(total)]
     loads = [0] * total
+    # Ties keep the config's order (`sorted` is stable) and go to the first shard (`index` of the minimum).
     for place in sorted(range(len(contracts)), key=lambda index: -len(contracts[index].targets)):
         least = loads.index(min(loads))
         parts[least].append(place)

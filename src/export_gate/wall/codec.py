@@ -25,6 +25,7 @@ class Pattern:
 def encode(value: Any) -> Any:
     """JSON value of a record, or of a container of records."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        # Field by field: dataclasses.asdict would copy every container, and not write out lone surrogates.
         return {name: encode(getattr(value, name)) for name in _hints(type(value))}
     if isinstance(value, dict):
         return {_text(str(key)): encode(item) for key, item in value.items()}
@@ -88,6 +89,7 @@ def _decode_record(kind: Any, value: Any, place: str) -> Any:
     try:
         return kind(**fields)
     except TypeError as error:
+        # A required field is missing; those with a default may be, which is how results of older versions are read.
         raise ValueError(f"{place}: {error}") from error
 
 
@@ -95,6 +97,7 @@ def _decode_union(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
     if type(value) is int and {int, float} <= set(kinds):
         return value  # a constant of the model's, as large as Python's are
     problems: list[str] = []
+    # The exact type first, so that a constant "inf" stays a text: only where no text is allowed is it a float.
     for kind in sorted(kinds, key=lambda kind: kind is not type(value)):
         try:
             return _decode(kind, value, place)
@@ -108,6 +111,7 @@ def _decode_scalar(kind: Any, value: Any, place: str) -> Any:
         return _require(value is None, None, value, place, "null")
     if kind is float:
         return _decode_float(value, place)
+    # isinstance(True, int) holds, but `true` in a count is a mistake.
     matches = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
     _require(matches, value, value, place, kind.__name__)
     return _require(kind is not int or _has_64_bits(value), value, value, place, "an int of 64 bits")

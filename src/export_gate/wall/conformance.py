@@ -1,7 +1,7 @@
-"""What `kit.json` says of a portable conformance kit, and what a replay of one is told. Shared over the wall.
+"""The records of `kit.json`, a portable conformance kit's manifest, which both sides of the wall read.
 
 A kit is a folder: `model.onnx` with its data files, and `test_data_set_N` folders in the layout of the ONNX backend
-tests. Each export of its own (`separate`) is such a folder inside of it.
+tests. Each `separate` export is such a folder inside it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class KitOutput:
     graph_name: str
     """The ONNX graph's; differs where an input has the contract's name."""
     dtype: str
-    """Where it is none of `VALUES_DTYPES` the leaf is no number and has no file."""
+    """If it is not among `VALUES_DTYPES`, the leaf is not a number and has no file."""
     python: bool = False
     """A Python number, counted as a 0-d tensor; a float of eager's may be float32 in an artifact."""
     tolerance: Tolerance

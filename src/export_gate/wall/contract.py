@@ -35,7 +35,7 @@ NAME_OF_TARGET = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
 TargetName = Annotated[str, Pattern(NAME_OF_TARGET)]
 """A target's key in the config: also part of file names, of class names in a page, and of keys on the wire."""
 CASE_FILE = ".npz"
-"""A pattern of control inputs that ends so is a file with one of them, from the config's folder."""
+"""A pattern of control inputs with this ending is a file that holds one, relative to the config's folder."""
 Value = TypeVar("Value")
 
 
@@ -56,6 +56,7 @@ class Dim:
     @property
     def steps(self) -> range:
         """The sizes within the range, counted in steps: what torch.export's own symbol stands for."""
+        # Rounded inwards (`-(-a // b)` is a ceiling): the ends need not be multiples themselves.
         return range(-(-self.min // self.multiple_of), self.max // self.multiple_of + 1)
 
     @property
@@ -157,6 +158,7 @@ class TensorSpec:
         if self.mask is not None:
             return True
         if self.dtype == "bool":
+            # A bool tensor that may hold one value only switches nothing off.
             return not self.values or len(set(self.values)) > 1
         is_integer = self.dtype.startswith(("int", "uint"))
         return is_integer and (set(self.values) == {0, 1} or (not self.values and self.range == (0, 1)))
@@ -249,6 +251,7 @@ class GoldenSource:
 class Controls:
     """How the control set is built."""
 
+    # Arbitrary, but another default would change the control set of every project, and its hash.
     seed: int = 20261020
     random: int = 2
     """Seeded draws per random family."""
@@ -263,7 +266,7 @@ class Controls:
     generated: bool = True
     """Whether the gate's own draws are tried, beside what `make`, data, golden files and the function give."""
     budget_flops: float = 200e9
-    """Bound on cases x forward FLOPs per target."""
+    """Bound on cases x forward FLOPs per target: work, not time, so that every machine runs the same cases."""
     limit: int = 120
     """Limit on the number of cases."""
 
@@ -324,7 +327,7 @@ def make_target(
     budget: Budget = Budget(),
     **options: OptionValue,
 ) -> Target:
-    """A target of that kind; what is left out is as the kind has it."""
+    """A target of that kind; what is left out gets the kind's default."""
     entry = kind_named(kind)
     target = Target(
         name=name or kind,
@@ -349,7 +352,7 @@ class Waiver:
     until: str
     """ISO date: the last day (UTC) on which it applies."""
     target: str | None = None
-    """None is any target, and findings that are the model's."""
+    """None is any target, and the model's own findings."""
     output: str = "*"
     """Glob pattern."""
     case: str = "*"
@@ -357,6 +360,7 @@ class Waiver:
 
     def holds_on(self, day: str) -> bool:
         """Whether it still applies on that ISO date."""
+        # ISO dates sort as text.
         return day <= self.until
 
 
@@ -381,7 +385,7 @@ class ModelContract:
     targets_listed: Literal["model", "defaults", "nowhere"] = "model"
     """Where the config lists them: a model that lists its own has only those."""
     strict: bool = False
-    """Export in strict mode; the exported-program target says so for all targets, also where it is not selected."""
+    """Export in strict mode; the exported-program target sets it for all targets, even if it is not selected itself."""
     timeout_s: float = 600.0
     """Bound on one worker process of this model, in seconds."""
     waivers: tuple[Waiver, ...] = ()
@@ -424,4 +428,5 @@ def target_key(target: str, separate: dict[str, int]) -> str:
     """Names one export of one target: `onnx`, or `onnx@batch=1` for a separate export."""
     if not separate:
         return target
+    # Sorted, so that one export has one key whatever the order of the config's dims.
     return f"{target}@{','.join(f'{dim}={size}' for dim, size in sorted(separate.items()))}"

@@ -1,4 +1,4 @@
-"""What the worker can tell of a model without a contract: forward's parameters, guessed inputs, how a trial went."""
+"""What the worker can say about a model without a contract: forward's parameters, guessed inputs, a trial of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LeftOut:
     default: str = ""
     """As Python writes it; empty for `*args` and `**kwargs`."""
     spec: Spec | None = None
-    """What could be declared for it; None where there is no saying."""
+    """What could be declared for it; None if nothing is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Who broke a promise, and why: the words for it, and the experiments that they rest on."""
+"""Who broke a promise, and why: the words for both, and the experiments that support them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Cause = Literal[
     "randomness", "state", "ambient", "mutation", "train-mode", "mask", "layout", "weights", "interface", "eager",
     "crash", "resources", "unknown",
 ]  # fmt: skip
-"""Why; `unknown` where no experiment says it."""
+"""Why; `unknown` if no experiment found it."""
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 RungName = Literal["exported-program", "decomposed", "file-unoptimised", "file", "reference-evaluator"]

@@ -71,7 +71,7 @@ class Noise:
 
 
 def telling_share(rtol: float | None) -> float:
-    """The share of max|M| within which an output is right: a tolerance's rtol says that more is meant."""
+    """The share of max|M| within which an output is right; an explicit rtol above it states that more is intended."""
     return max(TELLING, rtol or 0.0)
 
 

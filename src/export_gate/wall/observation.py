@@ -34,7 +34,7 @@ class Environment:
 
 
 ARTIFACT_CHANGED = "ArtifactChanged"
-"""The type of the failure to load where a file is not what was verified any more."""
+"""The type of a load failure whose file is no longer the one that was verified."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Failure:
     source: SourceLine | None = None
     """Innermost frame that belongs to the project."""
     foreign: SourceLine | None = None
-    """The line of another package that `source` calls and at which it failed; None where that is torch or nobody."""
+    """The line of another package that `source` calls and at which it failed; None for torch's own, or without one."""
     causes: tuple[str, ...] = ()
     """`type: message` of the exceptions that led to it, the first one first."""
     suggestions: tuple[str, ...] = ()
@@ -118,7 +118,7 @@ class Comparison:
     expected_at: float | None = None
     actual_at: float | None = None
     mismatched_elements: int = 0
-    """Entries that are not equal bit for value (non-finite disagreement included)."""
+    """Entries whose values are not equal (non-finite disagreement included)."""
     nonfinite_mismatched: int = 0
     """Positions where the NaN, +inf or -inf masks differ."""
     nonfinite_where: tuple[int, ...] | None = None
@@ -130,7 +130,7 @@ class Comparison:
     top1_agreement: float | None = None
     """Share of rows whose argmax along the last axis agrees; None where that axis is shorter than 2."""
     per_axis: tuple[AxisNorms, ...] = ()
-    """Filled where the contract sets `tolerance.axis`."""
+    """Filled if the contract sets `tolerance.axis`."""
     sentinels: SentinelNorms | None = None
     """Placeholders among the expected entries, which the other norms leave out; None if there are none."""
 
@@ -201,7 +201,7 @@ class SizeNoise:
     sizes: dict[str, int]
     draws: int
     exceeding: int
-    """Further inputs that exceed the tolerance. All of them: the cause is arithmetic on sizes, not rounding."""
+    """Further inputs that exceed the tolerance. If all do, the cause is arithmetic on sizes, not rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,7 +362,7 @@ class OutputLeaf:
 
     name: str
     dtype: str
-    """`float32` and the like; `None` and `str` for leaves that are no numbers."""
+    """`float32` and the like; `None` and `str` for leaves that are not numbers."""
     shape: tuple[int, ...]
 
 

@@ -1,4 +1,4 @@
-"""Outputs of eager against the declared ones, as sentences: for the worker, and for a second judgement."""
+"""Compare eager's outputs with the declared ones, in sentences: for the worker, and for results judged again."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ class Event:
 
 def event_line(event: Event) -> bytes:
     """The event as one line of UTF-8 JSON."""
+    # `encode` leaves no NaN; json would write one as a literal that is not JSON, so let it raise.
     return json.dumps(encode(event), allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
 
@@ -74,6 +75,7 @@ def parse_request(line: bytes) -> AnyRequest:
         ValueError: the line is not a request.
     """
     asked = json.loads(line)
+    # Before decoding, which would fail on another version's fields with a message that does not help.
     if asked["protocol"] != PROTOCOL:
         raise UserError(f"the worker speaks protocol {PROTOCOL}, the driver {asked['protocol']}: reinstall export-gate")
     return decode(Request, asked) if asked["kind"] == "models" else decode(ReplayRequest, asked)

@@ -18,7 +18,7 @@ class Observe:
 
     kind: Literal["observe"] = "observe"
     diagnosis: bool = True
-    """Make experiments after a failure, which find its cause."""
+    """Run experiments after a failure that find its cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Linear expressions in dims such as `2*seq+1` or `past + cur`: from text, and over the sizes that dims may have."""
+"""Parse linear expressions in dims such as `2*seq+1` or `past + cur`, and find their ends over the dims' sizes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ MAX_SIZE = 2**31 - 1
 """Largest axis and dim; more elements than any control input could hold."""
 LINEAR = "a whole number, a dim, or a sum of dims with whole factors such as 2*seq+1 or past+cur"
 
+# ASCII, because `str.isdigit` accepts characters such as ² that `int` refuses.
 _TERM = re.compile(r"\s*([-+]?)\s*((?:\w+\s*\*\s*)*\w+)\s*", re.ASCII)
 
 
@@ -68,6 +69,7 @@ def difference(one: Size, other: Size) -> Size:
     """`one - other`."""
     names = dict.fromkeys((*one.factors, *other.factors))
     factors = {name: one.factors.get(name, 0) - other.factors.get(name, 0) for name in names}
+    # Dims that cancel out must go, or a constant would not look like one.
     return Size(factors={name: factor for name, factor in factors.items() if factor}, offset=one.offset - other.offset)
 
 

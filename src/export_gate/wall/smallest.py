@@ -30,7 +30,7 @@ class SmallestInput:
     tried: int
     """Smaller or simpler inputs that were run."""
     is_finished: bool = True
-    """Nothing smaller was left to try when it ended; otherwise its time was over."""
+    """It ended because nothing smaller was left to try, not because its time was over."""
     expected_at: float | None = None
     """Eager's value at the largest difference; None where there is no such number."""
     actual_at: float | None = None

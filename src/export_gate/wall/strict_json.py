@@ -1,4 +1,4 @@
-"""JSON text of somebody else's to a value, refusing what two readers may understand in two ways."""
+"""Parse JSON text that others wrote, and refuse what two readers may understand in two ways."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def parse_strictly(text: str) -> Any:
     """The value of a JSON document.
 
     Raises:
-        JSONDecodeError: it is no JSON, with line and column.
+        JSONDecodeError: it is not JSON; the error has line and column.
         ValueError: NaN or an infinity, which JSON does not have, or an object with a key twice.
         RecursionError: it is nested too deeply.
     """

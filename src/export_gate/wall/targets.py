@@ -50,6 +50,7 @@ class Whole:
 
     def admits(self, value: object) -> bool:
         """Whether the value is one of these."""
+        # Not isinstance, which takes `true` for 1.
         return type(value) is int and self.minimum <= value <= self.maximum
 
 
@@ -152,6 +153,7 @@ _ONNX_OPTIONS = (
         text="ONNX Runtime's graph optimization level.",
     ),
 )
+# The exporter imports some of these only when it converts, which each child would have to repeat.
 _ONNX_MODULES = (
     "onnx",
     "onnx_ir",
@@ -205,6 +207,7 @@ KINDS: tuple[TargetKind, ...] = (
         packages=("onnx", "onnxscript", "onnxruntime"),
         preload=_ONNX_MODULES,
     ),
+    # The ending is `.aoti.pt2`, because AOTInductor requires `.pt2`.
     TargetKind(
         name="aoti", text="The program compiled by AOTInductor and run.", options=(_LAYOUTS,), ending=".aoti.pt2"
     ),
