@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Finds the results that other jobs have uploaded and joins a run's shards. Outputs: folder, which has results.json, and
-# exit-code, the worst that a run said of itself.
+# exit-code, the highest that a run reported.
 set -euo pipefail
 
 action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -14,10 +14,12 @@ if [ -f "$RESULTS" ]; then
 elif [ -d "$RESULTS" ]; then
   while IFS= read -r -d '' file; do found+=("$file"); done < <(find "$RESULTS" -type f -name results.json -print0)
 fi
-# A stranger can write these files, too, but no code above 0 makes a report better.
+# A stranger can write these files, too, but an exit code above 0 only makes a report worse.
 worst=0
+# The expansion with `+`: bash 3.2 (macOS) takes an empty array for an unset variable.
 for file in ${found[@]+"${found[@]}"}; do
   code="$(head -c 3 -- "$(dirname -- "$file")/exit-code" 2>/dev/null | tr -dc '0-9')" || true
+  # 10#: a leading zero would make it octal.
   if [ "$((10#${code:-0}))" -gt "$worst" ]; then worst="$((10#$code))"; fi
 done
 output exit-code "$worst"
@@ -25,8 +27,8 @@ if [ "${#found[@]}" = 0 ]; then
   annotate warning "no results were found: the job that verifies ended before it wrote any (its log says why), or has no upload-artifacts: results, or another comment-id"
   exit 0
 fi
-# One shard alone is joined as well: the models of the missing ones then have no verdict. The exit code is the verdict's,
-# which is the report's to give.
+# One shard alone is joined as well: the models of the missing ones then have no verdict. The exit code is ignored here,
+# because the report returns the verdict.
 "$PYTHON" -I -X utf8 "$action/action/gate.py" merge --output "$folder/results.json" -- "${found[@]}" || true
-# What cannot be joined is explained by the report, if it is one file.
+# If the only file cannot be read, the report says why.
 if [ ! -f "$folder/results.json" ] && [ "${#found[@]}" = 1 ]; then cp -- "${found[0]}" "$folder/results.json"; fi

@@ -29,7 +29,8 @@ done
 [ -n "$python" ] || stop 2 "there is no Python 3.10 or newer on PATH; put actions/setup-python before this step"
 
 environment="$(mktemp -d "$RUNNER_TEMP/export-gate-XXXXXX")"
-# From pip 22.3 on, the pip that is there installs into other environments: seconds quicker than to make it one of its own.
+# From pip 22.3 on, an existing pip installs into other environments, which is seconds faster than giving it a pip of its
+# own. (`--clear` has no effect on an empty folder: it stands for no option.)
 if "$python" -I -c 'import pip, sys; sys.exit(tuple(map(int, pip.__version__.split(".")[:2])) < (22, 3))' 2>/dev/null; then
   own=--without-pip
   pip=("$python" -I -m pip --python "$environment")

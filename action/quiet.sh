@@ -1,5 +1,6 @@
-# Sourced by the other scripts. What they and their programs print may hold names and texts of a stranger, so the runner
-# takes workflow commands from no line of it, except between `loud` and `quiet`.
+# Sourced by the other scripts. What they and their programs print may contain names and texts of a stranger, so the
+# runner must not look for workflow commands in it, except between `loud` and `quiet`. The word that ends the pause is
+# random, so that a stranger's text cannot.
 
 pause="$(od -An -N16 -tx1 /dev/urandom | tr -dc 'a-f0-9')"
 

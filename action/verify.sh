@@ -2,7 +2,7 @@
 # Runs the project's code: no token is in this environment, and the exit code is kept for the report to give.
 # Outputs: folder, log, name, exit-code.
 set -euo pipefail
-set -f # lists are split at blanks and commas, and are no patterns
+set -f # lists are split at blanks and commas; they are not patterns
 
 action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 source "$action/action/quiet.sh"
@@ -13,13 +13,15 @@ if git config --get-regexp '^http\..*\.extraheader$' >/dev/null 2>&1; then
   annotate warning "actions/checkout left its token in .git, where the code under test can read it; give it persist-credentials: false"
 fi
 
-# A checkout of one commit has no base, whose config and lock count. GitHub gives out a commit by its name; no token is used.
+# The base's config and lock count, but a checkout of one commit lacks them. GitHub serves any commit by its name; no
+# token is used.
 if [[ "${BASE_SHA:-}" =~ ^[0-9a-f]{40,64}$ ]] && ! git cat-file -e "$BASE_SHA^{commit}" 2>/dev/null; then
   GIT_TERMINAL_PROMPT=0 git -c http.lowSpeedLimit=1000 -c http.lowSpeedTime=30 \
     fetch --quiet --no-tags --no-recurse-submodules --depth=1 origin "$BASE_SHA" </dev/null || true
 fi
 
 folder="$(dirname -- "${CONFIG:-export-gate.yml}")"
+# `pwd -W` is Git Bash's: Python on Windows cannot open /c/...
 if [ -d "$folder" ]; then folder="$(cd -- "$folder" && (pwd -W 2>/dev/null || pwd))"; fi
 folder="$folder/.export-gate"
 # Each job of a matrix uploads under a name of its own.
@@ -29,7 +31,7 @@ log="$(mktemp "$RUNNER_TEMP/export-gate-log-XXXXXX")"
 output folder "$folder"
 output log "$log"
 output name "${name//[^a-zA-Z0-9._-]/-}"
-# A run that ends before it writes any must not be reported with results that lay there before.
+# A run that ends before it writes results must not be reported with older ones.
 rm -f -- "$folder/results.json" "$folder/exit-code"
 
 options=(--report-dir "$folder")
@@ -44,5 +46,5 @@ code=0
 "$PYTHON" -I -X utf8 "$action/action/gate.py" run "${options[@]}" -- ${models[@]+"${models[@]}"} 2>&1 |
   tee "$log" || code="${PIPESTATUS[0]}"
 output exit-code "$code"
-# A job that reports on several has their results alone, and those of a run that failed may look better than it was.
+# A job that reports on several runs has only these files, and results may look better than how the run ended.
 if [ -d "$folder" ]; then echo "$code" >"$folder/exit-code"; fi

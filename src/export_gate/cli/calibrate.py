@@ -38,6 +38,7 @@ def calibrate(model: str, config: Path | None, python: str | None) -> None:
     with tempfile.TemporaryDirectory(prefix="export-gate-") as folder:
         order = Order(config=path, python=python, folder=Path(folder), environment=dict(os.environ))
         (job,) = make_plan(loaded, Selection(models=(model,)), order.folder)
+        # A target's own tolerance would take precedence over the exact one.
         targets = tuple(replace(target, tolerance=Tolerance()) for target in job.contract.targets)
         asked = replace(job, contract=replace(job.contract, targets=targets, tolerance=exact))
         observed = ask((asked,), Observe(diagnosis=False), loaded.python, path.resolve().parent, order)

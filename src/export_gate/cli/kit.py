@@ -63,6 +63,7 @@ def kit(
         show(made.outcome)
         hint = "" if force else "; --force writes one that says so"
         complain(f"{place}: no kit was written: {made.why_not}{hint}")
+        # A model with waivers is verified (0), but whoever asked for a kit got none.
         sys.exit(made.outcome.judgement.exit_code or 1)
     if made.why_not:
         complain(f"warning: {made.why_not}, and the kit says so")

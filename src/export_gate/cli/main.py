@@ -87,9 +87,11 @@ for command in COMMANDS:
 
 def main() -> None:
     """Run the command line; exceptions become exit codes here and nowhere else."""
+    # CI cancels with SIGTERM. As an exception it unwinds, and so stops the worker and removes temporary folders.
     signal.signal(signal.SIGTERM, _interrupt)
     route_warnings()
     try:
+        # Standalone, click would print errors and exit by itself.
         cli(standalone_mode=False)
     except click.exceptions.Exit as ended:
         sys.exit(ended.exit_code)

@@ -1,4 +1,4 @@
-"""Worker events to live progress on a terminal, and to plain lines elsewhere; always on standard error."""
+"""Show worker events as live progress on a terminal, and as plain lines elsewhere; always on standard error."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class PlainProgress:
 
 @dataclass(slots=True)
 class Line:
-    """One model that is at work."""
+    """One model in work."""
 
     task: TaskID
     planned: int | None = None
     """Control inputs, once the worker has chosen them."""
     stage: str = "load"
     begun: set[str] = field(default_factory=set)
-    """Control inputs that this stage has taken up."""
+    """Control inputs that this stage has begun."""
 
     def move(self, stage: str, case: str) -> None:
         """Note where the work is now."""
@@ -53,6 +53,7 @@ class Line:
     @property
     def counts(self) -> tuple[int, int | None]:
         """(control inputs done, control inputs planned) of the stage; no total where it does not run them."""
+        # Minus one throughout: the last one begun is still running.
         if not self.begun or self.planned is None:
             return max(0, len(self.begun) - 1), None
         return min(len(self.begun) - 1, self.planned), self.planned  # a sweep of sizes goes on after the planned ones
@@ -60,7 +61,7 @@ class Line:
 
 @dataclass(slots=True)
 class LiveProgress:
-    """A line per model that is at work, redrawn in place: stage, control inputs done of planned, time.
+    """A line for each model in work, redrawn in place: stage, control inputs done of planned, time.
 
     The first line counts the models. A model that is done leaves the screen, so that the others fit on it.
     """

@@ -60,6 +60,7 @@ def publish(results: Path, stage: str, allow_pull_request_target: bool, **option
     from export_gate.github.command import run_publish
     from export_gate.github.shown import Publication
 
+    # Not as click's default: the action always passes its input, which may be empty.
     options["comment_id"] = options["comment_id"] or "export-gate"
     publication = Publication(results=results, **options)
     code = run_publish(publication, os.environ, order, stage=stage, allow_pull_request_target=allow_pull_request_target)

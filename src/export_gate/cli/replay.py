@@ -35,6 +35,7 @@ def replay(kit: Path, providers: tuple[str, ...], python: str | None) -> None:
     from export_gate.report.escape import one_line
 
     replayed = replaying.replay(kit, providers, python, os.environ)
+    # A kit's names may be a stranger's, and must not start a line of their own.
     for line in replaying.report(replayed):
         say(one_line(line))
     sys.exit(replayed.exit_code)

@@ -106,7 +106,7 @@ def run(
 
 
 def is_idle(path: Path) -> bool:
-    """Whether this runs before a push that cannot change a verdict, which it then says."""
+    """Whether this runs before a push that cannot change a verdict; if so, say it."""
     if "PRE_COMMIT_TO_REF" not in os.environ:
         return False
     from export_gate.config import load_config

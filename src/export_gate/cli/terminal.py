@@ -1,7 +1,7 @@
-"""What leaves the process for a terminal or a CI log: reports on standard output, progress on standard error.
+"""Print to a terminal or a CI log: reports on standard output, progress on standard error.
 
-All of it goes through `say`, `show_document` and `order`. A CI log takes orders from the lines that it is given, and
-names, paths, digests and exception texts may be a stranger's, so no other module prints.
+No other module prints. A CI runner obeys commands that it finds in a log, and names, paths, digests and exception texts
+may come from a stranger, so everything is made inert here.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def complain_of_bug(error: BaseException) -> None:
 
 
 def route_warnings() -> None:
-    """Let Python's own warnings leave by the same door; they quote paths and values."""
+    """Print Python's own warnings through `complain` too, because they quote paths and values."""
 
     def show_warning(
         message: Warning | str,
@@ -102,7 +102,7 @@ def counted(number: int, noun: str) -> str:
 
 @contextmanager
 def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], Listener]]:
-    """Progress on standard error: live on a terminal, plain lines elsewhere, nothing where quiet."""
+    """Progress on standard error: live on a terminal, plain lines elsewhere, nothing if quiet."""
     from export_gate.cli.progress import LiveProgress, PlainProgress
 
     def header(python: Interpreter, jobs: tuple[Job, ...]) -> str:

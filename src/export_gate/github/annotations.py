@@ -24,6 +24,7 @@ def annotations_of(report: Report, checkout: Checkout) -> tuple[Annotation, ...]
 
 def _first(found: Sequence[Annotation], most: int) -> Iterator[Annotation]:
     """Each annotation once; if there are more than `most`, the last one gives the number of the rest."""
+    # GitHub drops what exceeds its limit without a word, so use the last place to say what is missing.
     once = list(dict.fromkeys(found))
     if len(once) <= most:
         yield from once

@@ -1,4 +1,4 @@
-"""A client of GitHub's API: only one host gets the token, answers are bounded, limits and outages are waited for.
+"""A client of GitHub's API: only one host gets the token, answers are bounded, limits and outages are waited out.
 
 Reads are retried automatically. A write is tried once: the caller reads again to see whether it succeeded.
 """
@@ -80,7 +80,7 @@ class Api:
         return self._read(f"{self._base}{path}").value
 
     def ask(self, question: str) -> Any:
-        """The data that answers a GraphQL query, which changes nothing; None where there is none.
+        """The data that answers a GraphQL query, which changes nothing; None if there is none.
 
         Raises:
             ApiError: it is not answered.
@@ -119,6 +119,7 @@ class Api:
         """Wait as `error` asks, and return whether another attempt makes sense."""
         wait_s = error.retry_after_s
         if wait_s is None or error.is_final or attempt + 1 >= TRIES or wait_s > self._patience.left_s():
+            # The caller may catch the error and ask again; it must not wait a second time.
             error.is_final = True
             return False
         self._patience.sleep(wait_s)
@@ -137,6 +138,7 @@ class Api:
     def _send(self, method: str, url: str, body: Mapping[str, Any] | None, attempt: int = 0) -> Answer:
         for _ in range(MOST_REDIRECTS + 1):
             answer = self._exchange(method, url, body, attempt)
+            # After 301 and 302, clients turn a write into a GET; only 307 and 308 keep the method.
             if answer.status not in (301, 302, 307, 308) or (method != "GET" and answer.status < 307):  # noqa: PLR2004
                 break
             url = self._own(answer.headers.get("location", ""), url)
@@ -151,6 +153,7 @@ class Api:
         left_s = self._patience.left_s()
         try:
             if left_s > 0:
+                # A TimeoutError of `within` is an OSError.
                 return within(min(WHOLE_S, left_s), lambda: self._answer(method, url, body))
         except (HTTPError, OSError) as error:
             if self._patience.left_s() > 0:
@@ -164,6 +167,7 @@ class Api:
             body=None if body is None else json.dumps(body).encode(),
             headers=self._headers(has_body=body is not None),
             timeout=urllib3.Timeout(connect=CONNECT_S, read=READ_S),
+            # urllib3 would repeat writes as well, and follow redirects to any host with the token.
             retries=False,
             redirect=False,
             preload_content=False,
@@ -197,12 +201,14 @@ class Api:
     def _safe(self, message: str) -> str:
         """`message` on one line, short, and without the token."""
         text = one_line(message)
+        # Replaced before the text is cut: half a token would not be recognised.
         return (text.replace(self._token, "***") if self._token else text)[:300]
 
 
 def _pool(base: str) -> urllib3.PoolManager:
     """A connection pool that uses the environment's proxy for this host."""
     parts = urlsplit(base)
+    # urllib3 does not read HTTPS_PROXY and NO_PROXY itself.
     proxy = urllib.request.getproxies().get(parts.scheme)
     if proxy and not urllib.request.proxy_bypass(parts.hostname or ""):
         return urllib3.ProxyManager(proxy if "://" in proxy else f"http://{proxy}")

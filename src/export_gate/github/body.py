@@ -13,6 +13,7 @@ from export_gate.report.budget import COMMENT_CHARACTERS, characters
 from export_gate.report.record import Report
 from export_gate.report.render import render
 
+# No parentheses, spaces or quotes, which end a link in Markdown.
 _LINK = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+/[A-Za-z0-9._~/%?=&#-]*", re.ASCII)
 LONGEST_LINK = 2_000
 

@@ -94,6 +94,7 @@ def put_comment(api: Api, place: Place, mode: Mode, text: Text) -> Posted:
 
 def decide(mode: Mode, mine: Marker, present: Sequence[Marker]) -> Decision:
     """Decide what to do, given the existing comments with the kept one first."""
+    # Without a run id (outside of GitHub) there is no order, so the comment is written.
     if mine.run.id and any(marker.run > mine.run for marker in present):
         return "newer"
     if mine.run.id and any(marker.run == mine.run and _badness(marker) > _badness(mine) for marker in present):
@@ -121,6 +122,7 @@ def _round(session: _Session, mode: Mode, text: Text) -> Posted | None:
         return Posted(what=decision, url=ours[0].url if ours else "")
     if ours:
         return _update(session, ours, text)
+    # Two jobs may both find no comment and both create one; reading again shows whose is the first.
     session.create(text.body)
     now = session.ours()
     if not now or now[0].marker != text.marker:

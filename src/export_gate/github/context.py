@@ -96,6 +96,7 @@ def _with_event(context: Context, environ: Mapping[str, str]) -> Context:
         return replace(context, problems=(*context.problems, problem))
     pull = payload.pull_request if context.event in PULL_REQUEST_EVENTS else None
     triggering = payload.triggering if context.event == "workflow_run" else None
+    # GITHUB_SHA is the test merge under `pull_request`, and the default branch's head under `workflow_run`.
     known: list[str | None] = [pull.head if pull else None, triggering.head if triggering else None]
     known.append(payload.merge_group_head if context.event == "merge_group" else None)
     return replace(

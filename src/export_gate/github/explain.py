@@ -18,6 +18,7 @@ def explain(error: ApiError, context: Context, host: str) -> str:
             return f"{host} could not be used: {error.message}"
         case 401:
             return f"GitHub did not accept the token ({answer}): pass `github-token: ${{{{ github.token }}}}`"
+        # Order matters: GitHub answers 403 for a locked conversation, a rate limit and a missing permission alike.
         case 403 if "locked" in error.message.lower():
             return f"the conversation of {where} is locked ({answer}): unlock it"
         case 403 | 429 if error.retry_after_s is not None:

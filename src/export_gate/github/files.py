@@ -20,6 +20,7 @@ def append_report(path: Path | None, report: Report, foot: str) -> str:
     if path is None:
         return ""
     try:
+        # GitHub drops a step's summary entirely if the file exceeds the limit.
         used = path.stat().st_size if path.exists() else 0
         text = render(report, "summary", budget=SUMMARY_BYTES - used - KEPT_FOR_NOTES - utf8_bytes(foot))
         _append(path, text + foot)

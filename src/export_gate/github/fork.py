@@ -109,6 +109,7 @@ def find_pull_request(api: Api, repository: str, run: Triggering) -> Found:
         return Found(reason=f"the run was for a {run.event} event, not for a pull request")
     if run.repository is None:
         return Found(reason="the repository of the pull request was deleted")
+    # The event's own `pull_requests` is empty for forks, so the branch is looked up.
     pulls = [pull for pull in _pulls(api, repository, run) if pull.head_repository == run.repository and pull.is_open]
     current = [pull for pull in pulls if pull.head == run.head]
     branch = f"{run.repository}:{run.branch}"
@@ -131,5 +132,6 @@ def _pulls(api: Api, repository: str, run: Triggering) -> Iterator[PullRequest]:
     query = urlencode({"state": "open", "head": f"{owner}:{run.branch}", "per_page": 100})
     for value in api.pages(f"/repos/{repository}/pulls?{query}"):
         pull = pull_request(value)
+        # Not left to the filter: it knows owner and branch, but not the repository.
         if pull is not None and isinstance(value, dict) and value.get("head", {}).get("ref") == run.branch:
             yield pull

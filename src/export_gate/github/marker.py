@@ -78,6 +78,7 @@ def digest(report: Report) -> str:
     said: dict[str, object] = {
         "verdict": report.verdict,
         "models": [(row.model, row.state, row.reason) for row in report.rows],
+        # By text, because a target or output may be None, which has no order.
         "findings": sorted(findings, key=str),
         "problems": [(problem.model, problem.message) for problem in report.problems],
     }

@@ -1,4 +1,4 @@
-"""One deadline for all that a process asks of GitHub, so that the job's own ends after it and not before."""
+"""One deadline for all requests of a process to GitHub, which ends before the job's own time limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATIENCE_S = 170.0
 
 
 class Patience:
-    """Seconds that run out, from the first time that somebody asks for them."""
+    """Seconds that run out, beginning with the first call of `left_s`."""
 
     def __init__(
         self,
@@ -27,20 +27,20 @@ class Patience:
         self._end: float | None = None
 
     def left_s(self) -> float:
-        """What is left of them; not above 0 when they are over."""
+        """The seconds that are left; 0 or less when the time is over."""
         if self._end is None:
             self._end = self._now() + self.seconds
         return self._end - self._now()
 
 
 def within(seconds: float, ask: Callable[[], Answer]) -> Answer:
-    """The answer, if it is there in that time.
+    """The answer, if it arrives in that time.
 
-    Timeouts of a socket bound the gap between two bytes, and a server may send one byte after the other, so the asking
-    is left to a thread, which a process that ends does not wait for.
+    A socket's timeout bounds only the gap between two bytes, and a server may send them one by one. Therefore a daemon
+    thread makes the request, and the process can end without waiting for it.
 
     Raises:
-        TimeoutError: it is not.
+        TimeoutError: it does not.
     """
     answers: list[Answer] = []
     errors: list[BaseException] = []

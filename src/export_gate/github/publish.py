@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from export_gate.github.annotations import annotations_of
+from export_gate.github.annotations import KEPT_FOR_REPORTING, annotations_of
 from export_gate.github.api import Api, ApiError
 from export_gate.github.body import Frame, compose, footer, is_link
 from export_gate.github.comment import Mode, Place, Posted, put_comment
@@ -24,7 +24,7 @@ from export_gate.report.record import Report
 from export_gate.rules.judge import EXIT_CODES
 
 Say = Callable[[Annotation | str], None]
-"""Prints an annotation as the runner's command, and a text as lines that are none."""
+"""Prints an annotation as a command to the runner, and a text as lines that are not commands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +76,7 @@ def publish_files(order: Publication, context: Context, shown: Shown, run_url: s
         for text in (
             unusable,
             problem,
+            # The summary is on the run's own page, so it does not link to it.
             append_report(context.summary, report, footer(replace(frame, run_url=""))),
             append_outputs(context.output, outputs),
         )
@@ -87,6 +88,7 @@ def _write_report(folder: Path, text: str) -> tuple[str, str]:
     """Write our own rendering over any file that the run left; return its path, or the problem."""
     path = folder / "report.md"
     try:
+        # Project code may have left a link here, and writing would follow it.
         path.unlink(missing_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -161,9 +163,9 @@ def finish(context: Context, told: Told, problems: list[str], say: Say) -> None:
     told_problems += filter(None, [append_outputs(context.output, {"comment-url": told.url})])
     unwritten = append_notes(context.summary, tuple(told_problems))
     all_problems = [*told_problems, *filter(None, [unwritten])]
-    for problem in all_problems[:2]:
+    for problem in all_problems[:KEPT_FOR_REPORTING]:
         say(Annotation(kind="warning", title="export-gate", message=problem))
-    for problem in all_problems[2:]:
+    for problem in all_problems[KEPT_FOR_REPORTING:]:
         say(terminal(f"export-gate: {problem}"))
 
 

@@ -76,6 +76,7 @@ def load(order: Publication, context: Context) -> Shown:
     except Exception as error:  # noqa: BLE001 - the project's code has had the file: its numbers may trip any rule
         reason = f"{order.results}: the observations contradict each other ({type(error).__name__}: {error})"
         return nothing_to_show(reason, context)
+    # The process that ran the gate saw its exit code; the file could be changed afterwards.
     if order.exit_code and EXIT_CODES[shown.report.verdict] == 0:
         return nothing_to_show(f"{order.results}: {BETTER_THAN_THE_RUN.format(order.exit_code)}", context)
     return shown

@@ -34,10 +34,12 @@ def render_with(template: Path, report: Report, budget: int, timeout_s: float = 
     """
     order = json.dumps({"report": encode(report), "budget": budget, "source": _read(template)})
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    # The action runs the gate from a checkout that only sys.path knows. An empty entry is the current folder.
     environment |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONUTF8": "1"}
     try:
         with tempfile.TemporaryDirectory(prefix="export-gate-") as empty:
             ended = subprocess.run(
+                # `-m` puts the working folder first on sys.path, so it is an empty one.
                 [sys.executable, "-m", "export_gate.github.template"],
                 cwd=empty,
                 env=environment,

@@ -32,6 +32,7 @@ class Annotation:
 
 def escape_data(text: str) -> str:
     """`text` as the message of a workflow command, which is one line."""
+    # `%` first, or it would escape the escapes.
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
@@ -46,6 +47,7 @@ def annotate(annotation: Annotation) -> str:
     properties = {name: str(value) for name, value in places.items() if value is not None}
     properties["title"] = _cut(one_line(annotation.title), LONGEST_TITLE)
     words = ",".join(f"{name}={escape_property(visible(value))}" for name, value in properties.items())
+    # Cut before escaping, which a cut could split.
     message = _cut(inert_commands(visible(annotation.message)), LONGEST_MESSAGE)
     return f"::{annotation.kind} {words}::{escape_data(message)}"
 

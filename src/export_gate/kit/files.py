@@ -38,6 +38,7 @@ def shown(name: str) -> str:
 def _walk(folder: Path, prefix: str) -> Iterator[str]:
     with os.scandir(folder) as entries:
         for entry in entries:
+            # A kit may come from a stranger: a link in it could make us read, or with --force remove, other files.
             mode = entry.stat(follow_symlinks=False).st_mode
             name = f"{prefix}{entry.name}"
             if stat.S_ISDIR(mode):

@@ -81,6 +81,7 @@ def _compared_dtype(measured: Measured, target: TargetName, leaf: OutputLeaf) ->
 
 
 def _require_verified_files(seen: ModelObservation, files: dict[str, KitFile]) -> None:
+    # By content, because files have other names in a kit.
     copied = {file.sha256 for file in files.values()}
     for artifact in (target.artifact for target in seen.targets if target.artifact):
         for name, sha256 in (artifact.files or {artifact.path: artifact.sha256}).items():

@@ -25,6 +25,7 @@ def read_kit(folder: Path) -> Kit:
         UserError: it is not a kit, has another schema version, or was changed; the message says where.
     """
     kit = read_manifest(folder)
+    # First: only names that it accepts may be joined with the folder.
     for mistake in _contradictions(kit):
         raise UserError(f"{folder / MANIFEST}: {mistake}", AGAIN)
     for mistake in _differences(kit, folder):
@@ -43,6 +44,7 @@ def read_manifest(folder: Path) -> Kit:
     if not isinstance(value, dict) or "schema_version" not in value or "exports" not in value:
         raise UserError(f"{path}: expected the manifest of a kit, got different JSON")
     version = value["schema_version"]
+    # True == 1 in Python.
     if version != KIT_SCHEMA or isinstance(version, bool):
         tool = shown(str(value.get("tool_version", "unknown")))
         raise UserError(
@@ -128,6 +130,7 @@ def _differences(kit: Kit, folder: Path) -> Iterator[str]:
     for name in sorted(there - kit.files.keys()):
         yield f"{folder}: has a file {shown(name)} that kit.json does not list"
     for name, listed in kit.files.items():
+        # The caller stops at the first difference, so by now every listed file exists.
         size = (folder / name).stat().st_size
         if size != listed.size_bytes:
             yield f"{folder}/{name}: {size} bytes, expected {listed.size_bytes}: the file was changed or cut short"

@@ -110,6 +110,7 @@ def _origin(replayed: Replay) -> str:
 def _results(kit: Kit, seen: Seen) -> Iterator[CaseResult]:
     """The results of the kit's data sets, in their order."""
     for export in kit.exports:
+        # Not strict: an export that failed early has fewer results.
         for data_set, result in zip(export.data_sets, seen.cases.get(export.key, []), strict=False):
             if result.case == data_set.case:
                 yield result

@@ -1,4 +1,4 @@
-"""A checked kit to what ONNX Runtime makes of it: has the worker replay it and gathers the events."""
+"""Have the worker replay a checked kit in ONNX Runtime, and collect its events."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Seen:
 
 
 def run_kit(request: ReplayRequest, python: Path, environment: Mapping[str, str]) -> Seen:
-    """What ONNX Runtime under that interpreter makes of the kit; a death while it runs the model is the model's.
+    """Replay the kit with ONNX Runtime under that interpreter; if it dies while it runs the model, the model failed.
 
     Raises:
         UserError: the interpreter lacks a package or does not start, or a file of the kit is malformed.

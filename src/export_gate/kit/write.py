@@ -79,6 +79,7 @@ def make_kit(
             return Made(outcome=outcome, kit=None, why_not=why_not or "there is no ONNX file")
         if why_not and not force:
             return Made(outcome=outcome, kit=None, why_not=why_not)
+        # Not the plain commit: `-dirty` after it says that no commit contains this model.
         results = replace(outcome.results, head=described_revision(order.config.resolve().parent))
         kit = describe_kit(replace(outcome, results=results), written, stage / "kit", verified=not why_not)
         write_manifest(kit, stage / "kit")
@@ -163,6 +164,7 @@ def _staging(place: Path, shown: Path) -> Iterator[Path]:
     """A temporary folder next to the kit's place, on the same file system, so that it can be renamed."""
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
+        # rename() is atomic only within a file system, which the system's temporary folder may not share.
         stage = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".partial", dir=place.parent))
     except OSError as error:
         raise GateError(f"{shown}: cannot be written: {error.strerror or error}") from error

@@ -29,6 +29,7 @@ def lock_text(lock: Lock) -> str:
     """The file's text; it does not depend on the machine, the date or the order of a dict."""
     value = encode(lock)
     for target in (target for model in value["models"].values() for target in model["targets"].values()):
+        # Not written if it is the default, so that locks from before targets had names stay the same text.
         if not target["kind"]:
             del target["kind"]
     return json.dumps(value, indent=1, sort_keys=True, allow_nan=False) + "\n"
@@ -56,6 +57,7 @@ def read_lock(path: Path, root: Path) -> Lock | None:
     Raises:
         UserError: it is outside `root` (through a link), cannot be read, or is not a lock.
     """
+    # lexists: a broken link is a mistake to report, not a missing lock.
     if not os.path.lexists(path):
         return None
     if not path.resolve().is_relative_to(root.resolve()):
@@ -64,6 +66,7 @@ def read_lock(path: Path, root: Path) -> Lock | None:
         if not path.is_file():
             raise UserError(f"{path}: expected a file, got a folder, device or pipe, or a broken link", HINT)
         with path.open("rb") as file:
+            # One byte more than allowed shows that there is too much, without reading all of it.
             content = file.read(LARGEST_BYTES + 1)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
@@ -112,5 +115,5 @@ def _verify(lock: Lock) -> None:
 
 
 def _printable(text: str) -> str:
-    """Text from the file without control characters, on one line, and not too long."""
+    """Text from an untrusted file, without control characters, on one line, and not too long."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:400])

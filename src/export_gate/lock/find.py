@@ -36,6 +36,7 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
     """
     folder = Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config names it
     path = lock_path(Path(os.path.abspath(config.path)))  # noqa: PTH100
+    # Needed even with a base: it shows which models the change has removed from the lock.
     here = read_lock(path, repository_root(folder))
     if not base:
         return Found() if here is None else Found(lock=_used(here, config, origin=path.name, here=here))

@@ -42,6 +42,7 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
             be removed or overwritten.
         GateError: the folder cannot be written.
     """
+    # All refusals come before the first removal: a run that cannot start must not cost anything.
     refuse_links(folder, jobs)
     refuse_own_artifacts(folder, jobs)
     try:

@@ -56,6 +56,7 @@ def rejudge(path: Path, change: Change, today: str | None = None, fail_on: FailO
     recorded = read_results(path)
     contracts = tuple(change(contract) for contract in recorded.contracts)
     run = replace(recorded.run, models=tuple(_promises_held(recorded, contracts, path)))
+    # The recorded day, not today's, so that rendering a report again does not change its verdict.
     day, severity = today or recorded.judged_on, fail_on or recorded.fail_on
     return judged(replace(recorded, contracts=contracts, run=run, judged_on=day, fail_on=severity))
 

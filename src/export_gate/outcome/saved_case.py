@@ -29,12 +29,13 @@ def save_smallest(outcome: Outcome, folder: Path, place: Path) -> Outcome:
         raise GateError(f"{place}: cannot be written: {error.strerror or error}") from error
     config = Path(outcome.results.config_path).resolve().parent
     kept = replace(found, saved_case=Path(os.path.relpath(place.resolve(), config)).as_posix())
+    # By identity, because two findings can be equal.
     findings = tuple(kept if each is found else each for each in outcome.judgement.findings)
     return with_findings(outcome, findings)
 
 
 def _file(finding: Finding, folder: Path) -> Path | None:
-    """The file that the worker wrote; nothing outside of the report folder, whatever the record says."""
+    """The file that the worker wrote, or None if the record names something outside the report folder."""
     if finding.smallest is None or not finding.smallest.file:
         return None
     path, root = folder / finding.smallest.file, folder.resolve()

@@ -1,4 +1,4 @@
-"""`--kwargs key=value` to the keyword arguments of a factory, read as the config reads them."""
+"""Read `--kwargs key=value` as the keyword arguments of a factory, in the way in which the config is read."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def keyword_arguments(given: Iterable[str]) -> dict[str, object]:
 def _value(key: str, text: str) -> object:
     problems = Problems()
     try:
+        # `key=` is an empty text, as in a shell; YAML would read null.
         node = read_document(text, problems, Allowance()) if text else None
     except Unreadable as error:
         raise UserError(f"--kwargs {key}: {error.message}", "quote text that YAML reads as something else") from error

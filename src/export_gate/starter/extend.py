@@ -1,4 +1,4 @@
-"""A config that exists and the text of further models to one text: what was there keeps its lines and its order."""
+"""Add further models to the text of an existing config, which keeps its lines and their order."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ def extended(text: str, further: str, shown: str) -> str:
         )
     end = _end(root, models, lines)
     head, tail = "".join(lines[:end]), "".join(lines[end:])
+    # chr(10), because an expression in an f-string cannot contain a backslash before Python 3.12.
     return f"{head.rstrip()}\n{_indented(further, models.children[0].key_at.column - 1)}{tail and chr(10) + tail}"
 
 
@@ -51,6 +52,6 @@ def _end(root: Node, models: Node, lines: list[str]) -> int:
 
 
 def _indented(further: str, column: int) -> str:
-    """The lines with the indentation of the models that are there."""
+    """The lines with the indentation of the existing models."""
     lines = (line[WRITTEN:] for line in further.splitlines(keepends=True))
     return "".join(" " * column + line if line.strip() else "\n" for line in lines)

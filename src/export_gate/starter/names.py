@@ -1,4 +1,4 @@
-"""A factory's reference to how a config names it: the model's name, the path of its file, where its package is."""
+"""Find how a config names a factory: the model's name, the path of its file, the folder of its package."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ def needed_pythonpath(factory: str, folder: Path) -> tuple[str, ...]:
     root, here = repository_root(folder), Path.cwd()
     if any(_has(Path(entry), place) for entry in default_pythonpath(folder)):
         return ()
+    # A config may name only folders inside its repository.
     inside = [up for up in (here, here / "src", root, root / "src") if up == root or root in up.parents]
     return next(((str(entry),) for entry in inside if _has(entry, place)), ())
 
@@ -69,7 +70,9 @@ def model_name(factory: str, taken: Collection[str] = ()) -> str:
 
 def kebab(identifier: str) -> str:
     """`make_glyph_head` and `GlyphHead` as `glyph-head`."""
+    # The first branch takes an acronym, up to the capital that starts the next word: `HTTPHead` is `http-head`.
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", identifier)
     while len(words) > 1 and words[0].lower() in {"make", "create", "build", "get", "load", "new"}:
         words = words[1:]
+    # A config allows 100 characters, and the caller may add a number.
     return "-".join(word.lower() for word in words)[:90]

@@ -65,6 +65,7 @@ def flow(value: object) -> str:
         return f"[{', '.join(flow(item) for item in value)}]"
     if isinstance(value, dict):
         return f"{{{', '.join(f'{flow(key)}: {flow(item)}' for key, item in value.items())}}}"
+    # JSON's numbers, true, false and null are YAML's.
     if not isinstance(value, str):
         return json.dumps(value)
     if PLAIN.fullmatch(value) and resolve(value) == value:

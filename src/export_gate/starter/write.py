@@ -215,6 +215,7 @@ def check_text(text: str, output: Path, folder: Path) -> None:
     """
     try:
         with tempfile.TemporaryDirectory(prefix=".export-gate-", dir=folder) as scratch:
+            # The folder only reserves a free name: the file must lie where the output will, as its paths are relative.
             path = Path(scratch).with_suffix(".yml")
             path.write_text(text, encoding="utf-8")
             try:
