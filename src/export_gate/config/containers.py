@@ -77,6 +77,7 @@ class Table:
         return {key: value for key, value in values.items() if value is not INVALID}
 
     def schema(self, defs: Schema) -> Schema:
+        # Keys of a JSON object are always text.
         keys = {key: value for key, value in self.key.schema(defs).items() if key != "type"}
         schema: Schema = {"type": "object", "propertyNames": keys, "additionalProperties": self.value.schema(defs)}
         return schema | ({"minProperties": self.minimum} if self.minimum else {})
@@ -149,6 +150,7 @@ class Section:
         if not self.title:
             return self._schema(defs)
         if self.title not in defs:
+            # A placeholder ends the recursion of a section that contains itself.
             defs[self.title] = {}
             defs[self.title] = self._schema(defs)
         return {"$ref": f"#/$defs/{self.title}"}

@@ -30,6 +30,7 @@ def _merge_model(model: Node, defaults: Node, allowance: Allowance) -> Node:
     entries = dict(model.value)
     for default in defaults.children:
         key, own = default.key, model.child(default.key)
+        # An unknown key is reported once, under `defaults`, instead of once in each model.
         if own is None and key in (field.key for field in DEFAULTS.fields):
             entries[key] = relocate(default, join(model.path, key), allowance)
         elif own is not None and key == "targets":

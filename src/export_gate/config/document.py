@@ -52,6 +52,7 @@ class _Composer:
 
     def document(self) -> Node:
         next(self._events)
+        # After StreamStart comes DocumentStart, or the end of an empty file.
         if isinstance(next(self._events), yaml.StreamEndEvent):
             raise Unreadable(START, "", "expected a config with version and models, got an empty file")
         root = self._node(next(self._events), "", "", None, 0)
@@ -120,12 +121,14 @@ class _Composer:
                 )
             elif is_good:
                 entries[key] = node
+        # A key of its own overrides a merged one, wherever `<<` stands.
         return {**merged, **entries}
 
     def _key(self, event: Any, path: str, depth: int) -> tuple[str, bool]:
         """The key as text, and whether it is a valid key."""
         at = _position(event.start_mark)
         if not isinstance(event, yaml.ScalarEvent):
+            # Read to its end, so that the next event is the value's first.
             self._node(event, path, "", None, depth + 1)
             kinds = {yaml.AliasEvent: "an alias", yaml.SequenceStartEvent: "a list"}
             self._problems.add(at, path, f"expected text as a key, got {kinds.get(type(event), 'a mapping')}")

@@ -85,6 +85,7 @@ class Text:
         return INVALID
 
     def schema(self, defs: Schema) -> Schema:
+        # JSON Schema searches for a pattern; the group keeps the anchors around all alternatives.
         schema: Schema = {"type": "string", "pattern": f"^(?:{self.pattern})$"}
         if self.max_length is not None:
             schema["maxLength"] = self.max_length

@@ -57,6 +57,7 @@ def parse_config(content: bytes, path: Path, *, shown: str = "", is_past: bool =
         raise UserError(scope.problems.text(name))
     shared = values.get("env", {})
     models = tuple(
+        # Not `root`, in which every model has the targets of `defaults`.
         replace(model, targets_listed=_listed_in(written, name), env={**shared, **model.env})
         for name, model in values["models"].items()
     )

@@ -48,6 +48,7 @@ class RelativePath:
     def _mistake(self, text: str, scope: Scope) -> tuple[str, str]:
         """The expectation and the next step; both empty if the path is valid."""
         full = Path(os.path.normpath(scope.folder / text))
+        # A Windows path is refused on Linux too, because machines share a config.
         if Path(text).is_absolute() or PureWindowsPath(text).anchor:
             return _RELATIVE, "an absolute path works on only one machine"
         if not full.is_relative_to(scope.root):

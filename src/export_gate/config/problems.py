@@ -15,6 +15,7 @@ class Problems:
 
     def __init__(self) -> None:
         self._lines: dict[tuple[int, int, str], str] = {}
+        # difflib compares every pair of characters: a file full of mistakes must not take minutes.
         self._suggestions_left = 50
 
     def __bool__(self) -> bool:

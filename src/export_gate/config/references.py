@@ -1,4 +1,4 @@
-"""Names that one part of a model uses and another declares: dims in shapes, inputs and outputs in files."""
+"""Check names that one part of a model uses and another declares: dims in shapes, inputs and outputs in files."""
 
 from __future__ import annotations
 
@@ -53,6 +53,7 @@ def verify_references(values: Values, node: Node, scope: Scope) -> None:
 def _tensors(spec: Node, path: str) -> Iterator[tuple[str, Node]]:
     """Tensors of an input by path, as the control set names them: `x`, `pyramid.0`, `state.hidden`."""
     forms = [form for form in ("constant", "list", "tuple", "dict") if spec.child(form)]
+    # A second form is a mistake, which the input's own check reports.
     for form in forms[:1]:
         child = spec.child(form)
         for number, item in enumerate(child.children if child and form != "constant" else ()):
@@ -86,7 +87,7 @@ def _verify_shape(shape: Node | None, dims: Dims, scope: Scope) -> None:
 
 
 def _expression(entry: Node) -> Size | None:
-    """The expression in dims; None where there is none, or its own check has refused it."""
+    """The expression in dims; None if there is none, or if its own check has refused it."""
     if isinstance(entry.value, str) and re.search("[A-Za-z_]", entry.value):
         with suppress(ValueError):
             return parse_expression(entry.value)
@@ -102,7 +103,7 @@ def _are_declared(entry: Node, size: Size, dims: Dims, scope: Scope) -> bool:
 
 
 def _verify_range(tensor: Node, dims: Dims, scope: Scope) -> None:
-    """Bounds that name dims are in order, and the dtype can hold them, at every size."""
+    """Check that bounds that name dims are in order and that the dtype can hold them, at every size."""
     node, dtype = tensor.child("range"), tensor.child("dtype")
     ends = _range_ends(tensor)
     if node is None or ends is None or dtype is None or dtype.value not in BOUNDS:
@@ -125,7 +126,7 @@ def _verify_range(tensor: Node, dims: Dims, scope: Scope) -> None:
 
 
 def _range_ends(tensor: Node) -> tuple[Size, Size] | None:
-    """Both bounds as expressions; None where one is not a whole number, or its own check has refused it."""
+    """Both bounds as expressions; None if one is not a whole number, or if its own check has refused it."""
     node = tensor.child("range")
     entries = node.children if node else ()
     ends = [Size(offset=e.value) if type(e.value) is int else _expression(e) for e in entries]
@@ -135,7 +136,7 @@ def _range_ends(tensor: Node) -> tuple[Size, Size] | None:
 
 
 def _verify_distinct(tensor: Node, dims: Dims, scope: Scope) -> None:
-    """A strict order has as many values as the last axis is long, at every size."""
+    """Check that a strict order has enough different values for the last axis, at every size."""
     order, shape, values = (tensor.child(key) for key in ("order", "shape", "values"))
     dtype, last = tensor.child("dtype"), shape.children[-1:] if shape else ()
     if order is None or order.value != STRICT or dtype is None or not last:
@@ -147,6 +148,7 @@ def _verify_distinct(tensor: Node, dims: Dims, scope: Scope) -> None:
     if values is not None:
         there = Size(offset=len(values.children))
     elif ends is not None and all(end.factors.keys() <= dims.lengths.keys() for end in ends):
+        # high - low + 1 integers.
         there = difference(ends[1], difference(ends[0], Size(offset=1)))
     else:
         return
@@ -188,7 +190,7 @@ def _verify_files(model: Node, inputs: Collection[str], scope: Scope) -> None:
 
 
 def _verify_sources(values: Values, model: Node, tensors: Mapping[str, Node], scope: Scope) -> None:
-    """Without the gate's own draws there are others."""
+    """Check that without the gate's own draws there are other control inputs."""
     controls = model.child("controls")
     generated = controls.child("generated") if controls else None
     own = [key for key in ("make", "data", "golden", "function") if controls and controls.child(key)]
@@ -199,7 +201,7 @@ def _verify_sources(values: Values, model: Node, tensors: Mapping[str, Node], sc
 
 
 def _verify_artifact_names(tensors: Mapping[str, Node], scope: Scope) -> None:
-    """No two inputs have one name in the artifact."""
+    """Check that no two inputs have the same name in the artifact."""
     taken = {path: path for path, tensor in tensors.items() if not tensor.child("name")}
     for path, tensor in tensors.items():
         name = tensor.child("name")
@@ -208,7 +210,7 @@ def _verify_artifact_names(tensors: Mapping[str, Node], scope: Scope) -> None:
 
 
 def _verify_where(model: Node, tensors: Mapping[str, Node], scope: Scope) -> None:
-    """`where` names an input whose mask says what it keeps."""
+    """Check that `where` names an input whose mask says what it keeps."""
     known = [path for path, spec in tensors.items() if (mask := spec.child("mask")) and mask.value in ("keep", "drop")]
     for output in _entries(model, "outputs"):
         where = output.child("where")

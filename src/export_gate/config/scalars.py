@@ -27,6 +27,7 @@ def resolve(text: str) -> Scalar:
     """
     if text in _WORDS:
         return _WORDS[text]
+    # Most scalars are words. Of the numbers, only 0o17 and 0x1f are not written like a float, and both start with 0.
     if not _FLOAT.fullmatch(text) and not text.startswith("0"):
         return text
     for pattern, base in _BASES:

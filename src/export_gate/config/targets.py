@@ -79,7 +79,7 @@ _NAME = Text(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetsSpec:
-    """Targets by name: a target of another name than that of a kind says its `kind`."""
+    """Targets by name: a target that is not called like a kind says its `kind`."""
 
     fields: tuple[Field, ...]
     """One of each kind, under its name."""
@@ -134,7 +134,7 @@ class TargetsSpec:
         sections = {field.key: (field.kind.schema(defs), field.text) for field in self.fields}
         named = [{**section, "required": ["kind"]} for section, _ in sections.values()]
         inherited = {"type": ["object", "null"], "not": {"required": ["kind"]}}  # `defaults` may say what it is
-        others = "|".join(sections)  # plain words: "\\-" is no ECMA regular expression
+        others = "|".join(sections)  # plain words: "\\-" is not an ECMA regular expression
         return {
             "type": "object",
             "properties": {key: {**section, "description": text} for key, (section, text) in sections.items()},

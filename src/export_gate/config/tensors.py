@@ -16,6 +16,7 @@ _DRAWS = tuple(dict.fromkeys((*FLOAT_DRAWS, *INTEGER_DRAWS, *BOOL_DRAWS)))
 
 
 def _make_tensor(**values: Any) -> TensorSpec:
+    # Integers stay exact above 2**53, and `[0, 1]` of a float tensor becomes floats.
     number: type[float] = int if is_whole(values["dtype"]) else float
     if any(isinstance(allowed, tuple) for allowed in values.get("values", ())):
         lists = [allowed for allowed in values.pop("values") if isinstance(allowed, tuple)]

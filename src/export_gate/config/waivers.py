@@ -28,6 +28,7 @@ class Day:
     expected: str = "a date such as 2027-01-31"
 
     def check(self, node: Node, scope: Scope) -> Any:
+        # The pattern too, because from Python 3.11 on fromisoformat accepts other forms, which do not sort as text.
         if isinstance(node.value, str) and re.fullmatch(_DAY, node.value) and _exists(node.value):
             return node.value
         is_unreal = isinstance(node.value, str) and bool(re.fullmatch(_DAY, node.value))

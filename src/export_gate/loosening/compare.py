@@ -63,7 +63,7 @@ def each_replaced(before: Mapping[str, object], after: Mapping[str, object]) -> 
 
 
 def loosened_by_any(before: object, after: object) -> Iterator[Step]:
-    """For what must not change unseen, in whichever direction."""
+    """For what must not change unnoticed, in either direction."""
     if before != after:
         yield "loosened", "", arrow(before, after)
 
@@ -80,21 +80,21 @@ def larger(before: float, after: float) -> Iterator[Step]:
 
 
 def larger_limit(before: float | None, after: float | None) -> Iterator[Step]:
-    """A larger limit checks less, and none least."""
+    """A larger limit checks less, and no limit checks least."""
     if before != after:
         is_looser = after is None or (before is not None and after > before)
         yield "loosened" if is_looser else "tightened", "", arrow(before, after)
 
 
 def smaller_count(before: float | None, after: float | None) -> Iterator[Step]:
-    """A smaller number checks less; none is all."""
+    """A smaller number checks less; no number means all."""
     if before != after:
         is_looser = before is None or (after is not None and after < before)
         yield "loosened" if is_looser else "tightened", "", arrow("all" if before is None else before, after or "all")
 
 
 def weaker(*strongest_first: object) -> Compare:
-    """A word later in the list checks less; a word that is not in it stands where None is the place of all others."""
+    """A word later in the list checks less; a word that is not in it has the place of `OTHER`."""
 
     def compare(before: object, after: object) -> Iterator[Step]:
         if before == after:
@@ -126,7 +126,7 @@ def fewer(before: Iterable[object], after: Iterable[object]) -> Iterator[Step]:
 
 
 def fewer_of_all(before: Iterable[object], after: Iterable[object]) -> Iterator[Step]:
-    """As `fewer`, where no entries mean all that there are."""
+    """As `fewer`, but no entries mean all."""
     old, new = tuple(before), tuple(after)
     if old and new:
         yield from fewer(old, new)
@@ -152,7 +152,7 @@ def removed(before: object, after: object) -> Iterator[Step]:
 
 
 def swapped(before: object, after: object) -> Iterator[Step]:
-    """With it, less is checked, and without it something that only it gave; another one checks something else."""
+    """With it, less is checked; without it, what only it gave is missing; another one checks something else."""
     if before != after:
         yield "loosened" if None in (before, after) else "changed", "", arrow(before, after)
 
@@ -180,7 +180,7 @@ def gained(before: object, after: object) -> Iterator[Step]:
 
 
 def coarser(before: int, after: int) -> Iterator[Step]:
-    """Steps that are no divisor of the old ones leave sizes out."""
+    """Steps that do not divide the old ones leave sizes out."""
     if before != after:
         yield "tightened" if before % after == 0 else "loosened", "", arrow(before, after)
 
@@ -190,6 +190,7 @@ def narrower_range(before: tuple[Any, Any] | None, after: tuple[Any, Any] | None
     if before == after:
         return
     ends = (*(before or (None,)), *(after or (None,)))
+    # What cannot be compared (a missing range, an end that names dims) counts as looser.
     is_wider = all(isinstance(end, (int, float)) for end in ends) and ends[2] <= ends[0] and ends[1] <= ends[3]
     yield "tightened" if is_wider else "loosened", "", arrow(before or "undeclared", after or "undeclared")
 

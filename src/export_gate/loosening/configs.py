@@ -28,6 +28,7 @@ def compare_contracts(before: ModelContract, after: ModelContract) -> tuple[Alte
 
 def _alteration(model: str, step: Step) -> Alteration:
     effect, key, what = step
+    # The steps of tolerances.py are sentences already.
     sentence = what if " tolerance" in what else f"{key} {what}"
     return Alteration(effect=effect, model=model, key=key, what=sentence)
 
@@ -63,6 +64,7 @@ def _renamed(
     left = list(come)
     renamed: dict[str, str] = {}
     for name in gone:
+        # Without this, a rename would look like a removal and an addition, and what it loosens would stay unseen.
         same = [other for other in left if _source(new[other]) == _source(old[name])]
         if same:
             renamed[name] = same[0]

@@ -1,4 +1,4 @@
-"""Compare what several keys say together: positions, and keys that mean something only beside others."""
+"""Compare what several keys say together: positions, and keys that have a meaning only with others."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from export_gate.wall.sizes import highest, lowest
 
 
 def order(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
-    """Names that stand for positions: in another order each promise is about another value."""
+    """Names that stand for positions: in another order, each promise is about another value."""
     if [name for name in before if name in after] != [name for name in after if name in before]:
         yield "loosened", "", f"order {arrow(tuple(before), tuple(after))}"
 
@@ -25,13 +25,13 @@ def dim(before: Dim, after: Dim) -> Iterator[Step]:
 
 
 def tensor(before: TensorSpec, after: TensorSpec) -> Iterator[Step]:
-    """Values that are taken out where no range says which others there are: only normal draws are tried then."""
+    """Allowed values that are removed without declaring a range: only normal draws are tried then."""
     if before.values and not after.values and after.range is None:
         yield "loosened", "values", f"{arrow(before.values, 'all')}, without a range"
 
 
 def lengths(before: ModelContract, after: ModelContract) -> Iterator[Step]:
-    """Axes that had one length and now have the sizes of a dim, which leave it out."""
+    """Axes that had a fixed length and now follow a dim whose sizes do not include it."""
     dims = {each.name: each for each in after.dims}
     now = dict(_tensors("inputs", after.inputs))
     for key, spec in _tensors("inputs", before.inputs):
@@ -64,7 +64,7 @@ def _tensors(key: str, specs: Mapping[str, Spec] | Sequence[Spec]) -> Iterator[t
 
 
 def _can_be(size: Size, length: int, dims: Mapping[str, Dim]) -> bool:
-    """Whether the size can be that long; of several dims together only the ends are looked at."""
+    """Whether the size can have that value; for several dims, only the ends are compared."""
     if size.dim is None:
         ranges = {name: dims[name].sizes for name in size.factors}
         return lowest(size, ranges)[0] <= length <= highest(size, ranges)[0]

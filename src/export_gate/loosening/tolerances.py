@@ -40,7 +40,7 @@ def _dtypes(contract: ModelContract) -> tuple[str, ...]:
 
 
 def _matched(old: dict[str, Tolerance], new: dict[str, Tolerance]) -> dict[str, tuple[Tolerance, Tolerance]]:
-    """By dtype; where the dtypes themselves changed, the strictest before, which may be exact, with what is now."""
+    """Pair tolerances by dtype; a new dtype is paired with the strictest old tolerance, which may be exact."""
     if set(new) <= set(old):
         return {dtype: (old[dtype], new[dtype]) for dtype in new if dtype in old}
     changed = {dtype: new[dtype] for dtype in new if dtype not in old}

@@ -17,6 +17,7 @@ def records(before: Any, after: Any) -> Iterator[Step]:
     """The steps from one record to another of its kind."""
     directions = FIELDS.get(type(before).__name__, {})
     for field in dataclasses.fields(before):
+        # Nobody has decided about such a field, so any change of it must be reviewed.
         direction = directions.get(field.name, loosened_by_any)
         old, new = getattr(before, field.name), getattr(after, field.name)
         match direction:
@@ -66,7 +67,7 @@ def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Step]:
 
 
 def _options(before: Target, after: Target) -> Iterator[Step]:
-    """The options of one kind; those of another kind are other options."""
+    """The options of one kind; another kind has other options."""
     for option in kind_named(before.kind).options if before.kind == after.kind else ():
         compare: Compare = replaced
         if option.strongest_first:
