@@ -40,6 +40,18 @@ def test_values_without_a_number_are_infinitely_far(actual: np.ndarray, words: s
     assert (found.error, found.words) == (math.inf, words)
 
 
+@pytest.mark.parametrize(
+    ("value", "other"), [(np.inf, -np.inf), (np.inf, np.nan), (np.nan, -np.inf), (np.inf, 1.0), (np.nan, 1.0)]
+)
+def test_each_place_with_another_special_value_counts_once(value: float, other: float):
+    """An infinity of the other sign is as wrong as a number there; equal ones and two NaNs are not."""
+    expected = np.array([value, np.nan, -np.inf, 1.0], np.float32)
+    actual = np.array([other, np.nan, -np.inf, 1.0], np.float32)
+
+    assert measure(expected, actual).words == "NaN or infinity in 1 other places"
+    assert measure(expected, expected.copy()).error == 0
+
+
 def test_another_dtype_counts_only_where_it_is_asked_for():
     """Files may compute sizes and masks in other types than the program."""
     ones = np.ones(2, np.float32)
