@@ -73,7 +73,7 @@ class Bench:
         """Where forward fails at these sizes; None if it does not."""
         try:
             values = self.values(options, sizes, family)
-        except Exception:  # noqa: BLE001 - a guess whose values cannot be drawn is no guess
+        except Exception:  # noqa: BLE001 - values that cannot be drawn say nothing about forward
             return None
         call = bind(values, self.parameters)
         run = module_runner(self.module, {})

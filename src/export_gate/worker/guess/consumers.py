@@ -112,6 +112,7 @@ class Reader:
                     ast.AnnAssign(target=target, value=ast.expr() as value) | ast.AugAssign(target=target, value=value)
                 ):
                     carried = self._carried(value)
+                    # `x += y` does not take away what x holds, unlike an assignment.
                     if carried or isinstance(statement, ast.AnnAssign):
                         self._assign(target, carried)
                 case ast.For(target=target, iter=iterated, body=body):
@@ -151,6 +152,7 @@ class Reader:
                 return self._product(left, right)
             case ast.Compare():
                 return False
+            # `|` and not `or`: both sides are read, for the layers in them.
             case ast.IfExp(body=body, orelse=orelse):
                 return self._carried(body) | self._carried(orelse)
         return any([self._carried(child) for child in ast.iter_child_nodes(expression)])  # noqa: C419 - each is read
@@ -160,6 +162,7 @@ class Reader:
         carried = self._carried(left)
         weight, name = self._resolve(right)
         if carried and isinstance(weight, torch.Tensor) and weight.ndim >= 2:  # noqa: PLR2004 - a matrix
+            # On `meta`, because only its sizes are read.
             self.found.append(Layer(module=nn.Linear(weight.shape[-2], weight.shape[-1], device="meta"), name=name))
             return False
         return carried | self._carried(right)
@@ -174,6 +177,7 @@ class Reader:
             return carried or (on_value and self._carried(call.func))
         found = list(self._into(callee, name, passed, named))
         self.found += found
+        # What a layer returns is not the parameter any more.
         return not found
 
     def _into(self, callee: Any, name: str, passed: dict[int, bool], named: dict[str | None, bool]) -> Iterator[Layer]:

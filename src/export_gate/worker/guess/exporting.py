@@ -25,6 +25,7 @@ def try_export(bench: Bench, trial: Trial) -> Trial:
     if not problem:
         return trial
     for names in groups_to_fix([dim.name for dim in trial.dims]):
+        # The patience is spent on guesses by now, and what is fixed is measured anew.
         settled = _with_fixed(renewed(bench), trial, names)
         if settled is not None and not _problem(bench, settled):
             return replace(settled, notes=(*_fixed_notes(names), problem))

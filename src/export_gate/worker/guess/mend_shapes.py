@@ -15,6 +15,7 @@ from export_gate.worker.guess.watch import Argument, Path
 
 SIDE, FRAMES = 32, 8
 GROWTH, LONGEST_AXIS = 4, 1 << 13
+# torch's errors carry no data: only their texts say what size or rank was wanted.
 WANTED_GOT = re.compile(
     r"(?:expected?s?|match(?:es)?|must|should|needs?|to have|of length|model)\b[^\d]*?\(?(\d+)[^\d]*"
     r"(?:got|found|received|but|not|is)[^\d]*?\(?(\d+)",
@@ -52,6 +53,7 @@ def ranks(case: Case) -> Iterator[Options]:
 def _further_axes(case: Case, argument: Argument) -> int:
     """How many axes the argument lacks; negative where it has too many."""
     rank = len(argument.shape)
+    # Besides the axes that it convolves, the batch and the channels.
     if found := re.fullmatch(r"conv(?:_transpose)?(\d)d", case.failed.function):
         return int(found[1]) + 2 - rank
     if case.failed.function == "stft" and rank > 2:  # noqa: PLR2004 - waveforms, or one alone

@@ -58,7 +58,7 @@ def named_specs(name: str, module: nn.Module, floats: str) -> tuple[TensorSpec, 
 
 
 def any_specs(floats: str) -> tuple[TensorSpec, ...]:
-    """For where nothing at all is known."""
+    """Guesses if nothing at all is known."""
     return (
         tensor(floats, BATCH, 8, within=CENTRED),
         tensor(floats, BATCH, 3, 32, 32, within=UNIT),
@@ -75,7 +75,7 @@ def is_mask(name: str) -> bool:
 
 
 def is_telling(name: str) -> bool:
-    """Whether the name says what the tensor is, however it is used: a mask, lengths, types or positions."""
+    """Whether the name says what the tensor is, however it is used: a mask, lengths or types."""
     return any(pattern.fullmatch(name.lower()) for pattern in (MASK, LENGTHS, TYPES))
 
 

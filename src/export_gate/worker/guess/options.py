@@ -31,7 +31,7 @@ from export_gate.worker.guess.usual import is_graph, of_nodes, usual_specs
 COMBINATIONS = 24
 LAYERS_LOOKED_AT = 4
 MOST_BRANCHES = 8
-"""The reason if the source does not show which layer receives a parameter."""
+"""Longer lists of layers are layers in a row rather than branches."""
 
 
 def options_for(parameter: inspect.Parameter, module: nn.Module) -> tuple[Option, ...]:
@@ -95,6 +95,7 @@ def told(path: str, module: nn.Module) -> tuple[Option, ...]:
     by_layer = [
         option for layer in layers for option in layer_options(layer, floats, is_sequential=_is_sequential(module))
     ]
+    # Sorting is stable: among equals the order of the layers stays.
     if is_image(name):
         by_layer.sort(key=lambda option: isinstance(option.spec, TensorSpec) and len(option.spec.shape) < 4)  # noqa: PLR2004 - an image with its batch
     if is_single(name):
@@ -104,7 +105,7 @@ def told(path: str, module: nn.Module) -> tuple[Option, ...]:
 
 
 def _untold(module: nn.Module) -> Iterator[Option]:
-    """For where nothing says what a parameter is: what the model's first layers take, then anything."""
+    """If nothing says what a parameter is: what the model's first layers take, then anything."""
     floats = float_dtype(module)
     for layer in layers_in_order(module)[:LAYERS_LOOKED_AT]:
         yield from layer_options(layer, floats, is_sequential=_is_sequential(module))

@@ -56,6 +56,7 @@ def _axis(first: int, second: int, used: Sequence[str]) -> Size | None:
     for name in used:
         factor, rest = divmod(second - first, SECOND[name] - FIRST[name])
         offset = first - factor * FIRST[name]
+        # Only a sequence gets longer or shorter by a constant, as by a class token or a convolution without padding.
         if factor > 0 and rest == 0 and (offset == 0 or name == SEQ):
             found.append(Size(factors={name: factor}, offset=offset))
     return min(found, key=lambda size: size.offset != 0, default=None)

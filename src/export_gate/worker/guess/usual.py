@@ -46,6 +46,7 @@ def usual_specs(name: str, module: nn.Module, floats: str) -> Iterator[Spec]:
 
 def is_graph(module: nn.Module) -> bool:
     """Whether forward takes edges or an adjacency matrix, so that the rows of its other inputs are nodes."""
+    # `co_varnames` begins with the arguments; local variables follow.
     names = getattr(getattr(type(module).forward, "__code__", None), "co_varnames", ())
     count = getattr(getattr(type(module).forward, "__code__", None), "co_argcount", 0)
     return any(EDGE_INDEX.fullmatch(name) or ADJACENCY.fullmatch(name) for name in names[:count])

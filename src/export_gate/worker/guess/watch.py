@@ -66,6 +66,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc] # torch does not type it
         try:
             result = func(*args, **(kwargs or {}))
         except Exception:
+            # The first one is the innermost: functions of torch that call it raise the same again.
             if self.raised is None:
                 numbers = tuple(n for n in _flat(given) if type(n) is int)
                 self.raised = getattr(func, "__name__", ""), self.arguments(given), numbers
@@ -73,6 +74,7 @@ class Watch(TorchFunctionMode):  # type: ignore[misc] # torch does not type it
         origins = frozenset[Path]().union(*(self._origins.get(id(item), frozenset()) for item in _flat(given)))
         for item in _flat([result]):
             if origins and isinstance(item, torch.Tensor):
+                # An in-place function returns a tensor that is known already.
                 self._origins.setdefault(id(item), origins)
                 self._kept.append(item)
         return result

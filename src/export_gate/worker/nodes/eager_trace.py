@@ -122,6 +122,7 @@ class EagerTrace:
             if other.op == "get_attr":
                 given[other] = operator.attrgetter(str(other.target))(self.module)
             elif len(values) == 1:
+                # A copy, because the operator may write to it.
                 given[other] = values[0].clone()
         if not callable(node.target) or any(other not in given for other in node.all_input_nodes):
             return None
@@ -175,6 +176,7 @@ class EagerTrace:
         recorder = Recorder(self.budget_bytes)
 
         def see(node: torch.fx.Node, _: Any) -> None:
+            # All operators since the node before were dispatched by this one.
             for operation in recorder.operations[::-1]:
                 if operation.node:
                     break
@@ -191,6 +193,7 @@ def _aligned(ones: Sequence[str], others: Sequence[str]) -> Iterator[tuple[int, 
     if ones == others:
         yield from zip(range(len(ones)), range(len(others)), strict=True)
         return
+    # Without autojunk, which leaves out what is frequent: in a long graph, most operators.
     for block in SequenceMatcher(None, ones, others, autojunk=False).get_matching_blocks():
         yield from ((block.a + step, block.b + step) for step in range(block.size))
 

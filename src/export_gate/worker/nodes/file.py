@@ -123,7 +123,7 @@ class FileGraph:
 
 
 def fetch(session: Any, names: Sequence[str], feeds: Mapping[str, Array]) -> dict[str, Array]:
-    """These values, of which only what leads to them is computed; none for those that are no tensors."""
+    """These values, of which only what leads to them is computed; none for those that are not tensors."""
     import onnxruntime
 
     if not names:

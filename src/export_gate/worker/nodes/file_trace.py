@@ -55,6 +55,7 @@ class FileTrace:
     def __post_init__(self) -> None:
         self.module = module_of(self.program)
         self.nodes = nodes_of(self.module)
+        # torch's exporter names a value after the node that it is of; only outputs have the contract's names.
         own = {name: name for name in self.graph.producers if name in self.nodes}
         self.mapped = own | {name: node for name, node in self._outputs() if node in self.nodes}
 

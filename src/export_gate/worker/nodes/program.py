@@ -84,7 +84,7 @@ def flat_inputs(program: Any, call: Call) -> list[Any]:
 
 
 def array_of(value: Any) -> Array | None:
-    """The value as a file would have it; None for what is no tensor and no number."""
+    """The value as a file would have it; None if it is neither a tensor nor a number."""
     if isinstance(value, torch.Tensor):
         real = torch.view_as_real(value) if value.is_complex() else value
         # A program that is decomposed for a file writes into nothing, so that no copy is needed.

@@ -76,6 +76,7 @@ def replay(request: ReplayRequest, channel: Channel) -> None:
 
 def _replay(export: KitExport, request: ReplayRequest, reporter: Reporter) -> None:
     """Run and compare the data sets of one export, as far as ONNX Runtime goes."""
+    # Imported here, because what they import may be missing, which `_unimportable` reports before.
     from export_gate.worker.onnx_file.session import open_session
     from export_gate.worker.replay.kit_files import check_graph, read_set
 
