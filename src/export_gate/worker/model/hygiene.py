@@ -68,7 +68,6 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
     changed_inputs: dict[str, None] = {}
 
     def observed(make: Maker) -> tuple[Leaf, ...]:
-        # A copy, because forward may write to what every call shares, such as the data of a constant.
         call = copy.deepcopy(make())
         leaves = run(call)
         changed_inputs.update(dict.fromkeys(mutated(make(), call, parameters)))

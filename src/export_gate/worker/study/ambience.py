@@ -1,4 +1,4 @@
-"""Does eager's answer depend on its surroundings? One input, in copies of the process that each have others."""
+"""Whether eager's answer depends on its surroundings: one input, in copies of the process that each have others."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def observe_ambience(cases: Sequence[ControlCase], subject: Subject) -> tuple[Am
     if not CAN_FORK or case is None:
         return ()
     together: tuple[Surrounding, ...] = tuple(CHANGES)
+    # Together first: mostly nothing changes, which saves a copy for each.
     plain, all_changed = _replies(subject, case, [(), together])
     if plain.ended or plain.raised or not _is_other(plain, all_changed):
         return ()

@@ -65,6 +65,7 @@ def _breaking(contract: ModelContract, guard: Guard, fixed: Mapping[str, int]) -
 def _least(tuples: Tuples, among: Bools, cost: Integers) -> Sizes:
     """The tuple of least cost; those without an empty dim first, since nothing can differ there."""
     empty = np.any([column == 0 for column in tuples.values()], axis=0)
+    # `lexsort` takes its last key first.
     order = np.lexsort((cost, empty, ~among))
     return sizes_at(tuples, int(order[0]))
 

@@ -1,4 +1,4 @@
-"""Chance told from memory: the same sequence of calls in two copies of the process, each under seeds of its own.
+"""Distinguish chance from memory: the same sequence of calls in two copies of the process, each with its own seeds.
 
 What depends on earlier calls alone is the same in both; what differs is drawn. Every kind of input is tried, since a
 model may draw for some of them only.
@@ -66,7 +66,7 @@ def observe_chance(cases: Sequence[ControlCase], subject: Subject) -> Chance | N
 
 
 def told_apart(facts: HygieneObservation, chance: Chance | None) -> HygieneObservation:
-    """The facts with chance and memory told apart, as far as two copies could be compared.
+    """The facts with chance and memory distinguished, as far as two copies could be compared.
 
     Where both copies agree, repeats that differ do so because of earlier calls, wherever the model keeps them.
     """
@@ -97,6 +97,7 @@ def _copy(subject: Subject, seed: int) -> Isolated[tuple[int, ControlCase], Said
 
     def call(given: tuple[int, ControlCase]) -> Said:
         number, case = given
+        # Another seed for each call too: with one seed, a model that draws would answer every repeat alike.
         _seed(1000 * seed + number)
         before = torch.get_rng_state()
         try:
@@ -127,6 +128,7 @@ def _digest(leaves: Sequence[Leaf]) -> str:
         if leaf.value is not None:
             is_number = leaf.value == leaf.value
             total.update(f"{leaf.value.shape}".encode())
+            # NaNs may differ in their payload, so their places are added instead.
             total.update(np.where(is_number, leaf.value, np.zeros_like(leaf.value)).tobytes())
             total.update(np.packbits(is_number).tobytes())
     return total.hexdigest()

@@ -169,6 +169,7 @@ def _run(experiments: Iterator[Experiment], deadline: float) -> tuple[Inspection
     isolated = Isolated(
         kind=Inspection, call=call, died=lambda _, __: nothing, limit_s=max(deadline - time.monotonic(), 1.0)
     )
+    # One copy takes all, until it dies: what an experiment makes, such as the float64 twin, is there for the next.
     return tuple(found for found in isolated.each(tuple(experiments)) if found.case)
 
 

@@ -55,6 +55,7 @@ def observe_behaviour(
     """
     desk.channel.at("eager", case=cases[0].name)
     chance = observe_chance(cases, subject)
+    # The smallest first, because that one is repeated.
     ordered = sorted(cases, key=lambda case: math.prod(case.sizes.values()))
     calls = [partial(subject.call, case) for case in (ordered[0], *[case for case in cases if case is not ordered[0]])]
     try:
@@ -62,6 +63,7 @@ def observe_behaviour(
     except Exception as error:  # noqa: BLE001 - the caller reports it
         return subject.hygiene, error
     facts = told_apart(facts, chance)
+    # By chance, any two copies would differ.
     if not facts.nondeterministic:
         desk.channel.set("ambient", observe_ambience(cases, subject))
     facts = replace(facts, **{name: getattr(subject.hygiene, name) for name in ("forced_eval", *TRAINING)})

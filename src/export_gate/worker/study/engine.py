@@ -64,6 +64,7 @@ def observe_model(
         each: follows on each target of each export, while its program is there.
         is_diagnosed: whether experiments follow a failure.
     """
+    # These three watch what the project's code does, so they begin before any of it is imported.
     started, files = time.perf_counter(), remember_files(Path(job.base))
     roots = tuple(Path(folder) for folder in (job.base, *job.pythonpath))
     with look_ups_noted(job.withheld, roots, factory_package(job.contract)) as missed, watched() as replaced:
@@ -125,6 +126,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None, each: EachTarget | None,
             desk.channel.at("eager")
             desk.channel.set("relations", missing_relations(trial.cases, eager, subject, desk))
             probing = asked(eager)
+        # A refusal explains why the behaviour is not known, and is reported already.
         if unknown is not None and len(eager.references) == len(trial.cases):
             raise unknown
     if not eager.references:

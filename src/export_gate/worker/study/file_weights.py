@@ -62,6 +62,7 @@ def _by_value(own: Mapping[str, Array], given: Mapping[str, Array], module: torc
         if alike and tensor.size >= SMALLEST:
             gaps[name] = min(_gap(tensor, found) for found in alike)
     is_folded = any(isinstance(part, FOLDED) for part in module.modules())
+    # One tensor that is found exactly is enough: exporters fold and reorder others.
     if is_folded or any(gap == 0 for gap in gaps.values()):
         gaps = dict.fromkeys(gaps, 0.0)
     return _compared(gaps, len(own) - len(gaps), by_name=False)
@@ -74,6 +75,7 @@ def _oriented(array: Array) -> tuple[Array, ...]:
 
 def _gap(own: Array, given: Array) -> float:
     """The largest difference; zero within what the file's precision changes."""
+    # Quantised weights have other values on purpose.
     if given.dtype.kind != "f":
         return 0.0
     wide = own.astype(np.float64)

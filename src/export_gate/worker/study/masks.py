@@ -165,6 +165,7 @@ class Masks:
         fresh = {leaf.name: leaf for leaf in flatten(values_at(self.contract, sizes, main_family(self.contract), turn))}
         known = {leaf.name: leaf for leaf in flatten(values)}
         for path, spec in tensor_leaves(self.contract):
+            # Other masks stay as they are: they decide what counts.
             if path == mask.path or _declared(Mask(path=path, spec=spec, axes=("",))):
                 continue
             old, new = known[path].value, fresh[path].value

@@ -102,6 +102,7 @@ def _redrawn(
 ) -> Iterator[ControlCase]:
     for case in failing:
         if case.group == "generated":
+            # Generated inputs are named `family-index@sizes`.
             index = int(case.name.partition("@")[0].rpartition("-")[2])
             for place in sizes or (case.sizes,):
                 yield drawn_case(contract, case.family, index, place)

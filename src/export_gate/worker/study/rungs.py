@@ -76,6 +76,7 @@ class Forms:
         return kept[DECOMPOSED]
 
     def _of_program(self, program: Any) -> Runner:
+        # A copy, because the module shares its buffers with the program, which the next form is made of.
         return module_runner(copy.deepcopy(program.module()), self.context.names)
 
 

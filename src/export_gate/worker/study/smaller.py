@@ -117,6 +117,7 @@ def _resized(current: Small, case: ControlCase, sizes: Sizes) -> Iterator[Small]
             if all(tensor is not None for tensor in tensors.values()):
                 yield replace(current, sizes=sizes, tensors={p: t for p, t in tensors.items() if t is not None})
     if case.group == "generated":
+        # Generated inputs are named `family-index@sizes`.
         index = int(case.name.partition("@")[0].rpartition("-")[2])
         yield Small.of(current.contract, drawn_case(current.contract, case.family, index, sizes))
 

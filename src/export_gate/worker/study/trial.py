@@ -23,7 +23,7 @@ from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.subject import Subject, looks_affine
 
 MINIMUM_CASES = 6
-"""Groups that are kept regardless of the FLOP budget."""
+"""Control inputs that are kept regardless of the FLOP budget."""
 NAMES_SHOWN = 8
 
 
@@ -80,6 +80,7 @@ def _selected(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[Co
 
 def is_named(case: ControlCase, patterns: Sequence[str]) -> bool:
     """Whether any pattern matches the case's name."""
+    # A file's name may contain what fnmatch reads as a pattern, such as `[1]`.
     return any(case.name == pattern or fnmatch.fnmatchcase(case.name, pattern) for pattern in patterns)
 
 
@@ -105,7 +106,7 @@ def within_budget(cases: Sequence[ControlCase], subject: Subject) -> tuple[tuple
     """The cases whose summed forward FLOPs stay below the contract's budget, in order, and the first case's FLOPs.
 
     FLOPs are counted once and scaled with the number of input elements, so that the choice is the same on every
-    machine. Cases that the user supplied and the affine basis points, which count together, are always kept.
+    machine. Cases that the user supplied and the affine basis points are always kept.
     """
     flops = _first_case_flops(cases, subject)
     if not flops:

@@ -103,6 +103,7 @@ def _tried(study: Study, trial: ExportTrial) -> ExportTrial:
         return trial
     call = bind(reference_values(contract, reference_sizes(contract)), study.parameters)
     module = study.factory()
+    # As `variants` does, so that a trial is exported as the run would.
     module.requires_grad_(requires_grad=False)
     try:
         with uncollected():

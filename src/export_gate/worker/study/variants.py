@@ -137,6 +137,7 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Export:
     # The decompositions of a program whose weights want gradients take other kernels than no_grad does: attention with
     # a learned bias is then traced with strides that a later view cannot have (torch 2.13).
     module.requires_grad_(requires_grad=False)
+    # Before the export, which runs the project's forward: that may leave state behind.
     eager = _second_eager(study, module)
     with uncollected():
         exported = guarded(export_program)(module, call, study.contract, study.parameters, variant.separate)

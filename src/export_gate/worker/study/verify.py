@@ -91,6 +91,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
         channel.set("notes", (*loaded.notes, *work.probing.notes), target=key)
         channel.set("affine", loaded.affine, target=key)
         known = {case.name for case in work.cases if case.name in work.references}
+        # Begun before the first run, so that the probes' copies have an artifact without a history.
         with work.probing.begun(loaded, known) as probes:
             results, suspects, loose = run_cases(work, guarded(loaded.run), desk)
             with desk.stage("guards", target=key):
@@ -209,6 +210,7 @@ def run_cases(work: Verification, run: Runner, desk: Desk) -> Results:
         result, actual = _run_case(case, reference, run, work, desk)
         desk.channel.add("cases", result, target=work.key)
         results[case.name] = result
+        # Now, because the artifact's outputs are not kept: a suspect is run again.
         suspects.append(suspect(case, result.outputs, work.tolerance))
         loose.append(lax(case, result.outputs, work.tolerance))
         gallery.look(result, reference.leaves, actual)
