@@ -65,9 +65,12 @@ class Mask:
         """Its values, without axes of length 1 that the contract writes as 1."""
         value = leaves[self.path].value
         assert value is not None
-        lengths = [n for n, size in zip(value.shape, self.spec.shape, strict=True) if str(size) != "1"]
-        array: npt.NDArray[Any] = value.reshape(lengths)
+        array: npt.NDArray[Any] = value.reshape(self.lengths(value.shape))
         return array
+
+    def lengths(self, shape: Sequence[int]) -> list[int]:
+        """Of its `axes`, in a tensor of that shape; a dim counts even at size 1."""
+        return [n for n, size in zip(shape, self.spec.shape, strict=True) if str(size) != "1"]
 
 
 def masks_of(contract: ModelContract) -> tuple[Mask, ...]:
@@ -159,7 +162,7 @@ class Masks:
         kept = pattern(PATTERNS[number % len(PATTERNS)], full, number)
         ones = kept if polarity == "keep" else ~kept
         tensor = torch.from_numpy(ones.astype(np.uint8)).to(getattr(torch, mask.spec.dtype))
-        return with_leaf(values, mask.path, tensor), (~kept).reshape([n for n in full if n != 1] or [1]), sizes
+        return with_leaf(values, mask.path, tensor), (~kept).reshape(mask.lengths(full)), sizes
 
     def _redrawn(self, values: Values, mask: Mask, places: Bools, sizes: Sizes, turn: int) -> Values:
         fresh = {leaf.name: leaf for leaf in flatten(values_at(self.contract, sizes, main_family(self.contract), turn))}

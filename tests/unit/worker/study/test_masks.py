@@ -116,6 +116,19 @@ def test_a_pooled_output_is_red_only_if_padding_reaches_it(change: str, is_red: 
     assert found.is_red == is_red
 
 
+def test_a_batch_of_one_row_alone_has_masked_places_too():
+    """A dim whose only size is 1 is an axis of the mask nevertheless."""
+    base = contract()
+    single = replace(
+        base,
+        dims=(Dim(name="batch", min=1, max=1), base.dims[1]),
+        outputs=(Output(name="output", shape=(BATCH, SEQ, size(16))),),
+    )
+
+    assert not inquire(single, Encoder, lambda: Encoder(change="other values at pads")).is_red
+    assert inquire(single, Encoder, lambda: Encoder(change="ignored")).is_red
+
+
 def test_a_promised_constant_at_padding_is_compared():
     """Zeros that eager writes at every switched-off position are a promise."""
     found = inquire(contract(mask="keep"), Zeroed, lambda: Zeroed(change="promise broken"))
