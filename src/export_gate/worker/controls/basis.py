@@ -77,6 +77,7 @@ def packs_rows(contract: ModelContract) -> str | None:
     """The dim that is the first axis of every tensor input and nothing else, so that rows can carry points."""
     leaves = [spec for _, spec in tensor_leaves(contract)]
     firsts = {str(spec.shape[0]) if spec.shape else "" for spec in leaves}
+    # A dim that also counts something else would change that with the number of rows.
     later = {dim for spec in leaves for size in (*spec.shape[1:], *_bounds(spec)) for dim in size.factors}
     name = next(iter(firsts)) if len(firsts) == 1 else ""
     dims = [dim for dim in contract.dims if dim.name == name and name not in later and dim.mode != "static"]

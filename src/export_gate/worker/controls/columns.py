@@ -93,6 +93,7 @@ def batches(contract: ModelContract, columns: Sequence[Column], indices: Sequenc
     """
     if not columns[0].rows:
         return [(index,) for index in indices]
+    # Only samples of one shape can be stacked.
     alike: dict[tuple[torch.Size, ...], list[int]] = {}
     for index in indices:
         alike.setdefault(_shapes(columns, index), []).append(index)

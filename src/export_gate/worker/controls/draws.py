@@ -63,6 +63,7 @@ def draw(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stre
 
 
 def _drawn(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, stream: Stream) -> torch.Tensor:
+    # Before integers: a mask of integers has a range as well.
     if spec.is_mask:
         row = shape[-1] if shape else 1
         mask = torch.from_numpy(_mask(spec, family, math.prod(shape[:-1]), row, stream=stream).copy())

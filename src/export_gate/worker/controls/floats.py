@@ -27,6 +27,7 @@ def fitting_families(interval: Interval, nonfinite: tuple[str, ...]) -> tuple[st
         families.append("tiny")
     if interval.low < 0 < interval.high:
         families.append("zeros")
+    # Here `low` would be zeros under another name.
     elif interval.low == 0:
         families[families.index("low")] = "zeros"
     elif interval.high == 0:

@@ -56,6 +56,7 @@ def draw_bools(family: str, rows: int, row: int, stream: Stream) -> Bools:
             return np.full((rows, row), family == "all-true", dtype=np.bool_)
         case "sparse":
             mask: Bools = stream.integers(0, 7, rows * row).reshape(rows, row) == 0
+            # At least one, because a mask without any is `all-false`.
             mask.flat[int(stream.integers(0, rows * row - 1, 1)[0])] = True
             return mask
         case "right-padded":

@@ -87,6 +87,7 @@ def integer_bounds(spec: TensorSpec) -> tuple[int, int]:
     low, high = spec.bounds or (0, 1)
     least = limits.min if math.isinf(low) else max(math.ceil(low), limits.min)
     most = limits.max if math.isinf(high) else min(math.floor(high), limits.max)
+    # Where no integer is inside, the one above is meant.
     return least, max(least, most)
 
 

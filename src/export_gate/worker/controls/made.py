@@ -123,6 +123,7 @@ def _generator(contract: ModelContract, case: str, place: str) -> np.random.Gene
 
 def _called(function: Callable[..., Any], arguments: tuple[Any, ...], place: str) -> Any:
     try:
+        # What the function draws from torch must not move the generator that the model draws from.
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             return function(*arguments)
     except Exception as error:

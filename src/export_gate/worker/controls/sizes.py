@@ -65,6 +65,7 @@ def plan_sizes(contract: ModelContract) -> SizePlan:
     middle = {name: _nearest(tried, reference[name]) for name, tried in levels.items()}
     ends = {name: (min(tried), max(tried)) for name, tried in levels.items()}
     seen: list[Sizes] = []
+    # In this order: `seen` leaves each size to the first field that has it.
     return SizePlan(
         boundary=_unseen(_boundary(middle, ends), seen),
         inner=_unseen(_inner(contract, middle, levels), seen),

@@ -113,6 +113,7 @@ class _Speller(ast.NodeTransformer):
         self._named = dict(named)
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        # Evaluated rather than matched, so that every way of spelling an axis works.
         whole = ast.fix_missing_locations(ast.Expression(node))
         text = eval(compile(whole, "<axis>", "eval"), {"__builtins__": {}, **self._named})  # noqa: S307 - as above
         axis: ast.expr = ast.parse(text, mode="eval").body

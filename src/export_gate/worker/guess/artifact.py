@@ -54,6 +54,7 @@ def read_interface(path: Path) -> Interface:
     except Exception as error:
         raise UserError(f"{path}: expected an ONNX file, got {type(error).__name__}: {error}") from error
     said = {entry.key: entry.value for entry in model.metadata_props}
+    # Files of old versions list their weights among the inputs.
     weights = {tensor.name for tensor in model.graph.initializer}
     given = [value for value in model.graph.input if value.name not in weights]
     dims = _dims(given)
@@ -78,6 +79,7 @@ def _json(text: str) -> dict[str, Any]:
 def _dims(values: Sequence[Any]) -> dict[str, str]:
     """The file's own dims, in order, in place of those of a guess; axes without a usable name get one."""
     names = [name for value in values for name in _axes(value) if isinstance(name, str)]
+    # Further dims than a guess has get a fixed size, see `_size`.
     return dict(zip(DIMS, dict.fromkeys(names), strict=False))
 
 

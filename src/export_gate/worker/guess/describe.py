@@ -96,6 +96,7 @@ def _required(made: Any) -> list[str]:
 
 
 def _describe(module: torch.nn.Module, interface: Interface | None = None) -> Description:
+    # Before `eval`, because the starter config has to say what the factory returns.
     training = training_modules(module)[1]
     module.eval()
     signature = tuple(inspect.signature(module.forward).parameters.values())

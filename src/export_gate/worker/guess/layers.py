@@ -63,6 +63,7 @@ class Option:
 
 def is_layer(module: nn.Module) -> bool:
     """Whether its sizes show what it accepts."""
+    # A lazy layer has no sizes yet.
     return isinstance(module, LAYERS) and not isinstance(module, nn.modules.lazy.LazyModuleMixin)
 
 

@@ -57,6 +57,7 @@ def combinations(options: Sequence[Sequence[Option]]) -> tuple[tuple[Option, ...
     """One option per parameter, the likeliest together first, at most `COMBINATIONS`."""
     depth = {0: 1, 1: COMBINATIONS, 2: 6, 3: 4}.get(len(options), 3 if len(options) < 7 else 2)  # noqa: PLR2004 - keeps the product small
     ranked = itertools.product(*(list(enumerate(choices[:depth])) for choices in options))
+    # The likeliest together first; of equal sums, those without a far-fetched guess in them first.
     ordered = sorted(ranked, key=lambda ranks: (sum(rank for rank, _ in ranks), max((r for r, _ in ranks), default=0)))
     return tuple(tuple(option for _, option in ranks) for ranks in ordered[:COMBINATIONS])
 

@@ -84,6 +84,7 @@ def _attempts(bench: Bench, candidates: Sequence[Options]) -> Iterator[Attempt]:
             failed = bench.failure(options, problem[1]) if problem else bench.failure(options, "", SECOND)
             if failed:
                 case = Case(options=waits, failed=failed, offered=bench.offered)
+                # In front: what an exception asks for is likelier than the next guess.
                 waiting = [*(mended(case) if problem else sorted_lengths(case)), *waiting]
 
 

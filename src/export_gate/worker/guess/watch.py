@@ -108,6 +108,7 @@ def _failed(error: Exception, watcher: Watch) -> Failed:
     frames = [frame for frame in _frames(error.__traceback__) if frame[0].f_code.co_filename != __file__]
     frame, number = frames[-1]
     line = linecache.getline(frame.f_code.co_filename, number).strip()
+    # By name in the line's text: nothing else says which of the variables the line used.
     used = [value for name, value in frame.f_locals.items() if name in line or isinstance(value, (list, tuple))]
     function, arguments, numbers = watcher.raised or ("", watcher.arguments(used), ())
     owners = (other.f_locals.get("self") for other, _ in reversed(frames))

@@ -166,6 +166,7 @@ def _axis_norms(totals: Totals) -> tuple[AxisNorms, ...]:
 
 
 def _undominated(gaps: Array, scales: Array) -> list[int]:
+    # `lexsort` takes its last key first: by norm, and of equal ones the largest difference first.
     order = np.lexsort((-gaps.astype(np.float64), scales))
     before = np.maximum.accumulate(gaps[order])  # norms grow along `order`, so only a larger difference still matters
     is_kept = np.concatenate([[True], before[1:] > before[:-1]])

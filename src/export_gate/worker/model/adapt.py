@@ -76,6 +76,7 @@ def adapt(module: torch.nn.Module, changes: Mapping[str, Change], *, is_output_k
 
 def _plain_output(returned: Any) -> Any:
     """The output in plain containers; a lone object keeps the name that its leaves have."""
+    # By exact type: a named tuple is an object here, whose leaves are named after its fields.
     is_nested = isinstance(returned, (Mapping, list)) or type(returned) is tuple
     found = plain(returned)
     return found if is_nested or found is returned else {"output": found}

@@ -89,6 +89,7 @@ def _modules(call: Any, variables: Mapping[str, Any]) -> dict[str, torch.nn.Modu
     """The modules that a callable reads, by the variable that holds them; each once."""
     roots = {OWN_NAME: call} if isinstance(call, torch.nn.Module) else variables
     found = [pair for name, value in roots.items() for pair in _inside(name, value, DEPTH)]
+    # A module that two variables hold must count once, or its weights would count twice.
     known: dict[int, str] = {}
     for name, module in found:
         known.setdefault(id(module), name)

@@ -120,6 +120,7 @@ def _differences(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> tuple[Comp
 
 
 def _severity(comparison: Comparison) -> tuple[bool, int, float, int]:
+    # As a tuple, another type outweighs any number, and a NaN in another place any difference.
     expected = (comparison.expected_dtype, comparison.expected_shape)
     is_other = expected != (comparison.actual_dtype, comparison.actual_shape)
     counts = comparison.nonfinite_mismatched, comparison.max_abs_diff, comparison.mismatched_elements

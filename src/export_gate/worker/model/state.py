@@ -86,6 +86,7 @@ def kind_of(value: Any) -> Kind:
         return "tensor" if is_readable(value) else "identity"
     if isinstance(value, np.ndarray):
         return "identity" if value.dtype.hasobject else "array"
+    # Containers before objects, because a subclass of dict has a `__dict__` as well.
     for kinds, name in ((dict, "dict"), ((list, deque), "list"), (tuple, "tuple"), (set, "set")):
         if isinstance(value, kinds):
             return name  # type: ignore[return-value] # mypy widens the names in the tuple to str
@@ -167,6 +168,7 @@ def _restore(state: State, known: list[bool]) -> Any:
             original.clear()
             original.update(content)
         case "tuple" if isinstance(content, list):
+            # The tuple itself cannot have changed, but what it holds can.
             for member in content:
                 _restore(member, known)
         case "list" if isinstance(content, list):

@@ -40,6 +40,7 @@ def _later_clock(_names: Collection[str]) -> None:
 
         @classmethod
         def utcnow(cls) -> Any:
+            # `utcnow` warns since Python 3.12, and the project may turn warnings into errors.
             return super().now(dt.timezone.utc).replace(tzinfo=None) + LATER
 
         @classmethod

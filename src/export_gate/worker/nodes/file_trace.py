@@ -139,6 +139,7 @@ class FileTrace:
             found[name] = None
             if len(arrays) == len(given) and self.mapped[name] in expected:
                 found[name] = self._own_gap(name, arrays, expected[self.mapped[name]])
+            # Each test is a session of its own, and only the first confirmed suspect is reported.
             if (gap := found[name]) is not None and next(e for e in suspected if e.name == name).is_confirmed_by(gap):
                 break
         return found

@@ -78,6 +78,7 @@ def walk(program: Any, module: torch.fx.GraphModule, call: Call, see: Callable[[
 def flat_inputs(program: Any, call: Call) -> list[Any]:
     """The call's leaves in the order of the program's placeholders."""
     _, keywords = program.call_spec.in_spec.children()
+    # In the order of the export, which that of a call need not be.
     ordered = {name: call.kwargs[name] for name in keywords.context if name in call.kwargs}
     leaves: list[Any] = pytree.tree_leaves((call.args, ordered))
     return leaves

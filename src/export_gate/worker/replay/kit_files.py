@@ -28,6 +28,7 @@ def check_graph(path: Path, export: KitExport, request: ReplayRequest) -> None:
     for location in external_files(model):
         if export.path(location) not in request.kit.files:
             raise UserError(f"{path}: its weights are in {ascii(location)[:120]}, a file that kit.json does not list")
+    # Files of old versions list their weights among the inputs.
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs = tuple(value.name for value in model.graph.input if value.name not in weights)
     if inputs != export.inputs:

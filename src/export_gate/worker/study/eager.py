@@ -119,6 +119,7 @@ def ask_eager(
         except BaseException as error:  # noqa: BLE001 - whatever forward raises is an observation
             broken.append(replace(_refusal(error, case, desk), flat_masks=flat_masks(contract, case)))
             continue
+        # By the first answer, so that an output has one name at all inputs.
         names = names or contract_names(leaves, contract.outputs)
         leaves = rename(leaves, names)
         messages = broken_promises(describe_outputs(leaves), contract.outputs, case.sizes)

@@ -50,6 +50,7 @@ def excuse(output: str, shape: tuple[int, ...], case: ControlCase, masks: Masks)
         off = masks.off(mask, leaves)
         found = {} if off is None or not off.any() else _places(output, shape, case, mask, masks=masks, off=off)
         for reason, places in found.items():
+            # A mask that excuses nothing more is not named.
             if (places & ~dropped).any():
                 dropped |= places
                 names += [mask.path] if mask.path not in names else []

@@ -136,6 +136,7 @@ def probes_begun(
         return replace(probe, empty=answer.refusal is None and _are_empty(answer.leaves))
 
     def died(eager: Answer, ending: str) -> Probe:
+        # A crash refuses too: no wrong value came back.
         return _probe(eager, checks, "refused", f"the process died: {ending}")
 
     asked = [eager for eager in answers if eager.probe.case not in known]

@@ -127,6 +127,7 @@ def _read_graph(path: Path) -> Graph:
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
+    # Files of old versions list their weights among the inputs.
     weights = {tensor.name for tensor in model.graph.initializer}
     return Graph(
         inputs=tuple(value.name for value in model.graph.input if value.name not in weights),

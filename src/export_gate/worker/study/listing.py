@@ -44,6 +44,7 @@ def _show(trial: Trial, name: str, save: str | None, channel: Channel) -> None:
     case = matching(trial.cases, (name,))[0]
     arrays = {name: array for name, value in case.make().items() for name, array in _arrays(name, value)}
     if save is not None:
+        # Constants are objects here, and not inputs in a file.
         save_arrays(Path(save), {name: array for name, array in arrays.items() if array.dtype != object})
     channel.send(Event(op="answer", model=channel.model, value=_texts(case, arrays)))
 

@@ -102,6 +102,7 @@ class Gauge:
         layout = layout_of(shape, axis if has_axis else None, parts)
         finite = np.isfinite(e) & np.isfinite(a) & np.isfinite(m)
         if pair.keep is not None:
+            # A complex element is two reals.
             finite &= np.repeat(pair.keep.reshape(-1), parts)
         none = np.zeros(layout[1])
         return cls(

@@ -126,6 +126,7 @@ def _dim_limits(seen: _Seen) -> Iterator[Proposal]:
     for dim in seen.contract.dims:
         refused, kept = ({facts.sizes[dim.name] for facts in each} for each in (seen.refused, seen.accepted))
         if max(kept) < min(refused):
+            # The widest limit first: the first within which eager takes everything is the one to declare.
             for size in (*_between(dim, max(kept), min(refused))[::-1], max(kept)):
                 yield _limited(seen, dim, f"`{dim.name}` > {size}", {"max": size})
         if min(kept) > max(refused):

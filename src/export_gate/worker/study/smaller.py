@@ -161,6 +161,7 @@ def _cost(tensor: torch.Tensor, spec: TensorSpec) -> float:
     """How far the values are from simple ones: 0 for each of the simplest, then 1 and so on; digits cost more."""
     wide = tensor.double()
     ranks = torch.full(wide.shape, float(ODD))
+    # Reversed, so that the lowest cost is written last.
     for digits in reversed(DIGITS):
         ranks[tensor == _rounded(tensor, digits)] = ODD - len(DIGITS) + digits
     for rank, value in reversed(list(enumerate(simple_values(spec)))):

@@ -60,6 +60,7 @@ def _reads(tables: Sequence[Gathered], names: Mapping[str, str], cases: Sequence
         for table in tables:
             rows = values[names[table.input]]
             if rows is not None:
+                # ONNX counts negative indices from the end, as NumPy does.
                 inside = rows[(rows >= -table.rows) & (rows < table.rows)]
                 read[id(table)][inside.reshape(-1)] = True
     for table in tables:

@@ -146,6 +146,7 @@ def _is_whole(found: Sequence[DimFound], dim: Dim) -> bool:
     return all(
         axis.found[0] != axis.found[1]
         and axis.found[0] <= max(axis.declared[0], SMALLEST_SYMBOL * dim.multiple_of)
+        # The declared maximum need not be a multiple, and then torch ends the range at the last one.
         and axis.found[1] >= axis.declared[1] - dim.multiple_of + 1
         for axis in found
     )

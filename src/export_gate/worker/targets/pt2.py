@@ -33,6 +33,7 @@ def load(context: Context, target: Target, path: Path | None) -> Loaded:
     program = torch.export.load(path)
     run = module_runner(program.module(), context.names)
     return Loaded(
+        # The gate's own program takes the reference's call as it is.
         run=as_exported(run, program, context.contract) if target.artifact else run,
         facts={"decomposed": "yes" if target.option("decompose", bool) else "no"},
         affine=context.has_basis and is_affine_graph(program, by_row=packs_rows(context.contract) is not None),
