@@ -1,4 +1,4 @@
-"""Measurements to findings: one file per rule, listed in `RULES`."""
+"""Turn measurements into findings: one file per rule, listed in `RULES`."""
 
 from __future__ import annotations
 

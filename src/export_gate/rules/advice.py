@@ -1,4 +1,4 @@
-"""The next step after an output differs, by cause and owner. A tolerance is never one: that is for rounding alone."""
+"""Advise what to do about an output that differs, by cause and owner. Only rounding may ask for a larger tolerance."""
 
 from __future__ import annotations
 
@@ -73,6 +73,7 @@ NOT_KNOWN = (
 
 def advice(contract: ModelContract, target: TargetName, blame: Blame) -> str:
     """What to do about an output that differs."""
+    # The cause first: it names what to change, the owner only where.
     if blame.cause in BY_CAUSE:
         return BY_CAUSE[blame.cause]
     if blame.owner not in BY_OWNER:

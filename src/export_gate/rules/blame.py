@@ -39,7 +39,7 @@ OWNERS: dict[Stage, Owner] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """Who broke a promise and why, with what that rests on."""
+    """Who broke a promise and why, with the evidence."""
 
     owner: Owner | None = None
     cause: Cause = "unknown"
@@ -58,8 +58,10 @@ def blame_failure(failure: Failure, contract: ModelContract, target: TargetName 
     if failure.type in OWN:
         return Blame(owner="gate", cause="crash")
     is_torch = failure.stage in ("convert", "load", "run") and kind_of(contract, target) in SAVED
+    # Their files are written and read by torch.export itself, not by a converter and a runtime.
     owner: Owner = "torch.export" if is_torch else OWNERS[failure.stage]
     if failure.kind == "died":
+        # `exit N`: somebody called exit, which exporters and runtimes do not.
         own: Owner = "model" if failure.type.startswith("exit") else owner
         return Blame(owner=own, cause="resources" if failure.type in RESOURCES else "crash")
     if failure.kind == "timed-out":

@@ -1,4 +1,4 @@
-"""Measurements that have a fault, grouped by output: what one finding is about."""
+"""Group the measurements that have a fault by output: one finding is about one group."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Differing:
     branch: str = ""
     """What `branch_words` says of the worst one."""
     is_layout: bool = False
-    """Only inputs in another memory layout differ, which this target may misread."""
+    """Whether only inputs in another memory layout differ, which this target may misread."""
 
     @property
     def worst(self) -> Measurement:
@@ -57,6 +57,7 @@ class Differing:
             cause=self.blame.cause,
             evidence=self.blame.evidence,
             source=trace.guilty.source if trace and trace.guilty else None,
+            # The observation has the points; a copy in every finding would only make the results larger.
             trace=trace and replace(trace, points=()),
             smallest=self.blame.smallest,
             details=other_cases([fault.case for fault in self.faults]),
@@ -77,6 +78,7 @@ def differing_outputs(measured: Measured, kind: FaultKind) -> Iterator[Differing
                     blame=diagnose(measured, planned.name, output, same_kind),
                     branch=branch_words(measured.observation, same_kind[0].case),
                     is_layout=planned.options.get("layouts") == "note"
+                    # All faults of the output, not only those of this kind: a dense input that differs is never a note.
                     and all(is_layout_case(measured.observation, fault.case) for fault in faults),
                 )
 

@@ -20,11 +20,11 @@ NO_TRANSLATION = re.compile(
 
 
 EXCEPTION_SUMMARY = re.compile(r"## Exception summary\s+<class '(?:\w+\.)*(\w+)'>: ([^\n]+)")
-"""Where torch.onnx names the cause, below its own general advice (torch 2.13)."""
+"""torch.onnx names the cause there, below its own general advice (torch 2.13)."""
 
 
 OBJECT = " object at 0x"
-"""Where a message shows a pass manager instead of what it stopped at, the first exception says more."""
+"""A message with this shows a pass manager instead of the place where it stopped; the first exception says more."""
 
 NO_NAME = re.compile(
     r"(?:No registered serialization name for|Can't serialize TreeSpec of namedtuple class)\s+"

@@ -1,4 +1,4 @@
-"""Owner and cause of an output that differs: from the inputs that pass and fail, and the worker's experiments."""
+"""Find owner and cause of an output that differs, from the inputs that pass and fail and the worker's experiments."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
     weights = weights_of(measured, target)
     inspection = inspection_of(measured, target, output)
     trace, smallest = (inspection.trace, inspection.smallest) if inspection else (None, None)
+    # Other weights explain any difference, so the experiments, which compare forms of one model, prove nothing.
     if weights is not None and weights.differing_count:
         return Blame(owner="artifact", cause="weights", evidence=weights_words(weights), trace=trace)
     owner = owner_of(measured, target, faults, inspection)
@@ -77,7 +78,7 @@ def weights_words(weights: WeightsCompared) -> tuple[str, ...]:
 
 
 def _settled(owner: Owner | None, cause: Cause) -> Owner | None:
-    """Rounding and chance are the model's own, whichever form shows them."""
+    """Rounding and randomness are the model's own, whichever form shows them."""
     if cause == "size-guard":
         return "torch.export"
     return "model" if cause in ("rounding", "tie", "state", "randomness") else owner
@@ -90,6 +91,7 @@ def _cause(
     inspection: Inspection | None,
     owner: Owner | None,
 ) -> tuple[Cause, tuple[str, ...]]:
+    # The first that holds decides. What was measured comes first, what only fits the pattern of failing inputs last.
     if faults[0].noise is not None:
         return "rounding", ("eager itself is as far from the float64 result",)
     if _is_layout(measured, target, faults):
@@ -129,7 +131,7 @@ def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurem
 
 
 def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> str:
-    """Words where the model takes a branch that was not exported: the program refuses it, or only those differ."""
+    """Words if the model takes a branch that was not exported: the program refuses it, or only such inputs differ."""
     branches = measured.observation.branches
     other = {case for branch in branches for case in branch.cases}
     rungs = inspection.rungs if inspection else ()
@@ -145,7 +147,7 @@ def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspe
 def _by_size(
     measured: Measured, target: TargetName, faults: Sequence[Measurement], inspection: Inspection | None
 ) -> str:
-    """Words where the size alone decides; empty where it does not, or nothing says so."""
+    """Words if the size alone decides; empty if it does not, or if nothing shows it."""
     fault = faults[0]
     noisy = [n for seen in measured.seen(target) for n in seen.size_noise if n.output == fault.output]
     told = next((n for n in noisy if n.exceeding == n.draws > 0), None)
@@ -161,7 +163,7 @@ def _by_size(
 
 
 def _shape_words(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> str:
-    """A shape is no matter of values where all inputs of a size have it, and those of another size do not."""
+    """Words if the shape depends on the size alone: all inputs of a size agree about it, and sizes differ."""
     members = _members(measured)
     failing = {fault.case for fault in faults}
     leaves = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case in members]
@@ -188,6 +190,7 @@ def _sizes(sizes: dict[str, int]) -> str:
 def _tie(inspection: Inspection | None) -> str:
     if inspection is None or not inspection.selects or not inspection.outside:
         return ""
+    # One failing element that eager is sure of is a real difference.
     if inspection.unsettled < inspection.outside:
         return ""
     return (

@@ -17,7 +17,7 @@ SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized
 UNKNOWN_TYPE = re.compile(r"Found <class '([^']+)'> in (output|input), which is not a known type")
 
 PACKED = re.compile(r"_pack_padded_sequence|argument 'size' failed to unpack")
-"""What torch.export says of packed sequences (torch 2.13)."""
+"""What torch.export says about packed sequences (torch 2.13)."""
 
 TAKEN_NAME = re.compile(r"SympifyError: (?!SympifyError)(\w+)")
 
@@ -43,6 +43,7 @@ def export_advice(
         trials: other declarations that were exported.
     """
     text = f"{failure.type}: {plain(failure.message)}"
+    # Before the constraints: an unrolled length shows as a specialised dim too, but needs other advice.
     unrolled = _unrolled(contract, failure, text, recurrent)
     if unrolled:
         return _recurrent_advice(contract, unrolled)
@@ -73,7 +74,7 @@ def export_advice(
 
 
 def _unrolled(contract: ModelContract, failure: Failure, text: str, recurrent: Mapping[str, str]) -> list[str]:
-    """The layers over whose length torch.export stumbled."""
+    """The layers whose length torch.export could not keep dynamic."""
     constants = {match.group(1) for line in failure.suggestions if (match := CONSTANT.match(line.strip()))}
     constants.update(name for name, _ in SPECIALIZED.findall(text))
     dims = {_name(contract, name) for name in constants}
@@ -206,6 +207,7 @@ def _suggestion_advice(contract: ModelContract, line: str, lines: tuple[str, ...
     """Advice for one of torch's suggested fixes; helper dims (`_H`) are explained by the line that uses them."""
     multiple, bounds = MULTIPLE.match(line), BOUNDS.match(line)
     same, constant = SAME.match(line), CONSTANT.match(line)
+    # Order matters: DERIVED, the last one, matches what MULTIPLE does as well.
     if multiple and not _is_declared(contract, multiple.group(3)):
         name, factor = multiple.group(1), int(multiple.group(2))
         dim = _dim(contract, name)

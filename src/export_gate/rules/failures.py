@@ -53,6 +53,7 @@ def failures_of(rule: str, measured: Measured) -> tuple[tuple[Failed, ...], ...]
 
 def rule_for(failure: Failure) -> str:
     """The rule that reports the failure: by how it ended, then by its stage."""
+    # How it ended comes before where: a crash in stage `run` is not a refusal by the artifact.
     if failure.kind == "died":
         return "worker-died"
     if failure.kind == "timed-out":

@@ -1,4 +1,4 @@
-"""Fold the findings that a root cause explains into it: they would be others, or gone, once it is fixed."""
+"""Fold the findings that a root cause explains into it: once it is fixed, they change or disappear."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def without_follow_ups(findings: Sequence[Finding], observation: ModelObservatio
     """The findings of one model without those that a violation among them explains, which counts them."""
     left = list(findings)
     for root in _roots(findings, observation):
+        # Another root has explained it already.
         if root.finding not in left:
             continue
         folded = [finding for finding in left if finding is not root.finding and root.explains(finding)]
@@ -36,6 +37,7 @@ def without_follow_ups(findings: Sequence[Finding], observation: ModelObservatio
 
 def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterator[Root]:
     violations = [finding for finding in findings if finding.severity == "violation"]
+    # Train mode explains differences only if some module acts differently in it.
     acts = bool(observation.hygiene.train_modules)
     for rule, explained in (("train-mode", OF_TRAIN_MODE if acts else ()), ("nondeterministic-model", OF_RANDOMNESS)):
         for finding in [each for each in violations if each.rule == rule][:1]:

@@ -1,4 +1,4 @@
-"""The owner of an output that differs: the first form of the model, from program to file, that does."""
+"""Find the owner of an output that differs: it made the first form of the model, from program to file, that differs."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def owner_of(
     is_given = is_handed_in(measured.contract, target)
     rungs = {rung.name: rung.answer for rung in inspection.rungs} if inspection else {}
     program = program_answer(measured, faults[0], inspection)
+    # A file that was handed in was not made from this program, so the program's faults explain nothing.
     if not is_given and program in ("differs", "failed"):
         return "torch.export"
     if kind == "pt2":
@@ -51,7 +52,7 @@ def rung_words(rungs: Sequence[Rung]) -> str:
 
 
 def file_owner(rungs: Mapping[RungName, Answer], *, is_given: bool) -> Owner | None:
-    """Who made the file wrong, or computes a right one wrongly; None where nothing says it."""
+    """Who made a wrong file, or computes a right one wrongly; None if nothing shows it."""
     bad = ("differs", "failed")
     if rungs.get("decomposed") in bad and not is_given:
         return "decomposition"
@@ -59,6 +60,7 @@ def file_owner(rungs: Mapping[RungName, Answer], *, is_given: bool) -> Owner | N
         return "runtime-optimisation"
     if rungs.get("file-unoptimised") not in bad:
         return None
+    # A second implementation computes eager's result from the same file, so the file is right.
     if rungs.get("reference-evaluator") == "agrees":
         return "runtime"
     return "artifact" if is_given else "converter"

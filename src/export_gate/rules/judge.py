@@ -37,7 +37,7 @@ POSITIONS = {rule.name: place for place, rule in enumerate(CATALOGUE)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a judgement depends on beside contracts and observations."""
+    """What a judgement depends on besides contracts and observations."""
 
     today: str = "9999-12-31"
     """ISO date up to which waivers must hold; on an unknown day none does."""
@@ -82,6 +82,7 @@ def judge(contracts: Sequence[ModelContract], run: RunObservation, terms: Terms 
     verdicts = [_verdict(model, [f for _, f in pairs]) for model, pairs in zip(measured, found, strict=True)]
     verdicts += ["violations" for finding in missing if finding.severity == "violation"]
     observed = {model.model for model in run.models}
+    # Without an environment the worker never started, and an absence of findings means nothing.
     if any(contract.name not in observed for contract in contracts) or (contracts and run.environment is None):
         verdicts.append("broken")
     return Judgement(
@@ -97,6 +98,7 @@ def _findings(measured: Measured, terms: Terms) -> list[tuple[SortKey, Finding]]
     order = {member.name: place for place, member in enumerate(controls.inputs)} if controls else {}
     applied = [apply(rule, measured, terms.today) for rule in RULES]
     applied += [] if observation.problem else _against_lock(measured, terms)
+    # Only now: a waiver applies to a rule's own findings, whether or not a root cause explains them.
     found = without_follow_ups([_blamed(finding) for each in applied for finding in each.findings], observation)
     found += left_unmeasured(measured, found)
     if terms.is_whole and _ran_whole(observation):
@@ -115,6 +117,7 @@ def _blamed(finding: Finding) -> Finding:
 def _against_lock(measured: Measured, terms: Terms) -> list[Applied]:
     contract = measured.contract
     after = locked_model(measured, is_whole=terms.is_whole)
+    # A run of some targets must not report the others as gone.
     lock = terms.lock if terms.is_whole or terms.lock is None else without_targets(terms.lock, contract)
     change = Change(contract=contract, after=after, lock=lock)
     return [
@@ -124,13 +127,14 @@ def _against_lock(measured: Measured, terms: Terms) -> list[Applied]:
 
 
 def _ran_whole(observation: ModelObservation) -> bool:
-    """Whether everything that a waiver may be about was seen."""
+    """Whether everything that a waiver can refer to was observed."""
     return not (observation.problem or observation.failure or any(target.failure for target in observation.targets))
 
 
 def _sort_key(finding: Finding, case_order: dict[str, int]) -> SortKey:
     return (
         SEVERITIES.index(finding.severity),
+        # False sorts first: waived violations lead the notes.
         finding.waiver is None,
         POSITIONS[finding.rule],
         -ratio(finding.measured, finding.allowed),

@@ -1,4 +1,4 @@
-"""Which key of `export-gate.yml` a finding is about, so that it is shown beside that line."""
+"""Find the key of `export-gate.yml` that a finding is about, so that the finding is shown at its line."""
 
 from __future__ import annotations
 

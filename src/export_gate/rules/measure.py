@@ -1,4 +1,4 @@
-"""A contract and what was observed of its model to measurements: each output leaf of each control input, measured once.
+"""Turn a contract and its observations into measurements: each output leaf of each control input is measured once.
 
 Findings, waivers, ladders, charts, margins and kits group these measurements. None of them measures again.
 """
@@ -37,7 +37,7 @@ from export_gate.wall.observation import (
 from export_gate.wall.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
 
 Excuse = Literal["masked", "noise"]
-"""Why a difference is no fault."""
+"""Why a difference is not a fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +49,9 @@ class Measurement:
     tolerance: Tolerance
     nonfinite: NonfinitePolicy
     norm: Norm | None
-    """The inequality closest to its bound; None where dtype or shape differ, so that there are no numbers."""
+    """The inequality closest to its bound; None if dtype or shape differ, so that there are no numbers."""
     faults: tuple[FaultKind, ...]
-    """Why the leaves are not equivalent, the decisive fault first; empty where they are."""
+    """Why the leaves are not equivalent, the decisive fault first; empty if they are."""
     lacks_axis: bool = False
     """Norms along the tolerance axis would decide but were not observed; `norm` is that of the whole leaf."""
     excused: Excuse | None = None
@@ -101,14 +101,14 @@ class Failed:
 
     failure: Failure
     target: TargetName | None = None
-    """None where the model ended before its targets."""
+    """None if the model ended before its targets."""
     export: str = ""
     is_end: bool = False
-    """What lies behind an end was never compared, so no waiver accepts it."""
+    """Whether nothing after it was compared, so that no waiver accepts it."""
 
     @property
     def case(self) -> str | None:
-        """The control input; None where it happened at none."""
+        """The control input; None if it did not happen at one."""
         return self.failure.case
 
     @property
@@ -123,7 +123,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpaired:
-    """A control input at which an artifact returned other leaves than eager, so that they are no pairs."""
+    """A control input at which an artifact returned other leaves than eager, so that they cannot be paired."""
 
     case: str
     structure: Structure
@@ -232,6 +232,7 @@ def _leaves(
         tolerance = resolve_tolerance(contract, target.target, comparison.expected_dtype)
         policy = nonfinite_policy(contract, observation, comparison.output)
         leaf = measure_leaf(case.case, comparison, tolerance, policy)
+        # Masks before noise: noise is measured on the elements that masks keep.
         if leaf.fault in ("value", "nonfinite"):
             leaf = _without_masked(leaf, masked.get(comparison.output))
         if leaf.fault == "value" and not _is_arithmetic(observation, target, leaf):
@@ -250,7 +251,7 @@ def _is_arithmetic(observation: ModelObservation, target: TargetObservation, lea
 
 
 def _without_masked(leaf: Measurement, masked: MaskedComparison | None) -> Measurement:
-    """The leaf by the elements that masks keep, if they excuse any."""
+    """The leaf judged by the elements that masks keep, if masks excuse any."""
     if masked is None:
         return leaf
     kept = measure_leaf(leaf.case, masked.kept, leaf.tolerance, leaf.nonfinite)
@@ -258,7 +259,7 @@ def _without_masked(leaf: Measurement, masked: MaskedComparison | None) -> Measu
 
 
 def _within_noise(leaf: Measurement, noise: Noise | None, *, is_own: bool) -> Measurement:
-    """The leaf with the noise of eager: a reason at the project's own inputs, an excuse at generated ones."""
+    """The leaf with eager's noise, which excuses generated inputs and only explains the project's own."""
     if noise is None or leaf.is_exact or not is_excused(leaf.comparison, leaf.tolerance, noise):
         return leaf
     if is_own or leaf.norm is None:
@@ -285,7 +286,7 @@ def _goldens(contract: ModelContract, observation: ModelObservation) -> Iterator
 
 
 def _pairs(case: CaseResult) -> tuple[Comparison, ...]:
-    """The leaves that are pairs: none where the structures differ, which has its own rule."""
+    """The leaves in pairs; none if the structures differ, which has its own rule."""
     return () if case.structure else case.outputs
 
 

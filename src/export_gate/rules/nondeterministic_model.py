@@ -39,7 +39,7 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 
 def _drawing(contract: ModelContract, operators: tuple[str, ...]) -> Finding:
-    """Chance that no run showed: at a rate of one percent, or for some inputs only."""
+    """Randomness that no run showed, because it acts rarely or at some inputs only."""
     return Finding(
         rule=RULE.name,
         severity="violation",

@@ -64,6 +64,7 @@ def _check_noise(measured: Measured, target: TargetName) -> Iterator[Finding]:
         own = [leaf for leaf in leaves if leaf.output == output]
         asked = [leaf for leaf in own if leaf.case in spread and leaf.norm and leaf.norm.scale > 0]
         telling = sum(map(tells, asked))
+        # At least half of the inputs must be able to fail.
         if 2 * telling < len(asked):
             inputs = count(len(asked), "input")
             text = f"rounding hides output '{output}': only {telling} of {inputs} can tell it from noise"
@@ -77,6 +78,7 @@ def _check_finite(contract: ModelContract, target: TargetName, leaves: Sequence[
     """Outputs that may hold NaN and infinity, and whose finite elements never met a finite element."""
     for output in dict.fromkeys(leaf.output for leaf in leaves if leaf.nonfinite == "allow"):
         found = [leaf.comparison for leaf in leaves if leaf.output == output]
+        # Quantiles are recorded only if some entry is finite on both sides.
         if any(map(_has_finite, found)) and not any(leaf.error_quantiles for leaf in found):
             yield replace(
                 _finding(contract, target, f"output '{output}' has no finite element where eager has one", NO_FINITE),

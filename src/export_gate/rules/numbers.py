@@ -25,6 +25,7 @@ def describe_value(fault: Measurement) -> str:
         return f"the tolerance has axis {tolerance.axis}, but no norms along it were observed"
     measured, allowed = apart(norm.measured, norm.allowed)
     along = "" if norm.index is None else f" at index {norm.index} of axis {tolerance.axis}"
+    # NaN is not greater than anything.
     sign = ">" if norm.measured > norm.allowed else "is not within"
     bound = f"{scientific(tolerance.atol or 0.0)} + {scientific(tolerance.rtol or 0.0)} * {norm.scale:.2g} = {allowed}"
     return f"max |P-M|{along} {measured} {sign} {bound}"

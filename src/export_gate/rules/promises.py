@@ -32,7 +32,7 @@ def unobserved_dims(contract: ModelContract, observation: ModelObservation) -> l
 
 
 def _under_recorded_names(outputs: Sequence[Output], leaves: Sequence[OutputLeaf]) -> tuple[Output, ...]:
-    """The declarations by position where they name none of the leaves, as the worker names what it observes."""
+    """The declarations, renamed by position if none of their names is a leaf's, as the worker does when it observes."""
     found = [leaf.name for leaf in leaves]
     if len(outputs) != len(found) or {output.name for output in outputs} & set(found):
         return tuple(outputs)

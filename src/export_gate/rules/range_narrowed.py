@@ -51,6 +51,7 @@ def check(measured: Measured) -> Iterator[Finding]:
 def is_narrowed(found: DimFound, dim: Dim) -> bool:
     """Whether the exported program's range of an axis leaves out declared sizes."""
     low, high = found.declared
+    # An axis such as 2*seq+1 grows by more than 1 with its dim.
     factor = (high - low) // max(1, dim.max - dim.min)
     # torch's symbol counts steps, and it may begin at 2 although the contract begins at 0 or 1.
     first, last = max(SMALLEST_SYMBOL * dim.multiple_of, dim.sizes.start), dim.sizes[-1]
@@ -66,7 +67,7 @@ def is_sum_narrowed(found: DimFound, dims: Sequence[Dim]) -> bool:
 
 
 def _refused_probes(measured: Measured, target: TargetName) -> list[Probe]:
-    """Refusals at the range's ends; where control inputs fail for another reason, only those that speak of sizes."""
+    """Refusals at the range's ends; if control inputs fail for another reason, only those that mention sizes."""
     calls = [failed for failed in measured.failed if failed.target == target and not failed.is_end]
     has_other_cause = any(not SHAPE_REFUSAL.search(call.failure.message) for call in calls)
     probes = [
@@ -78,6 +79,7 @@ def _refused_probes(measured: Measured, target: TargetName) -> list[Probe]:
         and not probe.eager_refuses
         and (not has_other_cause or SHAPE_REFUSAL.search(probe.message))
     ]
+    # Refusals as shipped first: the first one decides the severity.
     return sorted(probes, key=lambda probe: probe.checks != "default")
 
 

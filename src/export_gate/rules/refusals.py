@@ -1,4 +1,4 @@
-"""Why eager raises inside its contract, where that is not the model's fault."""
+"""Find why eager raises inside its contract although the model is not wrong."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from export_gate.wall.observation import ModelObservation, PromiseBroken
 RAISED = re.compile(r"\w+: ")
 """An exception's class begins the message; other broken promises are sentences."""
 EMPTY = {"keep": (0,), "drop": (1,), "any": (), None: (0, 1)}
-"""What a mask means by 1 -> the values that keep nothing where they are everywhere."""
+"""What 1 means in a mask -> the values that keep nothing if all elements have them."""
 
 
 def refused_layouts(observation: ModelObservation) -> tuple[PromiseBroken, ...]:
-    """Where eager raised only because of the memory layout, about which the contract says nothing."""
+    """Promises broken only because of the memory layout, about which the contract says nothing."""
     refused = {broken.case for broken in observation.broken}
     inputs = observation.controls.inputs if observation.controls else ()
+    # Eager that accepts no input at all has another problem.
     if all(member.name in refused for member in inputs):
         return ()
     return tuple(
@@ -30,7 +31,7 @@ def refused_layouts(observation: ModelObservation) -> tuple[PromiseBroken, ...]:
 def refused_empty_masks(
     contract: ModelContract, observation: ModelObservation
 ) -> tuple[tuple[PromiseBroken, ...], str | None]:
-    """Where eager raised, and the mask that keeps nothing at every one of them; none if there is no such mask.
+    """The inputs at which eager raised, and the mask that keeps nothing at each of them; none if there is no such mask.
 
     Fast paths refuse an input in which every row is padding; no caller sends one.
     """

@@ -42,7 +42,7 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 
 def _owner(measured: Measured, target: TargetName, case: str) -> Owner:
-    """Who has other leaves first: the program, or what is made of it."""
+    """Who returns other leaves first: the program, or what is made from it."""
     if is_handed_in(measured.contract, target):
         return "artifact"
     odd = {(each.target, each.case) for each in measured.unpaired}

@@ -87,6 +87,7 @@ def _lax(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) 
     spread = spread_cases(measured)
     spread_leaves = [leaf for leaf in leaves if leaf.case in spread]
     lax = [leaf for leaf in spread_leaves if is_lax(leaf.comparison, leaf.tolerance)]
+    # An artifact that agrees to the last bit is right, whatever the tolerance.
     if 2 * len(lax) <= len(spread_leaves) or not any(leaf.norm.measured for leaf in lax if leaf.norm):
         return None
     scale = statistics.median(leaf.norm.scale for leaf in spread_leaves if leaf.norm)
@@ -98,20 +99,20 @@ def _lax(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) 
 
 
 def _exceeds(leaf: Measurement, scale: float) -> bool:
-    """Whether it differs by more than a thousandth of the output: here, and of its usual size."""
+    """Whether it differs by more than a thousandth of this output, and of its usual size."""
     share = telling_share(leaf.tolerance.rtol)
     return leaf.norm is not None and leaf.norm.measured > share * max(leaf.norm.scale, scale)
 
 
 def _is_rounding(measured: Measured, target: TargetName, failing: Sequence[Measurement]) -> bool:
-    """Whether the noise of eager excuses each that was looked at; the worst ones were."""
+    """Whether eager's noise excuses each leaf whose noise was measured, which includes the worst ones."""
     noise = {(n.case, n.output): n for seen in measured.seen(target) for n in seen.noise}
     known = [(leaf, noise[leaf.case, leaf.output]) for leaf in failing if (leaf.case, leaf.output) in noise]
     return bool(known) and all(is_excused(leaf.comparison, second_tolerance(leaf.tolerance), n) for leaf, n in known)
 
 
 def _is_declared(measured: Measured, target: TargetName) -> bool:
-    """Whether somebody wrote the tolerance down, so that it is meant."""
+    """Whether somebody wrote the tolerance down, so that it is intended."""
     contract = measured.contract
     own = next(planned.tolerance for planned in contract.targets if planned.name == target)
     return own.atol is not None or contract.tolerance.atol is not None

@@ -16,7 +16,7 @@ EFFECTS = {
 
 
 def check(measured: Measured) -> Iterator[Finding]:
-    """A violation under `train-mode: refuse`, a note where the contract had it switched to eval mode."""
+    """A violation under `train-mode: refuse`, a note if the contract had it switched to eval mode."""
     contract, observation = measured.contract, measured.observation
     hygiene = observation.hygiene
     number = max(hygiene.train_module_count, len(hygiene.train_modules))

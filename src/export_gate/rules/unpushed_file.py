@@ -31,7 +31,7 @@ def check(models: Sequence[ModelObservation], config: str, unpushed: Mapping[str
 
 
 def _reason(name: str, unpushed: Mapping[str, str]) -> str:
-    """Why a file is not pushed as it is, by its own name or that of a folder that git lists as one; empty if it is."""
+    """Why a file is not pushed as it is, by its own name or that of a folder that git lists whole; empty if it is."""
     if name in unpushed:
         return unpushed[name]
     folder = next((up.as_posix() for up in PurePosixPath(name).parents if up.as_posix() in unpushed), "")

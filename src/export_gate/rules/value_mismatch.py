@@ -35,7 +35,7 @@ def _hint(contract: ModelContract, target: TargetName, faults: Sequence[Measurem
 
 
 def _rounding(fault: Measurement) -> str:
-    """An input of the project's own where eager is as far from the exact result."""
+    """The hint for an input of the project's own at which eager is as far from the exact result."""
     assert fault.noise is not None
     noise = fault.noise
     return (

@@ -44,6 +44,7 @@ def apply(rule: Rule, measured: Measured, today: str) -> Applied:
         return Applied(findings=tuple(rule.check(seen)))
     if "case" in (rule.waivable or ()):
         return _apply_by_case(rule, seen, waivers, today)
+    # What was not compared to its end may hide worse findings than the one that the waiver names.
     ended = {failed.target for failed in measured.failed if failed.is_end and failed.target}
     return apply_to_findings(tuple(rule.check(seen)), waivers, today, may_waive=lambda f: f.target not in ended)
 
@@ -74,6 +75,7 @@ def _apply_by_case(rule: Rule, measured: Measured, waivers: Sequence[Waiver], to
     found: list[Finding] = []
     used: list[Waiver] = []
     for waiver in holding:
+        # Each measurement goes to the first waiver that covers it, so that it is in one finding only.
         mine = tuple(rule.check(measured.only(lambda item, w=waiver: first(item) is w)))  # type: ignore[misc]
         used += [waiver] if mine else []
         found += [waived(finding, waiver) for finding in mine]
@@ -94,7 +96,7 @@ def waived(finding: Finding, waiver: Waiver) -> Finding:
 
 
 def expired(finding: Finding, waivers: Sequence[Waiver]) -> Finding:
-    """The finding with a word on the waiver that accepted it before; without any, as it is."""
+    """The finding, whose hint names the waiver that accepted it before; unchanged if there was none."""
     if not waivers:
         return finding
     latest = max(waivers, key=lambda waiver: waiver.until)

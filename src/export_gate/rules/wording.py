@@ -11,7 +11,7 @@ from export_gate.wall.source import SourceLine
 
 ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 LONGEST_LINE = 240
-"""Characters of a foreign message that fit in one sentence; the rest is in the details."""
+"""Characters of another program's message that fit in one sentence; the rest is in the details."""
 
 
 def place(
@@ -50,6 +50,7 @@ def apart(measured: float, allowed: float) -> tuple[str, str]:
 
 def exact(value: float | None) -> str:
     """A tensor's entry with all digits that float32 has."""
+    # Nine digits distinguish any two float32 numbers.
     return "unknown" if value is None else f"{value:.9g}"
 
 

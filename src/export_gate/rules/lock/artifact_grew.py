@@ -11,7 +11,7 @@ from export_gate.wall.contract import Budget, ModelContract, TargetName
 
 
 def check(change: Change) -> Iterator[Finding]:
-    """One finding for each artifact and bound; a budget's size holds without a lock."""
+    """One finding for each artifact and bound; a budget's size applies even without a lock."""
     before = change.before
     for planned in change.contract.targets:
         old = before.targets.get(planned.name) if before else None

@@ -72,6 +72,7 @@ def _dims(pairs: Sequence[tuple[LockedTensor, LockedTensor]], before: LockedMode
             one, other = axis_size(was), axis_size(now)
             if one is None or other is None or one.dim is None or other.dim is None:
                 continue
+            # Only from a name that is gone to one that is new: two dims that stay are not one that was renamed.
             is_free = one.dim not in found and one.dim in before.dims and other.dim not in found.values()
             if is_free and other.dim in after.dims and other.dim not in before.dims:
                 found[one.dim] = other.dim
@@ -158,6 +159,7 @@ def _ties(pairs: Sequence[tuple[LockedTensor, LockedTensor]]) -> Iterator[Differ
     """Axes that had separate dims and now share one."""
     axes: dict[str, dict[str, str]] = {}
     for old, new in pairs:
+        # Not strict: a changed rank is reported elsewhere.
         for axis, (was, now) in enumerate(zip(old.shape, new.shape, strict=False)):
             one, other = axis_size(was), axis_size(now)
             if one and other and one.dim and other.dim:
@@ -186,6 +188,7 @@ def _outputs(before: LockedModel, after: LockedModel) -> Iterator[Difference]:
     kept = [place for place, name in enumerate(now) if name in was or name in known]
     for place, name in enumerate(now):
         if name not in was and name not in known:
+            # A new output behind all others changes no position.
             shifts = any(other > place for other in kept)
             yield Difference(
                 what=f"output '{name}' is new{', before others' if shifts else ''}",

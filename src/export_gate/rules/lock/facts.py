@@ -17,8 +17,9 @@ _OPSET = re.compile(r"(\S+) (\d{1,9})")
 
 
 def locked_model(measured: Measured, *, is_whole: bool = True) -> LockedModel:
-    """The model's interface and margins as they are now; `is_whole` where all control inputs were to run."""
+    """The model's interface and margins as they are now; `is_whole` if all control inputs were to run."""
     contract, observation = measured.contract, measured.observation
+    # A few inputs may leave a dim at one size, which would then look like a constant.
     inferred = _inferred(observation) if is_whole else {}
     return LockedModel(
         inputs=tuple(tensor for name, spec in contract.inputs.items() for tensor in _tensors(name, spec)),
@@ -132,4 +133,5 @@ def _worst(leaves: Sequence[Measurement]) -> dict[str, Norm]:
 
 
 def _margin(norm: Norm) -> Margin:
+    # Two digits: more would make a diff of the lock out of every change of machine.
     return Margin(measured=float(f"{norm.measured:.1e}"), allowed=float(f"{norm.allowed:.1e}"))

@@ -1,4 +1,4 @@
-"""Ranges of values whose bounds are numbers or expressions in dims: which values of before are refused now."""
+"""Ranges of values with numbers or expressions in dims as bounds: find accepted values that are now refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Span:
     """An inclusive range."""
 
     low: Bound | str
-    """A text where the file has one that is no expression."""
+    """A text if the file has one that is not an expression."""
     high: Bound | str
 
     @classmethod
@@ -29,7 +29,7 @@ class Span:
         return f"{low}..{high}"
 
     def first_outside(self, other: Span, dims: Mapping[str, LockedDim]) -> str:
-        """A value of this range that `other` lacks at some size; empty where there is none."""
+        """A value of this range that `other` lacks at some size; empty if there is none."""
         if _may_be_less(self.low, other.low, dims):
             return _text(self.low)
         return _text(self.high) if _may_be_less(other.high, self.high, dims) else ""
@@ -46,7 +46,7 @@ def _bound(bound: LockedBound, dims: Mapping[str, str]) -> Bound | str:
 
 
 def _may_be_less(one: Bound | str, other: Bound | str, dims: Mapping[str, LockedDim]) -> bool:
-    """Whether one bound is below the other at some sizes; also where that cannot be known."""
+    """Whether one bound is below the other at some sizes; True also if that cannot be known."""
     if isinstance(one, (int, float)) and isinstance(other, (int, float)):
         return one < other
     left, right = _expression(one), _expression(other)
