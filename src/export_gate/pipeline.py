@@ -42,7 +42,7 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
 
     Args:
         order: what to check.
-        announce: told the interpreter and the jobs before the worker starts; returns who listens to its events.
+        announce: called with the interpreter and the jobs before the worker starts; returns a listener for its events.
 
     Raises:
         UserError: the config, the selection or the interpreter is not usable.
@@ -58,7 +58,7 @@ def run(order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listene
 def verify(
     order: Order, announce: Callable[[Interpreter, tuple[Job, ...]], Listener], task: Task = _OBSERVE
 ) -> tuple[Outcome, tuple[Any, ...]]:
-    """Check the order's models; what was found is not written yet. A task other than to observe may have answers.
+    """Check the order's models, without writing what was found. A task other than to observe may have answers.
 
     Raises:
         UserError: the config, the selection or the interpreter is not usable.
@@ -72,8 +72,10 @@ def verify(
     jobs = planned if order.shard is None else jobs_of(order.shard, planned)
     python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
     found = find_lock(config, order.base, order.environment)
+    # The last step before the worker: a mistake in the order must not remove an earlier run's results.
     prepare_folder(order.folder, jobs)
     observed = observe(worker_request(order, jobs, task), python.path, order.environment, announce(python, jobs))
+    # Only now: every process of the project has ended, so nothing can change the artifacts any more.
     remove_unfinished(observed.run, jobs)
     contracts = tuple(job.contract for job in jobs)
     results = Results(
@@ -86,6 +88,7 @@ def verify(
         contracts=contracts,
         run=sealed(observed.run, jobs, order.folder),
         findings=(),
+        # Replaced by the judge: results that were never judged must not look good.
         verdict="broken",
         head=head_revision(config.path.resolve().parent),
         checkout=find_checkout(config, [contract.name for contract in contracts]),

@@ -108,6 +108,7 @@ def _chosen(report: Report, allowance: Allowance, needs: Callable[[_Amounts], in
     most = _everything(report, allowance)
 
     def half(amounts: _Amounts) -> int:
+        # Half of the room that is left, so that what comes later gets some of it.
         return (needs(amounts) + limit) // 2
 
     start = _Amounts()

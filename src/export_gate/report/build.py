@@ -34,7 +34,7 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
 
     Args:
         results: the judged run.
-        measured: what the judge measured; None where nobody judged these results here.
+        measured: what the judge measured; None if the results were not judged here.
     """
     measured = measure_run(results.contracts, results.run) if measured is None else measured
     # What a change loosens is shown by itself, above the table, and not as a state of models and targets.

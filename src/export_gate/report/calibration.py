@@ -25,9 +25,9 @@ class Calibrated:
     worst: Measurement
     """The one closest to its bound, or farthest over it."""
     floor: float | None
-    """The largest noise floor of eager that was measured; None where nothing differed."""
+    """The largest noise floor of eager that was measured; None if nothing differed."""
     tolerance: float | None
-    """An atol and rtol under which everything measured passes with room to spare; None where nothing differs."""
+    """An atol and rtol under which everything measured passes with room to spare; None if nothing differs."""
     tells: bool
     """Whether a wrong output would still fail under it."""
 
@@ -45,6 +45,7 @@ def calibrate(measured: Measured) -> Iterator[Calibrated]:
 
 def _calibrated(target: TargetName, output: str, leaves: Sequence[Measurement], floors: dict[str, float]) -> Calibrated:
     norms = {leaf.case: leaf.norm for leaf in leaves if leaf.norm is not None}
+    # With atol = rtol = t, the bound is t + t * scale.
     needed = max(max(norm.measured, floors.get(case, 0.0)) / (1 + norm.scale) for case, norm in norms.items())
     tolerance = round_up(ROOM * needed) if needed else None
     scale = max(norm.scale for norm in norms.values())

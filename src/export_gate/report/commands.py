@@ -11,6 +11,7 @@ from pathlib import PurePath
 from export_gate.wall.contract import CASE_FILE
 
 DEFAULT_CONFIG = "export-gate.yml"
+# Only in a closed pair of backticks, and only if the command does not name a config yet.
 _TAKES_CONFIG = re.compile(r"`export-gate (?:run|lock|controls|kit|plan|validate)\b(?![^`]*--config)(?=[^`\n]*`)")
 
 

@@ -16,6 +16,7 @@ _UNSEEN = {"Cc", "Cf", "Cs", "Cn", "Co"}
 """Unicode categories without a glyph: control, format (bidi, zero width), surrogate, unassigned, private."""
 _NOTHING = "\u200b"
 """A zero-width space: between `@` and a name it stops the mention. `visible` leaves none, so it is always ours."""
+# `|` ends a table cell and `$` begins a formula. The zero-width space is the one that `markdown` inserts.
 _MARKUP = str.maketrans({character: f"&#{ord(character)};" for character in "\\`*[]|~$^\u200b"}) | {
     ord("&"): "&amp;",
     ord("<"): "&lt;",
@@ -44,6 +45,7 @@ _COMMAND = re.compile(rf"((?:\A|(?<=[{_BREAKS}])){_BLANKS}):(?=:)|##(?=\[)")
 
 def visible(text: str) -> str:
     """`text` as lines of what can be seen: no terminal styling, no control, bidi or zero-width characters."""
+    # Sequences first: without their ESC, the rest of one would stay as text.
     lines = _LINE_ENDS.split(ANSI.sub("", text).expandtabs(4))
     return "\n".join(line if line.isprintable() else "".join(map(_visible_character, line)) for line in lines)
 
@@ -83,7 +85,7 @@ def prose(text: object) -> str:
 
 
 def code_spans(text: str) -> list[tuple[str, bool]]:
-    """Parts of a line with whether they stood in backticks; one part where the backticks are not ours."""
+    """Parts of a line, each with whether it was in backticks; one part if the backticks are not ours."""
     parts = text.split("`")
     are_spans = all(part and part == part.strip() for part in parts[1::2])
     if len(parts) % 2 == 0 or not are_spans or not all(parts[2:-1:2]):
@@ -99,7 +101,7 @@ def _between(part: str) -> str:
 
 
 def code(text: object) -> str:
-    """A code span for a paragraph, list item or table cell; GitHub links nothing inside of one."""
+    """A code span for a paragraph, list item or table cell; GitHub links nothing inside one."""
     plain = one_line(text)
     if not plain or re.search(r"[`|\\]", plain):
         return f"<code>{markdown(plain)}</code>"

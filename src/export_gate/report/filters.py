@@ -98,6 +98,7 @@ def tally(marks: Sequence[str]) -> str:
     """`3 violations, 1 waived, 1 warning`."""
     counted = [(marks.count(mark), mark) for mark in SEVERITIES]
     words = [plural(number_of, noun) for number_of, noun in counted if number_of]
+    # After the violations, if there are any: True is 1.
     words.insert("violation" in marks, f"{marks.count('waived')} waived")
     return ", ".join(word for word in words if word != "0 waived")
 

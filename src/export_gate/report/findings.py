@@ -67,6 +67,7 @@ def _sameness(finding: Finding) -> tuple[str, ...]:
     """A key that is equal for findings that differ only in their target: by output, or else by text."""
     about = finding.output or finding.message.replace(finding.target or "", "")
     rule = NAMED.get(finding.rule)
+    # Targets that died or timed out did so each in its own way; their text alone does not make them one finding.
     is_ending = rule is not None and rule.stage is None
     own = "" if finding.target and not is_ending else str(finding.target)
     waiver = f"{finding.waiver.until} {finding.waiver.reason}" if finding.waiver else ""
@@ -80,6 +81,7 @@ def _view(
     over = ratio(worst.measured, worst.allowed)
     source = worst.source
     is_quoted = source is not None and f"{source.path}:{source.line}" in worst.message
+    # A finding may be about the config, or about a model that is only in the lock: `run` cannot name those.
     model = worst.model if worst.model in known else None
     target = worst.target if worst.target in known.get(worst.model, ()) else None
     return FindingView(

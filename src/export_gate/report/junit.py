@@ -1,7 +1,7 @@
 """Write results as JUnit XML for CI servers: a suite per model, a test per target and control input.
 
-A test fails where a violation says so, never by a judgement of its own: a violation that belongs to no control input is
-a test named after its rule, so a report is red exactly where the verdict is.
+A test fails if a violation covers it, never by a judgement of its own: a violation that belongs to no control input is
+a test named after its rule, so a report is red exactly if the verdict is.
 """
 
 from __future__ import annotations
@@ -101,6 +101,7 @@ def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> I
     ran = {(target.target, case.case) for target in seen for case in target.cases}
     members = observation.controls.inputs if observation.controls else ()
     names = {planned.name: [member.name for member in members] for planned in contract.targets}
+    # Inputs of the sweep over sizes are not members of the control set.
     for target, case in sorted(ran - {(t, name) for t, some in names.items() for name in some}):
         names[target].append(case)
     failing = _failing(measured, findings, caller)
@@ -122,7 +123,7 @@ def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> I
 def _failing(
     measured: Measured, findings: Sequence[Finding], caller: Caller
 ) -> dict[Place, list[tuple[Finding, Failing]]]:
-    """What is wrong at each control input, with the finding that says so."""
+    """What is wrong at each control input, with the finding that reports it."""
     contract, observation = measured.contract, measured.observation
     found: dict[Place, list[tuple[Finding, Failing]]] = {}
     for target, case, output, rules, words in _wrong(measured):
@@ -165,7 +166,7 @@ def _wrong(measured: Measured) -> Iterator[tuple[TargetName, str, str | None, tu
 def _said_by(
     findings: Sequence[Finding], rules: Sequence[str], target: TargetName, output: str | None, case: str
 ) -> Finding | None:
-    """The violation that covers this; None where a waiver or a lower severity does."""
+    """The violation that covers this; None if a waiver or a finding of lower severity does."""
     mine = [f for f in findings if f.rule in rules and f.target == target and f.output in (None, output)]
     if any(f.waiver is not None and fnmatchcase(case, f.waiver.case) for f in mine):
         return None

@@ -27,6 +27,7 @@ def _cell(planned: Target, measured: Measured, findings: Sequence[Finding]) -> C
         _ladder(planned, measured, target, [f for f in mine if _about(f, target, seen)]) for target in seen or [unseen]
     )
     states = [ladder.state for ladder in ladders]
+    # The worst of its exports; one that was never reached outweighs a waiver.
     state = next(state for state in ("failed", "skipped", "waived", "warned", "ok") if state in states)
     decisive = _decisive(mine, state)
     worst = _worst(leaf for leaf in measured.of(planned.name) if _can_fail(leaf))
@@ -48,7 +49,7 @@ def _decisive(findings: Sequence[Finding], state: State) -> Finding | None:
 
 
 def _cell_ratio(decisive: Finding | None, worst: Measurement | None) -> float | None:
-    """A number only where it says why: the margin beside a NaN or a crash would read as good news."""
+    """The ratio to show, if it explains the state: a margin beside a NaN or a crash would read as good news."""
     is_broken = decisive is not None and (decisive.severity == "violation" or decisive.waiver is not None)
     if decisive is not None and is_broken and decisive.rule != "value-mismatch":
         return None
@@ -116,7 +117,7 @@ def _end(observation: ModelObservation, target: TargetObservation) -> Stage:
 
 
 def _failures(observation: ModelObservation, target: TargetObservation) -> set[Stage]:
-    """Where something ended early, in the words of the ladder."""
+    """The rungs of the ladder at which something ended early."""
     failures = (observation.failure, target.failure)
     return {_on_ladder(failure.stage) for failure in failures if failure is not None}
 
@@ -139,7 +140,7 @@ def _absent(planned: Target, target: TargetObservation) -> set[Stage]:
 
 
 def _worst(leaves: Iterable[Measurement | None]) -> Measurement | None:
-    """The one closest to its bound, or furthest over it; None where there are no numbers."""
+    """The one closest to its bound, or furthest over it; None if there are no numbers."""
     return max((leaf for leaf in leaves if leaf and leaf.norm), key=_ratio, default=None)
 
 

@@ -1,8 +1,8 @@
-"""Paths of the machine that ran, in any text of a report -> paths that say something to readers elsewhere.
+"""Shorten the paths of the machine that ran, in any text of a report, to paths that are useful to readers elsewhere.
 
-A comment in a pull request has no use for `/home/runner/work/shop/shop/model.py`, and tells strangers how a private
-runner is laid out. A file of the repository gets its path there, one of an installed package its path in it, any other
-its name.
+A comment in a pull request has no use for `/home/runner/work/shop/shop/model.py`, and must not show strangers how a
+private runner is laid out. A file of the repository gets its path there, one of an installed package its path in it,
+any other its name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PACKAGE = re.compile(r".*/(?:site-packages|dist-packages|lib/python3\.\d+)/(?=.
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What is known of the machine."""
+    """What is known about the machine."""
 
     checkout: Checkout
     path: re.Pattern[str]
@@ -45,21 +45,22 @@ class Places:
 
 
 def places(checkout: Checkout, known: Iterable[str]) -> Places:
-    """Ways to shorten paths.
+    """Build the ways to shorten paths.
 
     Args:
         checkout: the repository as it was on the machine.
-        known: absolute paths of it, whose first folders are taken for such of paths.
+        known: absolute paths on it; a text that begins with their first folder is taken for a path.
     """
     paths = (checkout.root, tempfile.gettempdir(), *known)
     first = {path.split("/")[1] for path in paths if path.count("/") > 1 and path.startswith("/")}
+    # Only known first folders: a slash alone does not make a path of `/layer1/conv/MatMul`.
     roots = "|".join(sorted(map(re.escape, first.union(USUAL)), key=len, reverse=True))
     start = rf"(?:file://)?(?:/(?:{roots})/|(?<!\w)[A-Za-z]:[\\/](?![\\/]))"
     return Places(checkout, re.compile(rf"(?<![\w./\\~-]){start}[^\s'\"`<>|:;,()\[\]{{}}*?]*"))
 
 
 def relocated(record: Record, shown: Callable[[str], str]) -> Record:
-    """The same record with every text as `shown` has it."""
+    """The same record with `shown` applied to every text."""
     changed: Record = _relocated(record, shown)
     return changed
 

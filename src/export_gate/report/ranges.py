@@ -28,6 +28,7 @@ def impossible_numbers(value: Any, place: str, name: str = "") -> Iterator[str]:
         name: of the field that holds it.
     """
     if is_dataclass(value):
+        # An empty range of sizes has no first and last one, which rules rely on.
         if isinstance(value, (Dim, LockedDim)) and value.min > value.max:
             yield f"{place}: expected a range of sizes, got {value.min}..{value.max}"
         for field in fields(value):

@@ -109,7 +109,7 @@ class FindingView:
     source: SourceLine | None = None
     """The user's source line; None if unknown, or if the statement quotes it."""
     scope: str = ""
-    """What works beside a violation; empty where that says nothing."""
+    """What works beside a violation; empty if that is not useful."""
     cause: str = ""
     """Cause, owner and evidence of a violation, as one line; empty for other findings."""
     node: str = ""

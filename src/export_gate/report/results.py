@@ -115,6 +115,7 @@ def _write_durably(text: str, path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
         file.flush()
+        # Before the rename: after a crash, the new name could otherwise have an empty file.
         os.fsync(file.fileno())
 
 
@@ -165,6 +166,7 @@ def _contradictions(results: Results) -> Iterator[str]:
     yield from _foreign_options(results)
     promised = [contract.name for contract in results.contracts]
     observed = [model.model for model in results.run.models]
+    # Findings may also be about the config, and about models that only the lock or the base has.
     gone = {CONFIG, *(results.lock.gone if results.lock else ())}
     gone |= {alteration.model for alteration in results.change.alterations} if results.change else set()
     for name in (*observed, *(finding.model for finding in results.findings if finding.model not in gone)):

@@ -87,6 +87,7 @@ def _results(results: Results, index: dict[str, int]) -> Iterator[dict[str, Any]
     seen: dict[str, int] = {}
     for finding in results.findings:
         print_ = _fingerprint(finding)
+        # Numbered, because a viewer takes results with equal fingerprints for one.
         seen[print_] = seen.get(print_, 0) + 1
         yield {
             "ruleId": finding.rule,

@@ -1,4 +1,4 @@
-"""Records to the JSON Schema of `results.json`: the types that `wall.codec` reads, as a schema says them.
+"""Turn records into the JSON Schema of `results.json`: the types that `wall.codec` reads, in a schema's words.
 
 Computed from the same type hints that the codec decodes by, so the schema cannot go stale and needs no library.
 """
@@ -85,7 +85,7 @@ def _has_default(field: dataclasses.Field[Any]) -> bool:
 
 
 def _default(field: dataclasses.Field[Any]) -> Schema:
-    """What the reader puts in the place of a missing field, where that is a plain value."""
+    """What the reader puts in the place of a missing field, if that is a plain value."""
     if field.default is dataclasses.MISSING or dataclasses.is_dataclass(field.default):
         return {}
     return {"default": encode(field.default)}

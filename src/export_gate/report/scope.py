@@ -1,4 +1,4 @@
-"""What works beside a violation: how much of the model it leaves standing, in one line."""
+"""Say in one line what works beside a violation: how much of the model it leaves intact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_scopes(results: Results, rows: Sequence[Row]) -> Scopes:
 
 
 def scope_words(finding: Finding, scopes: Scopes) -> str:
-    """`exported-program and pt2 agree with eager at all 31 control inputs`; empty where that says nothing."""
+    """`exported-program and pt2 agree with eager at all 31 control inputs`; empty if that is not useful."""
     if finding.severity != "violation" or finding.waiver is not None:
         return ""
     beside_target, beside_export = scopes.get(finding.model, ("", ""))

@@ -59,6 +59,7 @@ def errors_chart(
         return None
     slots = _slots(controls, [point.case for found in seen.values() for point in found])
     everything = [point for found in seen.values() for point in found]
+    # Of all panels, which then have the same scale and can be compared.
     values = [value for point in everything for value in (point.measured, point.allowed) if value]
     exact = [target for target, found in seen.items() if not any(point.ratio for point in found)]
     drawn = {target: found for target, found in seen.items() if target not in exact}

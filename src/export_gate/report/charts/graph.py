@@ -27,8 +27,10 @@ def graph_chart(trace: NodeTrace, name: str) -> Chart | None:
     step = (WIDTH - LEFT - RIGHT) / len(points)
     places = [LEFT + (turn + 0.5) * step for turn in range(len(points))]
     finite = [point.error for point in points if math.isfinite(point.error)]
+    # At least from float32's rounding to an error as large as the value itself.
     scale = log_scale([*finite, 1e-7, 1.0], HEIGHT - BOTTOM - ZERO, TOP + ENDLESS)
     guilty = trace.guilty.name if trace.guilty else None
+    # The converter may have merged the guilty node into the one that was compared.
     marked = (trace.guilty.point or guilty) if trace.guilty else None
     at = next((place for place, point in zip(places, points, strict=True) if point.name == marked), None)
     every = math.ceil(len(points) / MOST_LABELS)

@@ -56,6 +56,7 @@ def heat_chart(
         return None
     sheet = _sheet(len(picture.grid) // picture.columns, picture.columns)
     shape = comparison.expected_shape
+    # With a tolerance axis, no single bound applies to all cells.
     is_bounded = worst.index is None and worst.allowed is not None
     limit = (worst.allowed or 0.0) if is_bounded else max(filter(math.isfinite, picture.grid), default=0.0)
     kinds = [_kind(gap, limit) for gap in picture.grid]

@@ -61,4 +61,5 @@ def cross(x: float, y: float, radius: float = 4) -> str:
 
 def line(points: Iterable[tuple[float, float]]) -> str:
     """Straight from point to point."""
+    # The second join puts an M before the path.
     return "L".join(f"{coordinate(x)} {coordinate(y)}" for x, y in points).join(("M", ""))

@@ -45,6 +45,7 @@ def sizes_chart(
     step = (WIDTH - LEFT - RIGHT) / len(sizes)
     place = {size: LEFT + (turn + 0.5) * step for turn, size in enumerate(sizes)}
     finite = [value for shares in worst.values() for value in shares.values()]
+    # The bound is at 1 and belongs on every chart.
     scale = log_scale([*finite, 0.1, 1.0], HEIGHT - BOTTOM - ZERO, TOP + FAULT)
     shown = [target for target in worst if worst[target]]
     pens = _pens(shown)

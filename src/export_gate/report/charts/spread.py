@@ -17,6 +17,7 @@ from export_gate.wall.observation import Comparison, ErrorPicture
 WIDTH, HEIGHT = 440.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 26.0, 52.0
 EQUAL_WIDTH, EQUAL_GAP = 20.0, 16.0
+# As the worker counts: see `ErrorPicture.unequal`.
 STEPS_PER_DECADE = 4
 FURTHEST_DECADES = 3
 """The bound is drawn if it is within this many decades of the bars, else given as text."""
