@@ -54,6 +54,7 @@ def families(spec: TensorSpec) -> tuple[str, ...]:
     """Families that fit the input, its base family first; `draws` narrows them as far as any of its names fits."""
     fitting = _fitting(spec)
     wanted = tuple(MASK_ENDS.get(name, name) for name in spec.draws) if spec.is_mask else spec.draws
+    # If none of the names fits, the base family is left: an input cannot go without values.
     return tuple(family for family in fitting if family in wanted) or (fitting[:1] if wanted else fitting)
 
 

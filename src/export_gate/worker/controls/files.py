@@ -21,6 +21,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/v1"
 SINGLE = "array"
 """The key of a .npy file's only array."""
 
+# What NumPy, torch and zipfile raise for a damaged file, which have no class in common.
 _BROKEN = (
     OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error, pickle.UnpicklingError,
 )  # fmt: skip

@@ -100,6 +100,7 @@ def _with_maker(spec: Spec, place: str, base: Path) -> Spec:
 
 
 def _fields(record: Any) -> dict[str, Any]:
+    # Not `asdict`, which turns nested records into dicts.
     return {field.name: getattr(record, field.name) for field in fields(record)}
 
 

@@ -89,6 +89,7 @@ def torch_names(contract: ModelContract) -> dict[str, str]:
     names: dict[str, str] = {}
     for dim in contract.dims:
         name = dim.name if dim.multiple_of == 1 and _is_plain_symbol(dim.name) else f"_{dim.name}"
+        # The underscores must not lead to the name of another dim.
         while name != dim.name and name in {other.name for other in contract.dims} | set(names.values()):
             name = f"_{name}"
         names[dim.name] = name

@@ -37,6 +37,7 @@ VOCABULARY, CHANNELS = 100, 3
 
 def constant_for(annotation: Any) -> ConstantSpec | None:
     """The constant for a parameter annotated as a plain Python number, switch or text; None for tensors."""
+    # `int | Tensor` may be a tensor, so only a single word counts.
     words = set(re.findall(r"\w+", spelled(annotation))) - NEUTRAL_WORDS
     if len(words) > 1 or not words:
         return None
@@ -108,6 +109,7 @@ def _side(value: Any) -> Any:
 
 
 def _named(name: str, module: nn.Module, floats: str) -> Iterator[TensorSpec]:
+    # From special names to general ones: `position_ids` is also the name of ids.
     if LENGTHS.fullmatch(name):
         yield replace(tensor("int64", BATCH), range=(1, Size(factors={SEQ: 1})))
     elif TYPES.fullmatch(name):

@@ -65,6 +65,7 @@ def _mel(module: nn.Module, floats: str) -> Iterator[TensorSpec]:
     config = getattr(module, "config", None)
     bins = getattr(config, "num_mel_bins", None) or getattr(config, "feature_size", None)
     positions = getattr(config, "max_source_positions", None)
+    # As in Whisper, whose second convolution halves the number of frames.
     if bins and isinstance(positions, int):
         yield tensor(floats, BATCH, bins, 2 * positions, within=CENTRED)
     if bins and isinstance(frames := getattr(config, "max_length", None), int) and frames > bins:

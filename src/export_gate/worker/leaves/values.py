@@ -104,6 +104,7 @@ def _items(value: Any) -> list[tuple[str, Any]] | None:
     """Children of a container with their keys, or None for a leaf."""
     if _is_mapping(value):
         return [(str(key), item) for key, item in value.items()]
+    # Before tuples, of which it is one.
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return list(zip(value._fields, value, strict=True))
     if isinstance(value, (list, tuple)):

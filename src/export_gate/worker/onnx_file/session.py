@@ -43,6 +43,7 @@ def open_session(path: Path, providers: Sequence[str], optimization: str, *, ser
     present = onnxruntime.get_available_providers()
     _require_providers(providers, present, f"onnxruntime {onnxruntime.__version__} has")
     settings = onnxruntime.SessionOptions()
+    # No pool of threads: a forked copy, such as that of the probes, would wait for threads that it does not have.
     settings.intra_op_num_threads = 1
     settings.inter_op_num_threads = 1
     # Errors only: warnings about unused initializers and the like would fill the model's log.

@@ -88,6 +88,7 @@ def diagnose(patient: Patient, allowance: Allowance, desk: Desk, key: str) -> No
             separate=patient.separate,
             roots=desk.roots,
         )
+        # With other weights everything differs, so that no other experiment could say why.
         experiments = _traces(tracer, outputs) if is_other else _experiments(patient, tracer, outputs, raised, deadline)
         found = _run(experiments, deadline)
         desk.channel.set("inspections", _merged(found), target=key)

@@ -127,6 +127,7 @@ class Masks:
     def _moves_off(self, mask: Mask, output: str, number: int) -> bool:
         values, places, sizes = self._probe(mask, number, self.polarity(mask) or "keep")
         moved = self.moved(values, mask, places, sizes, FIRST_REDRAW + number)
+        # Where nothing is known, nothing is promised.
         if moved is None or output not in moved:
             return True
         at = spread(places, mask, self.axes.get(output, ()), moved[output].shape)
@@ -138,11 +139,13 @@ class Masks:
         is_aligned = any(mask.positions in axes for axes in self.axes.values())
         draws = len(PATTERNS) * PROBES_OF_EACH
         for number in range(draws):
+            # With `drop`, the places that are off are those of the ones.
             values, ones, sizes = self._probe(mask, number, "drop")
             for value, places in ((1, ones), (0, ~ones)):
                 moved = self.moved(values, mask, places, sizes, FIRST_REDRAW + number)
                 if moved is None:
                     return None
+                # Only what was not redrawn counts: a value that is off must not reach that.
                 tallies[value][0] += self._reaches(moved, mask, ~places)
                 tallies[value][1] += any(bool(found.any()) for found in moved.values())
         return _decided(tallies, draws, is_aligned=is_aligned)
@@ -190,6 +193,7 @@ def spread(places: Bools, mask: Mask, axes: Sequence[str], shape: tuple[int, ...
     """
     if len(axes) != len(shape):
         return None
+    # A square mask has its positions as rows, too.
     rows = [[i for i, text in enumerate(axes) if text == row] for row in mask.rows if row != mask.positions]
     if any(len(found) != 1 for found in rows):
         return None
@@ -234,6 +238,7 @@ def pattern(name: str, shape: tuple[int, ...], seed: int) -> Bools:
         kept[np.arange(rows), rng.integers(0, max(length, 1), rows)] = True
         return kept.reshape(shape)
     lengths = rng.integers(1, max(length, 2), rows)
+    # A full row and one of a single token, whatever was drawn.
     lengths[0] = length
     if rows > 1:
         lengths[1] = 1
@@ -281,6 +286,7 @@ def _axes_of(shapes: Sequence[tuple[tuple[int, ...], Sizes]], texts: Mapping[str
 
 
 def _axis_text(lengths: Sequence[tuple[int, Sizes]], texts: Mapping[str, Size]) -> str:
+    # A length that is always the same fits several expressions by chance.
     if len({length for length, _ in lengths}) == 1:
         return ""
     fitting = [text for text, size in texts.items() if all(size.at(sizes) == length for length, sizes in lengths)]

@@ -113,6 +113,7 @@ class Gauge:
             layout=layout,
             finite=finite,
             distance=_maxima(a, m, finite, layout),
+            # A copy, because `add` writes into both.
             maxima={"f64": _maxima(e, m, finite, layout), "layout": none, "jitter": none.copy()},
         )
 

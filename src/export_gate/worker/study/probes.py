@@ -133,9 +133,11 @@ def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
         below, above = _outside(dim, low, -step), _outside(dim, high, step)
         tried = [("below-min", below), ("at-min", low), ("at-max", high), ("above-max", above)]
         if step > 1:
+            # Between two multiples, where no bound refuses it.
             tried.append(("wrong-size", reference + 1))
     for kind, size in tried:
         sizes = {**inputs.reference, dim.name: size}
+        # An axis such as `seq-1` has no length at the smallest sizes.
         if size >= 0 and _are_possible(inputs.contract, sizes):
             yield PlannedProbe(
                 kind=kind,

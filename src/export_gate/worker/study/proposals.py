@@ -97,6 +97,7 @@ def _upper_bounds(seen: _Seen, path: str, spec: TensorSpec, weights: Mapping[str
                 words = f"`{path}` >= `{total}`" if offset == -1 else f"`{path}` > `{limit}`"
                 yield _ranged(seen, path, (_low(seen, path, spec), limit), words)
     low, high = seen.of(seen.accepted, path, np.max), seen.of(seen.refused, path, np.max)
+    # A table that is longer than every accepted index, and no longer than any refused one reaches.
     lengths = sorted((length, name) for name, length in weights.items() if low and high and max(low) < length)
     for length, name in lengths:
         if length <= min(high):
@@ -108,6 +109,7 @@ def _upper_bounds(seen: _Seen, path: str, spec: TensorSpec, weights: Mapping[str
 def _lower_bounds(seen: _Seen, path: str, spec: TensorSpec) -> Iterator[Proposal]:
     low, kept = seen.of(seen.refused, path, np.min), seen.of(seen.accepted, path, np.min)
     if low and kept and max(low) < min(kept):
+        # 0 is likelier than the least number that separates them.
         least = 0 if max(low) < 0 <= min(kept) else max(low) + 1
         high: Bound = spec.range[1] if spec.range else max(seen.of(seen.accepted, path, np.max))
         yield _ranged(seen, path, (least, high), f"`{path}` < {least}")
@@ -132,6 +134,7 @@ def _dim_limits(seen: _Seen) -> Iterator[Proposal]:
         if min(kept) > max(refused):
             for size in (*_between(dim, max(refused), min(kept)), min(kept)):
                 yield _limited(seen, dim, f"`{dim.name}` < {size}", {"min": size})
+        # One accepted size alone is a multiple of whatever divides it.
         for step in STEPS if len(kept) > 1 else ():
             if not any(size % step for size in kept) and all(size % step for size in refused):
                 words = f"`{dim.name}` is not a multiple of {step}"

@@ -121,4 +121,5 @@ def _all_taken(tried: Sequence[ControlCase], kind: Kind, subject: Subject, desk:
         return Said()
 
     answers = Isolated(kind=Said, call=call, died=lambda *_: Said(raised="died"), limit_s=LIMIT_S).each(tried)
+    # Another refusal may have another reason; this one must be gone.
     return all((said.raised, said.path, said.line) != kind and said.raised != "died" for said in answers)

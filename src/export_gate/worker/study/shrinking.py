@@ -168,6 +168,7 @@ class Shrinker:
         arrays = {path: to_numpy(tensor) for path, tensor in best.tensors.items()}
         if sum(array.nbytes for array in arrays.values()) > LARGEST_BYTES:
             return ""
+        # An output's name may hold what a path may not, and a call that raises has no output.
         safe = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in output)
         path = self.folder / f"{self.name}.smallest{'-' * bool(safe)}{safe}.npz"
         path.parent.mkdir(parents=True, exist_ok=True)

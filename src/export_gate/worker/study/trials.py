@@ -31,6 +31,7 @@ Bools = npt.NDArray[np.bool_]
 DRAWS = 6
 """Further inputs of each size."""
 FIRST_DRAW = FIRST_PROBE + 100
+"""Beyond the draws with which masks are probed."""
 SMALL = 1e-3
 
 
@@ -80,6 +81,7 @@ def changed_answer(bench: Bench, case: ControlCase, output: str, change: Change)
         touched.append(bool(at.any()))
         return torch.where(at, torch.full_like(tensor, replacement), tensor)
 
+    # A first pass without a run, which shows whether the change would change anything.
     map_tensors(case.make(), changed)
     if not any(touched):
         return None
@@ -130,6 +132,7 @@ def steadiness(
     unsettled = np.zeros(failing.shape, dtype=np.bool_)
     if selects:
         others = [attempt(lambda: bench.laboratory.widened(case.make()))]
+        # A step of one ulp takes every value off an exact half, so it says nothing about operators that round.
         if set(selects) & set(CHOOSING):
             others += [attempt(lambda v=values: bench.laboratory.again(v)) for values in jittered(case)]  # type: ignore[misc] # bound per draw
         for other in (_array(leaves, output) for leaves in others):

@@ -57,6 +57,7 @@ def convert(context: Context, target: Target) -> Path | None:
         context.exported.call.args,
         kwargs=context.exported.call.kwargs,
         dynamo=True,
+        # The exporter writes nothing older; `lowered` makes that of it.
         opset_version=max(opset, LOWEST_WRITTEN),
         verbose=False,
     )
