@@ -1,1 +1,1 @@
-"""Everything right of the wall: runs under the project's interpreter, imports no driver package."""
+"""The worker's side of the wall: runs under the project's interpreter and imports none of the driver's packages."""

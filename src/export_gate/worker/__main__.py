@@ -1,4 +1,4 @@
-"""Started by file path under the project's interpreter: loads this package by location, then serves one request.
+"""Entry point, started by path under the project's interpreter: load this package by location, serve one request.
 
 Nothing of the driver's environment is put on `sys.path`, and this folder is taken off it, so that the project's own
 modules (a `model.py`, say) are never shadowed.

@@ -1,4 +1,4 @@
-"""One request to the code that answers it: the replay of a kit, or a task for each model in a process of its own."""
+"""Map a request to the code that answers it: the replay of a kit, or a task for each model in its own process."""
 
 from __future__ import annotations
 

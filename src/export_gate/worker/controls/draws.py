@@ -1,4 +1,4 @@
-"""Which draw families fit a tensor input, and the tensor of one family."""
+"""Choose the draw families that fit a tensor input, and draw the tensor of one family."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Image files to tensors of the declared element type and shape, with Pillow where the project has it."""
+"""Read image files as tensors of the declared element type and shape, with Pillow if the project has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which samples of a split to take: evenly over labels, each group once before any gives a second, by seed."""
+"""Choose samples of a split: evenly over labels, each group once before any gives a second, by seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many declared size tuples at once, as one array for each dim: where a condition on sizes is looked for."""
+"""Many declared size tuples at once, as one array for each dim, to search them for a condition on sizes."""
 
 from __future__ import annotations
 

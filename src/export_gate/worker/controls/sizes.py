@@ -1,4 +1,4 @@
-"""Which sizes the dims take: the reference input's, and those of the control set."""
+"""Choose the sizes that the dims take: those of the reference input, and those of the control set."""
 
 from __future__ import annotations
 

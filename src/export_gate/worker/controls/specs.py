@@ -1,4 +1,4 @@
-"""Walks the declared inputs: tensor leaves with their paths, and trees of values built leaf by leaf."""
+"""Walk the declared inputs: tensor leaves with their paths, and trees of values built leaf by leaf."""
 
 from __future__ import annotations
 

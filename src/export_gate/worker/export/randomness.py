@@ -1,4 +1,4 @@
-"""Which operators of an exported program draw random numbers, whatever a sample of runs shows."""
+"""Find operators of an exported program that draw random numbers, whatever a sample of runs shows."""
 
 from __future__ import annotations
 

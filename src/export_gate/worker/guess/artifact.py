@@ -1,4 +1,4 @@
-"""An ONNX file to guesses: its inputs say names, dtypes and sizes, and the contract in its metadata says ranges."""
+"""Read guesses from an ONNX file: names, dtypes and sizes from its inputs, ranges from the contract in its metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model on the bench: run it on guessed inputs, and say where it fails."""
+"""Run a model on guessed inputs, and say where it fails."""
 
 from __future__ import annotations
 

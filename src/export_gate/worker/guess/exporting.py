@@ -1,4 +1,4 @@
-"""Guesses that run in eager to those that export too: sizes that torch.export fixes become constants."""
+"""Turn guesses that run in eager into guesses that export too: sizes that torch.export fixes become constants."""
 
 from __future__ import annotations
 

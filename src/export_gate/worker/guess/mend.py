@@ -1,4 +1,4 @@
-"""A guess that failed to guesses that its exception asks for: another dtype or range, another shape, one more input."""
+"""Mend a failed guess as its exception asks: another dtype or range, another shape, or one more input."""
 
 from __future__ import annotations
 

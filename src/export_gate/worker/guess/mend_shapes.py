@@ -1,4 +1,4 @@
-"""A guess whose shapes failed to guesses of the rank, width or length that the exception asks for."""
+"""Mend a guess whose shapes failed: give it the rank, width or length that the exception asks for."""
 
 from __future__ import annotations
 

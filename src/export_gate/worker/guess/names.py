@@ -1,4 +1,4 @@
-"""A parameter's name, annotation and the model's own configuration to the inputs that they suggest."""
+"""Guess inputs from a parameter's name, its annotation and the model's own configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What forward returned at two settings of the dims to outputs whose axes say which dim they follow."""
+"""Describe outputs by what forward returned at two settings of the dims: which dim each axis follows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TorchScript layers to layers of torch with the same sizes, whose inputs the guesses know."""
+"""Replace TorchScript layers by layers of torch with the same sizes, whose inputs the guesses know."""
 
 from __future__ import annotations
 

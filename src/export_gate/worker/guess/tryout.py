@@ -1,4 +1,4 @@
-"""Combinations of guesses to the first that the model really takes, and how far its dims go."""
+"""Find the first combination of guesses that the model takes, and how far its dims go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outputs at several inputs to what a wrong answer would look like: zeros, another input's output, rolled rows.
+"""Compare outputs with what a wrong answer would look like: zeros, another input's output, rolled rows.
 
 A tolerance that is larger than these differences cannot fail.
 """

@@ -1,4 +1,4 @@
-"""A module to the same computation in float64, which tells rounding from a fault.
+"""Run a module with everything computed in float64, to distinguish rounding from a fault.
 
 `module.double()` alone leaves what forward computes in float32 on purpose (rotary tables, `.float()`, norms); lifting
 each operator alone fails in convolutions and recurrent layers, which compare dtypes before they dispatch. Both together

@@ -1,1 +1,1 @@
-"""An artifact's values along its graph beside those of the program or of eager: the first node that differs."""
+"""Compare an artifact's values along its graph with those of the program or of eager: find the first that differs."""

@@ -1,4 +1,4 @@
-"""A program's values beside eager's own, operator by operator: the first node that computes another one.
+"""Compare a program's values with eager's own, operator by operator, to find the first node that differs.
 
 Both sides dispatch to the same operators in the same order, unless the program took another branch. Those that both
 have are compared in order; the program's nodes are the ones that dispatched them.

@@ -1,4 +1,4 @@
-"""An ONNX file's intermediate values beside the nodes of the program that it is made from.
+"""Compare an ONNX file's intermediate values with the nodes of the program that it is made from.
 
 One session returns every value that has a counterpart, in chunks if they do not fit into the memory budget; the program
 runs node by node beside it. Then the nodes that come into question get the expected inputs.

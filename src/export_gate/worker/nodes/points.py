@@ -1,4 +1,4 @@
-"""Errors along a graph to as many points as a chart shows."""
+"""Reduce the errors along a graph to as many points as a chart shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of values along a graph to the nodes that may have introduced the error of an output."""
+"""Find the nodes that may have introduced the error of an output, from the errors of values along a graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate's own code in the project's process, and the functions it decides with, held as they were.
+"""Protect the gate's own code in the project's process, and the functions with which it decides.
 
 Project code shares the process with the code that observes it. It may replace functions of numpy, json, torch or the
 builtins for its own ends, or (by no honest means) those of the gate. So both are remembered before any of it is

@@ -1,4 +1,4 @@
-"""Imports everything that a model's process will need, before any operator runs, and describes the environment."""
+"""Import everything that a model's process will need, before any operator runs, and describe the environment."""
 
 from __future__ import annotations
 

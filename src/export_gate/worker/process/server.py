@@ -1,4 +1,4 @@
-"""One request to event lines: preloads the project's packages once, then one process per model.
+"""Serve one request as event lines: preload the project's packages once, then run one process per model.
 
 Where fork exists each model gets a forked child, which finds torch, torch.export and the ONNX exporter imported;
 nothing runs an operator before the fork. Elsewhere each model gets a fresh interpreter. A child that dies or overruns

@@ -1,4 +1,4 @@
-"""A kit to comparisons, with numpy, onnx and onnxruntime alone: torch is neither needed nor imported.
+"""Compare a kit's outputs with numpy, onnx and onnxruntime alone: torch is neither needed nor imported.
 
 Runs every data set of the kit (as the driver has checked it) in ONNX Runtime and sends what it saw as events. The
 driver judges.

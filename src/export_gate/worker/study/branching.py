@@ -1,4 +1,4 @@
-"""The guards of an export to further control inputs: declared sizes that take another branch."""
+"""Choose further control inputs by an export's guards: declared sizes that take another branch."""
 
 from __future__ import annotations
 

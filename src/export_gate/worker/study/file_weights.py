@@ -1,4 +1,4 @@
-"""The tensors of a file that was handed in beside the module's: was it made from these weights?"""
+"""Compare the tensors of a file that was handed in with the module's: was it made from these weights?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the exported programs ask for: control inputs that nobody could know before the export, with eager's answers."""
+"""Ask for control inputs that only the exported programs make known, with eager's answers."""
 
 from __future__ import annotations
 

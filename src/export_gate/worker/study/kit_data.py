@@ -1,4 +1,4 @@
-"""An observed model to the files of a conformance kit: copies of its artifacts, and a data set per control input."""
+"""Write an observed model as a conformance kit: copies of its artifacts, and a data set per control input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A float mismatch to the noise of eager itself: the same call in float64, in another layout, and one ulp away.
+"""Measure eager's own noise at a float mismatch: the same call in float64, in another layout, and one ulp away.
 
 Only after a mismatch, since it costs several forwards. The definition is `wall/noise.py`'s.
 """

@@ -1,4 +1,4 @@
-"""A contract to the calls at its edge and outside it that are worth trying."""
+"""Plan the calls at the contract's edge and outside it that are worth trying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which relation the contract does not declare, where eager refuses some inputs and takes others.
+"""Find a relation that the contract does not declare, where eager refuses some inputs and takes others.
 
 A relation is offered if every refused input breaks it and every accepted one keeps it. What the relation says for the
 draws is then tried: eager must take inputs that keep it, at the sizes and of the kinds that it refused.

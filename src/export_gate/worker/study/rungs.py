@@ -1,4 +1,4 @@
-"""One control input through each form of the model between eager and what a runtime computes: the first bad one shows.
+"""Run one control input through each form between eager and the runtime, to find the first form that differs.
 
 Every form is made only when it is asked for, and in a forked copy of the process: it may crash or hang.
 """

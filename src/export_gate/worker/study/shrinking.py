@@ -1,4 +1,4 @@
-"""A failing control input to the smallest one that fails in the same way, and its .npz file.
+"""Shrink a failing control input to the smallest one that fails in the same way, and write it as an .npz file.
 
 "The same way" is what the experiments that find a cause look at: the same kind of fault in the same output, more than
 eager's own rounding, at places that count, with the same answer of the exported program and the same cures.

@@ -1,4 +1,4 @@
-"""Outputs that exceed their tolerance to what may excuse them: masked places first, then the noise of eager itself.
+"""Find what excuses outputs that exceed their tolerance: masked places first, then the noise of eager itself.
 
 The worst control input comes first. An output that one of them leaves red is not looked at again: its verdict is known.
 """

@@ -1,4 +1,4 @@
-"""How much of a file's tables the control inputs read, where the file's table is not the program's."""
+"""Measure how much of a file's tables the control inputs read, if the file's table is not the program's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integer inputs without a declared range: it is the length of the table that they index, if they index one."""
+"""Take the range of an undeclared integer input from the length of the table that it indexes, if it indexes one."""
 
 from __future__ import annotations
 

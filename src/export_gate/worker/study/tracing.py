@@ -1,4 +1,4 @@
-"""An output that differs to the node that makes it differ: which graph to look at, and beside what."""
+"""Find the node that makes an output differ: which graph to look at, and what to compare it with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A contract and its model to the control inputs that are really used: filtered, within budget, hashed."""
+"""Choose the control inputs that a run uses: filtered, within budget, hashed."""
 
 from __future__ import annotations
 

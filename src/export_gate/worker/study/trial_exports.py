@@ -1,4 +1,4 @@
-"""Which other declarations of a dim export, tried after torch.export refused the declared one."""
+"""Try other declarations of a dim after torch.export refused the declared one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Control inputs to the exports that serve them: the main one, and one per `separate` size; each to its targets."""
+"""Assign control inputs to exports: the main one, and one per `separate` size; each export serves its targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A contract to string properties, for artifacts that carry it with them."""
+"""Describe a contract as string properties, for artifacts that carry it with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract's names for an ONNX graph: of its inputs, its outputs and its symbolic dims."""
+"""Name the inputs, outputs and symbolic dims of an ONNX graph as the contract does."""
 
 from __future__ import annotations
 

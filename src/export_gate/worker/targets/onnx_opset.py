@@ -1,4 +1,4 @@
-"""ONNX models in opsets older than those that torch's exporter writes, made by onnx's own version converter."""
+"""Convert ONNX models to opsets older than those that torch's exporter writes, with onnx's version converter."""
 
 from __future__ import annotations
 

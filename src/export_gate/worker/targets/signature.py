@@ -1,4 +1,4 @@
-"""The names of a file's inputs and outputs beside those of the contract."""
+"""Compare the names of a file's inputs and outputs with those of the contract."""
 
 from __future__ import annotations
 
