@@ -21,7 +21,7 @@ Named = tuple[str, TensorSpec, tuple[int, ...]]
 
 
 def check_dtype(place: str, path: str, spec: TensorSpec, tensor: torch.Tensor) -> None:
-    """The declared element type.
+    """Check the declared element type.
 
     Raises:
         UserError: it has another.
@@ -35,7 +35,7 @@ def check_dtype(place: str, path: str, spec: TensorSpec, tensor: torch.Tensor) -
 
 
 def check_values(place: str, path: str, spec: TensorSpec, tensor: torch.Tensor) -> None:
-    """The declared range, values and non-finite policy.
+    """Check the declared range, values and non-finite policy.
 
     Raises:
         UserError: a value is outside.

@@ -161,7 +161,7 @@ def _offset(interval: Interval, count: int, stream: Stream) -> Floats:
 
 
 def _sweep(interval: Interval, count: int) -> Floats:
-    """-20 to 20 in equal steps, or as much of it as the interval has; all of the interval where it has none."""
+    """-20 to 20 in equal steps, or as much of it as the interval has; all of the interval if it has no part of it."""
     low, high = max(interval.low, -20.0), min(interval.high, 20.0)
     if low >= high:
         low, high = interval.low, interval.high

@@ -39,7 +39,7 @@ SAME, MIXED = "same", "mixed"
 
 
 def values_at(contract: ModelContract, sizes: Sizes, family: str, index: int) -> Values:
-    """Fresh values of one family at any sizes, the declared ranges of the dims notwithstanding.
+    """Fresh values of one family at any sizes, even outside the declared ranges of the dims.
 
     Inputs that do not know the family get their base family. `integer-low` and `integer-high` are for integers alone.
     """
@@ -107,7 +107,7 @@ def drawn_case(contract: ModelContract, family: str, index: int, sizes: Sizes) -
 
 
 def case_named(contract: ModelContract, name: str) -> ControlCase | None:
-    """The generated case of that name at any declared sizes; None where it is none."""
+    """The generated case of that name at any declared sizes; None if there is none."""
     found = CASE_NAME.fullmatch(name)
     if found is None or found["family"] not in {main_family(contract), *known_families(contract), *_LAYOUTS}:
         return None
@@ -167,7 +167,7 @@ def known_families(contract: ModelContract) -> tuple[str, ...]:
     known = {family for spec in leaves for family in families(spec)} - {main_family(contract)}
     floating, integers = [s for s in leaves if is_floating(s)], [s for s in leaves if is_integer(s)]
     if floating:
-        known.discard("random")  # integers and bools have it beside every floating family
+        known.discard("random")  # integers and bools have it with every floating family
         known |= {f"integer-{end}" for end in ("low", "high") if any(end in families(spec) for spec in integers)}
         known -= {end for end in ("low", "high") if not any(end in families(spec) for spec in floating)}
     return tuple(family for family in CATCH_ORDER if family in known)

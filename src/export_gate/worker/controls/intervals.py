@@ -58,12 +58,12 @@ def component_dtype(spec: TensorSpec) -> torch.dtype:
 
 
 def is_undeclared(spec: TensorSpec) -> bool:
-    """Neither `range` nor `values`, so that only mild values may be tried."""
+    """Whether there is neither `range` nor `values`, so that only mild values may be tried."""
     return spec.range is None and not spec.values and not spec.positions and spec.make is None and spec.dtype != "bool"
 
 
 def is_restricted(spec: TensorSpec) -> bool:
-    """`values` leaves less than the element type has."""
+    """Whether `values` leaves less than the element type has."""
     return bool(spec.values or spec.positions) and not (spec.dtype == "bool" and len(set(spec.values)) > 1)
 
 
@@ -92,7 +92,7 @@ def integer_bounds(spec: TensorSpec) -> tuple[int, int]:
 
 
 def admits(spec: TensorSpec, tensor: torch.Tensor) -> str:
-    """What the contract has against the tensor's values: empty, or a phrase for a message.
+    """How the tensor's values break the contract: empty, or a phrase for a message.
 
     Range bounds are widened to the nearest value of the element type, so that float32(0.1) is inside [0, 0.1].
     """

@@ -39,7 +39,7 @@ def _starts_at_zero(spec: TensorSpec) -> bool:
 
 
 def order_broken(spec: TensorSpec, tensor: torch.Tensor) -> str:
-    """What the declared order has against the values: empty, or a phrase for a message."""
+    """How the values break the declared order: empty, or a phrase for a message."""
     if spec.order is None or tensor.numel() == 0:
         return ""
     one, other = tensor[..., :-1], tensor[..., 1:]
@@ -53,7 +53,7 @@ def order_broken(spec: TensorSpec, tensor: torch.Tensor) -> str:
 
 
 def impossible(spec: TensorSpec, sizes: dict[str, int]) -> str:
-    """Why no tensor fits the declaration at these sizes; empty where one does."""
+    """Why no tensor fits the declaration at these sizes; empty if one does."""
     shape, placed = shape_at(spec, sizes), spec.at(sizes)
     if 0 in shape:
         return ""

@@ -148,7 +148,7 @@ def _inner(contract: ModelContract, middle: Sizes, levels: dict[str, tuple[int, 
 
 
 def _equal(contract: ModelContract, levels: dict[str, tuple[int, ...]]) -> Iterator[Sizes]:
-    """All dims at one size near the middle of what they share; nothing where they share none."""
+    """All dims at one size near the middle of what they share; nothing if they share no size."""
     chosen = contract.controls.sizes
     ranges = [levels[dim.name] if dim.mode == "static" or dim.name in chosen else dim.sizes for dim in contract.dims]
     if len(ranges) > 1:

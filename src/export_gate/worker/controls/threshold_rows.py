@@ -27,7 +27,7 @@ EXACT = 1 << 53
 
 
 def threshold_cases(contract: ModelContract, constants: Sequence[Constant]) -> tuple[ControlCase, ...]:
-    """Draws at the middle and the largest sizes; none where no input can take any of the constants."""
+    """Draws at the middle and the largest sizes; none if no input can take any of the constants."""
     plan = plan_sizes(contract)
     if not any(_fitting(spec.at(plan.middle), constants) for _, spec in tensor_leaves(contract)):
         return ()
@@ -63,7 +63,7 @@ def _values(contract: ModelContract, sizes: Sizes, constants: Sequence[Constant]
 
 
 def _bounds(spec: TensorSpec) -> tuple[float, float] | None:
-    """What the input may hold; None where it has no order of values to step through."""
+    """What the input may hold; None if it has no order of values to step through."""
     if spec.is_mask or is_restricted(spec) or spec.order is not None:
         return None
     if is_integer(spec):

@@ -123,7 +123,7 @@ def _is_plain_symbol(name: str) -> bool:
 
 
 def _torch_dim(dim: promised.Dim, name: str) -> Any:
-    """A torch Dim, or None if torch shall find out how its axes are related."""
+    """A torch Dim, or None if torch is to find out how its axes are related."""
     if dim.mode == "auto":
         return None
     # torch knows multiples only as a relation to another Dim, which counts the steps.
@@ -146,7 +146,7 @@ def _shape_spec(spec: Spec, axis_spec: Callable[[Size], Any]) -> Any:
 
 
 def _axis_spec(size: Size, declared: tuple[int, int], dims: Mapping[str, Any]) -> Any:
-    """An axis in torch's words, which have no sum of dims: torch is to find out how such an axis is related."""
+    """An axis as torch declares it; torch cannot declare a sum of dims, and finds out how such an axis is related."""
     dim = None if size.dim is None else dims[size.dim]
     if size.dim is None or dim is None:
         return Dim.AUTO(min=declared[0], max=declared[1])

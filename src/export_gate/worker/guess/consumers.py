@@ -197,7 +197,7 @@ class Reader:
                 yield from _of_function(self._module, callee, parameter, self._prefix, self._depth - 1)
 
     def _resolve(self, expression: ast.expr) -> tuple[Any, str]:
-        """What `self.a.b[0]` is on the instance, with its dotted name; None where it is something else."""
+        """What `self.a.b[0]` is on the instance, with its dotted name; None if it is something else."""
         match expression:
             case ast.Name(id=name) if name == self._this:
                 return self._module, self._prefix

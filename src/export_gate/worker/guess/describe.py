@@ -202,7 +202,7 @@ def _left_out(parameter: inspect.Parameter, module: torch.nn.Module, dims: Seque
 
 
 def _optional_spec(parameter: inspect.Parameter, module: torch.nn.Module, dims: Sequence[Dim]) -> Spec | None:
-    """What would declare the parameter; None where that takes a dim which the other inputs do not have."""
+    """What would declare the parameter; None if that takes a dim which the other inputs do not have."""
     if parameter.default is not None and isinstance(parameter.default, PLAIN):
         return ConstantSpec(value=parameter.default)
     constant = constant_for(parameter.annotation)

@@ -35,7 +35,7 @@ def try_export(bench: Bench, trial: Trial) -> Trial:
 
 
 def _with_fixed(bench: Bench, trial: Trial, names: Sequence[str]) -> Trial | None:
-    """The trial with constants for these dims; None where forward does not take them."""
+    """The trial with constants for these dims; None if forward does not take them."""
     options = fixed(trial.options, {name: FIXED[name] for name in names})
     return measured(bench, options, trial.tried) if bench.runs(options, FIRST) and bench.runs(options, SECOND) else None
 
@@ -47,7 +47,7 @@ def _is_slow(bench: Bench, trial: Trial) -> bool:
 
 
 def _problem(bench: Bench, trial: Trial) -> str:
-    """Why the export fails; empty where it does not."""
+    """Why the export fails; empty if it does not."""
     contract = bench.contract(trial.options, trial.dims)
     call = bench.call(contract, reference_sizes(contract))
     try:

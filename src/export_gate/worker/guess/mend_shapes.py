@@ -191,7 +191,7 @@ def _divided(case: Case, wide: Mapping[Path, int], axis: int, wanted: int) -> Op
 
 
 def _width(spec: TensorSpec, axis: int) -> int:
-    """The size of the axis; 0 where it is a dim or is missing."""
+    """The size of the axis; 0 if it is a dim or is missing."""
     is_there = axis < len(spec.shape) and len(spec.shape) > 0
     return spec.shape[axis].offset if is_there and not spec.shape[axis].factors else 0
 

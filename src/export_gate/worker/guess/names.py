@@ -45,7 +45,7 @@ def constant_for(annotation: Any) -> ConstantSpec | None:
 
 
 def spelled(annotation: Any) -> str:
-    """An annotation as source has it; empty where there is none."""
+    """An annotation as source has it; empty if there is none."""
     if annotation is inspect.Parameter.empty:
         return ""
     if isinstance(annotation, type) and not hasattr(annotation, "__args__"):

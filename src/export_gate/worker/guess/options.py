@@ -83,7 +83,7 @@ def _dicts(parameter: inspect.Parameter, keys: Sequence[str], module: nn.Module)
 
 
 def told(path: str, module: nn.Module) -> tuple[Option, ...]:
-    """What an input's name and the layers that get it say; empty where they say nothing.
+    """What an input's name and the layers that get it say; empty if they say nothing.
 
     Args:
         path: a parameter of forward, or one key of it as `batch.image`.

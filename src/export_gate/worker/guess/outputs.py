@@ -18,7 +18,7 @@ FIRST, SECOND = {BATCH: 2, SEQ: 9, NODES: 13, EDGES: 19}, {BATCH: 3, SEQ: 11, NO
 
 
 def find_outputs(first: Sequence[Leaf], second: Sequence[Leaf], used: Sequence[str]) -> tuple[Found, ...]:
-    """The outputs as they were at `FIRST` and at `SECOND`; none where their number depends on the sizes."""
+    """The outputs as they were at `FIRST` and at `SECOND`; none if their number depends on the sizes."""
     if [leaf.name for leaf in first] != [leaf.name for leaf in second]:
         return ()
     return tuple(

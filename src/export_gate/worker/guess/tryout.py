@@ -35,7 +35,7 @@ class Trial:
     """Dim name -> sizes that ran."""
     outputs: tuple[Found, ...] = ()
     problem: str = ""
-    """Why forward failed at the likeliest combination; empty where it works."""
+    """Why forward failed at the likeliest combination; empty if it works."""
     notes: tuple[str, ...] = ()
 
 
@@ -148,7 +148,7 @@ class Ran:
 
 
 def _below_lengths(options: Options, name: str, size: int) -> bool:
-    """Whether sequences would be shorter than the lengths that are handed in beside them."""
+    """Whether sequences would be shorter than the lengths that are passed with them."""
     ranges = [spec.range for spec in leaves_of(options).values() if spec.dtype == "int64"]
     return name == SEQ and any(within is not None and within[0] == 1 and _exceeds(within[1], size) for within in ranges)
 

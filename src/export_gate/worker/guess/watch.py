@@ -37,7 +37,7 @@ class Failed:
 
     error: BaseException
     function: str
-    """The name of torch's function, such as `conv2d`; empty where other code raised."""
+    """The name of torch's function, such as `conv2d`; empty if other code raised."""
     arguments: tuple[Argument, ...]
     """Its tensors in order; without a function, those of the line that raised."""
     numbers: tuple[int, ...]

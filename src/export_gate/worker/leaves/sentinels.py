@@ -42,7 +42,7 @@ def sentinels(e: Array) -> npt.NDArray[np.bool_] | None:
 
 
 def sentinel_norms(e: Array, a: Array, far: npt.NDArray[np.bool_]) -> SentinelNorms:
-    """The placeholders of eager beside the artifact's entries at the same places."""
+    """Compare eager's placeholders with the artifact's entries at the same places."""
     with np.errstate(all="ignore"):
         gaps = np.abs(np.subtract(a[far], e[far], dtype=np.float64))
     finite = np.isfinite(gaps)

@@ -44,7 +44,7 @@ def builds_objects(contract: ModelContract) -> bool:
 def adapt(module: torch.nn.Module, changes: Mapping[str, Change], *, is_output_kept: bool) -> None:
     """Replace the module's forward by one that changes these inputs first.
 
-    Objects that come back out, as caches do, are taken apart unless `is_output_kept`: torch would put them together
+    Objects that are returned, such as caches, are taken apart unless `is_output_kept`: torch would put them together
     again while it decomposes the program, and trips over the constants that their classes make (torch 2.13:
     "Constant tensor lifted_tensor_4 is not in the constants dictionary").
 

@@ -65,7 +65,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc] # torch is untyped here
 
 @dataclass(slots=True, kw_only=True)
 class EagerTrace:
-    """A program beside eager."""
+    """A program, to be compared with eager."""
 
     program: Any
     """Not decomposed: its operators are eager's."""

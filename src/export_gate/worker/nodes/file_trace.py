@@ -33,7 +33,7 @@ FILE_NODES = 16
 
 @dataclass(slots=True, kw_only=True)
 class FileTrace:
-    """The file beside the program, whose values are compared once for each control input."""
+    """A file, to be compared with its program, whose values are compared once for each control input."""
 
     program: Any
     """As the converter decomposes it."""
@@ -127,7 +127,7 @@ class FileTrace:
         return gaps
 
     def _own_gaps(self, suspected: Sequence[Suspicion], call: Call) -> dict[str, Gap | None]:
-        """How far each suspect is with the expected inputs; None where this cannot be tried."""
+        """How far each suspect is with the expected inputs; None if this cannot be tried."""
         parts = {each.name: self.graph.part(each.name, self.mapped) for each in suspected}
         wanted = {name for part in parts.values() for name in part.given} | set(parts)
         expected = self._expected({self.mapped[name] for name in wanted if name in self.mapped}, call)

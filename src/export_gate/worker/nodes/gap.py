@@ -22,7 +22,7 @@ COARSE_FLOOR = 0.125
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """One value beside the expected one."""
+    """The difference of one value from the expected one."""
 
     error: float
     """The largest difference as a share of the largest expected entry; infinite without numbers. Integers differ

@@ -31,9 +31,9 @@ class Reply:
 
 
 def observe_ambience(cases: Sequence[ControlCase], subject: Subject) -> tuple[AmbientEffect, ...]:
-    """What changes eager's answer at the smallest input; nothing where there is no fork, or eager refuses the input.
+    """What changes eager's answer at the smallest input; nothing if there is no fork, or eager refuses the input.
 
-    Each copy is of the process as it is now, so that no call knows of another.
+    Each copy is of the process as it is now, so that no call affects another.
     """
     case = _smallest(cases, subject)
     if not CAN_FORK or case is None:

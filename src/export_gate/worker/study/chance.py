@@ -52,7 +52,7 @@ class Chance:
 
 
 def observe_chance(cases: Sequence[ControlCase], subject: Subject) -> Chance | None:
-    """Run each kind of input twice in a row in two copies, and compare call by call; None where there is no fork."""
+    """Run each kind of input twice in a row in two copies, and compare call by call; None if there is no fork."""
     if not CAN_FORK:
         return None
     calls = [case for case in kinds_of(cases, subject) for _ in range(2)]

@@ -33,7 +33,7 @@ OUTPUTS = 4
 CASES = 4
 """Failing inputs that are changed."""
 LAST: RungName = "reference-evaluator"
-"""Slow, so that it waits for what tells more."""
+"""Slow, so that it comes after what says more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Patient:
     noise: Sequence[Noise] = ()
     masked: Sequence[MaskedComparison] = ()
     is_loose: bool = False
-    """Values agree only within a tolerance that cannot tell."""
+    """Values agree only within a tolerance that is too large to mean anything."""
     is_given: bool = False
     """The artifact was handed in."""
     separate: Mapping[str, int] = field(default_factory=dict)
@@ -229,7 +229,7 @@ def _sick(patient: Patient) -> list[Sick]:
 
 
 def _excess(comparison: Comparison, noise: Noise | None, patient: Patient) -> float | None:
-    """How far it is over its tolerance; None where it is not, or excused."""
+    """How far it is over its tolerance; None if it is not, or excused."""
     tolerance = patient.bench.tolerance(comparison.expected_dtype)
     kinds = faults(comparison, tolerance, "match")
     if not kinds or (kinds[0] == "value" and noise is not None and is_excused(comparison, tolerance, noise)):

@@ -79,7 +79,7 @@ def observe_model(
 
 
 def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | None:
-    """A fresh instance and how it is called; None where it is TorchScript, of which a target would be exported."""
+    """A fresh instance and how it is called; None if it is TorchScript, of which a target would be exported."""
     with desk.stage("model"):
         factory = load_factory(contract, base)
         changes = input_changes(contract, base)

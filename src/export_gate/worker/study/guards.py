@@ -1,4 +1,4 @@
-"""Calls at the edge of the contract and outside it, and how an artifact answers them beside eager.
+"""Make calls at the edge of the contract and outside it, and compare an artifact's answers with eager's.
 
 Source: docs/targets.md; an exported program does not enforce a lower bound of 2, say.
 """

@@ -58,7 +58,7 @@ def _write(study: Study, desk: Desk, root: Path) -> None:
 
 
 def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
-    """Artifacts and data sets of one export; None where it has no ONNX file (what failed is in the observation)."""
+    """Artifacts and data sets of one export; None if it has no ONNX file (what failed is in the observation)."""
     folder = root / variant.folder
     in_kit = [target for target in study.contract.targets if kind_named(target.kind).is_in_kit]
     paths = [(target, _artifact(study, variant, target)) for target in in_kit]

@@ -41,7 +41,7 @@ class Laboratory:
         return module_runner(self.eager, self.names)(bind(values, self.parameters))
 
     def weights_of_eager(self) -> list[torch.Tensor]:
-        """Parameters and buffers of an instance; none where the factory cannot make the same one again."""
+        """Parameters and buffers of an instance; none if the factory cannot make the same one again."""
         try:
             self.eager = self.eager or self._fresh()
         except Exception:  # noqa: BLE001 - whatever a factory raises at its second call

@@ -90,19 +90,19 @@ class Masks:
     contract: ModelContract
     laboratory: Laboratory
     axes: Mapping[str, tuple[str, ...]]
-    """Output -> the texts of its axes, empty where an axis has no dim."""
+    """Output -> the texts of its axes, empty if an axis has no dim."""
     polarities: dict[str, Polarity | None] = field(default_factory=dict)
     constants: dict[tuple[str, str], bool] = field(default_factory=dict)
     """(mask, output) -> whether eager's values at switched-off positions never move."""
 
     def polarity(self, mask: Mask) -> Polarity | None:
-        """Whether 1 keeps or drops a position; None where that is undecided, or the input is not a mask."""
+        """Whether 1 keeps or drops a position; None if that is undecided, or the input is not a mask."""
         if mask.path not in self.polarities:
             self.polarities[mask.path] = _declared(mask) or self._probed(mask)
         return self.polarities[mask.path]
 
     def off(self, mask: Mask, leaves: Mapping[str, Leaf]) -> Bools | None:
-        """The switched-off positions; None where the polarity is undecided."""
+        """The switched-off positions; None if the polarity is undecided."""
         polarity = self.polarity(mask)
         if polarity is None:
             return None
@@ -189,7 +189,7 @@ def spread(places: Bools, mask: Mask, axes: Sequence[str], shape: tuple[int, ...
     """The places of a mask over a tensor with those axes: an element is in one if any of its positions is.
 
     Dims are matched by name: every axis that lists the mask's positions counts, in any order, as does the tail `cur` of
-    a mask over `past+cur`, and its head. None where the tensor lacks the positions or a row axis, or has a row twice.
+    a mask over `past+cur`, and its head. None if the tensor lacks the positions or a row axis, or has a row twice.
     """
     if len(axes) != len(shape):
         return None

@@ -28,7 +28,7 @@ from export_gate.worker.study.laboratory import Laboratory, attempt
 
 Array = npt.NDArray[Any]
 Maxima = npt.NDArray[np.float64]
-"""One maximum for each index of the tolerance axis; one in all where there is no axis."""
+"""One maximum for each index of the tolerance axis; one in all if there is no axis."""
 
 JITTER_DRAWS = 8
 SEED = 20261020

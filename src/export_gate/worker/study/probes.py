@@ -55,7 +55,7 @@ class PlannedProbe:
     sizes: Sizes | None = None
     """Every dim's size; None if something other than a size is varied."""
     case: str = ""
-    """A control input of these very sizes, whose result is the answer; empty where the call must be made."""
+    """A control input of these very sizes, whose result is the answer; empty if the call must be made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +243,7 @@ def _elements(contract: ModelContract, sizes: Sizes) -> int:
 
 
 def _impossible(contract: ModelContract, sizes: Sizes) -> str:
-    """Why an input has no values at these sizes; empty where all have some."""
+    """Why an input has no values at these sizes; empty if all have some."""
     reasons = ((path, impossible(spec, sizes)) for path, spec in _tensors(contract.inputs))
     return next((f"input {'.'.join(map(str, path))}: {reason}" for path, reason in reasons if reason), "")
 

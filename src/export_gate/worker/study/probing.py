@@ -40,7 +40,7 @@ class Probing:
     def begun(
         self, loaded: Loaded, known: Collection[str]
     ) -> Iterator[Callable[[Mapping[str, CaseResult]], tuple[Probe, ...]]]:
-        """Begin to probe the artifact beside its control inputs; yields what takes their results and has the answers.
+        """Begin to probe the artifact while its control inputs run; yields what takes their results and returns probes.
 
         An artifact that has run-time checks of its own is then asked again, with those switched on.
 

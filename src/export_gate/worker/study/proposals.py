@@ -47,7 +47,7 @@ class Proposal:
     key: str
     """Its key below the model's."""
     contract: ModelContract | None = None
-    """The contract with it; None where the contract cannot say it."""
+    """The contract with it; None if the contract cannot say it."""
     sizes: tuple[dict[str, int], ...] = ()
     """Sizes to try instead of the refused ones."""
 

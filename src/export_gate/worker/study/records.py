@@ -64,7 +64,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """A variant's program, and the eager model beside it."""
+    """A variant's program, and an eager model to compare it with."""
 
     exported: Exported
     eager: Callable[[], torch.nn.Module]

@@ -17,7 +17,7 @@ BATCHED_RANK = 3
 
 
 def recurrent_layers(subject: Subject) -> dict[str, str]:
-    """Name and class of each LSTM, GRU and RNN -> the dim of its length, or `packed`; empty where it has none.
+    """Name and class of each LSTM, GRU and RNN -> the dim of its length, or `packed`; empty if it has none.
 
     One forward of a twin at the reference sizes, which differ from dim to dim.
     """

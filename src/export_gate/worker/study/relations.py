@@ -40,7 +40,7 @@ Kind = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """How eager ended at one input; empty where it returned."""
+    """How eager ended at one input; empty if it returned."""
 
     raised: str = ""
     path: str = ""
@@ -91,7 +91,7 @@ def _facts(case: ControlCase) -> Facts:
 
 
 def _again(proposal: Proposal, failing: Sequence[ControlCase]) -> tuple[ControlCase, ...]:
-    """Refused inputs drawn again as the contract would have them; none where it cannot say the relation."""
+    """Refused inputs drawn again as the contract would have them; none if it cannot say the relation."""
     if proposal.contract is None:
         return ()
     return tuple(_redrawn(proposal.contract, failing, proposal.sizes))[:TRIED]

@@ -26,7 +26,7 @@ from export_gate.worker.targets.onnx import DECOMPOSED, evaluator_runner
 
 PROGRAM: tuple[RungName, ...] = ("exported-program",)
 ONNX: tuple[RungName, ...] = ("exported-program", "file-unoptimised", "file", "decomposed", "reference-evaluator")
-"""In the order in which they tell most for their price."""
+"""Those that say most for their price first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ class Manner:
     fault: str
     """The kind of fault, or the exception's class where the artifact raises."""
     program: str
-    """The exported program's answer; empty where it is not asked."""
+    """The exported program's answer; empty if it is not asked."""
     cures: tuple[Change, ...]
 
 
@@ -62,7 +62,7 @@ class Shrinker:
 
     bench: Bench
     program: Callable[[], Runner] | None
-    """The exported program; None where it is the artifact itself, or there is none."""
+    """The exported program; None if it is the artifact itself, or there is none."""
     masks: Masks
     fixed: Sequence[str]
     """Dims that this export fixes."""
@@ -191,7 +191,7 @@ def _described(path: str, tensor: Any) -> SmallTensor:
 
 
 def _text(array: Any) -> str:
-    """Nested lists with as many digits as tell the values apart."""
+    """Nested lists with as many digits as distinguish the values."""
     if array.ndim:
         return f"[{', '.join(map(_text, array))}]"
     return str(array.item()) if array.dtype.kind in "biu" else str(array[()])

@@ -26,7 +26,7 @@ from export_gate.worker.study.noise import Pair, measured
 
 FURTHER_DRAWS = 4
 LAX_CASES = 6
-"""Inputs looked at for outputs whose tolerance is too large to tell."""
+"""Inputs looked at for outputs whose tolerance is too large to mean anything."""
 Tolerances = Callable[[str], Tolerance]
 """Maps an output's dtype to its tolerance."""
 
@@ -88,7 +88,7 @@ class Inquiry:
                 self._inquire(each.case, outputs)
 
     def inquire_lax(self, suspects: Sequence[Suspect]) -> None:
-        """Measure the noise at the worst inputs whose tolerance is too large to tell."""
+        """Measure the noise at the worst inputs whose tolerance is too large to mean anything."""
 
         def second(dtype: str) -> Tolerance:
             return second_tolerance(self.tolerance(dtype))

@@ -52,8 +52,8 @@ def affordable(
     Args:
         contract: Of the model.
         known: Its control inputs, the first of which has `flops`.
-        flops: Forward operations of one call; None where they could not be counted.
-        nodes: Of the exported graph; None where there is none.
+        flops: Forward operations of one call; None if they could not be counted.
+        nodes: Of the exported graph; None if there is none.
     """
     names = {case.name for case in known}
     first = max(_elements(contract, known[0]), 1) if known else 1
@@ -118,7 +118,7 @@ def _result(
 
 
 def _excess(result: CaseResult) -> float:
-    """Orders results; zero where all outputs are equal."""
+    """Orders results; zero if all outputs are equal."""
     if result.failure or result.structure:
         return math.inf
     return max(map(_difference, result.outputs), default=0.0)

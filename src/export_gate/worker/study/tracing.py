@@ -45,7 +45,7 @@ class Tracer:
     program: Any = None
 
     def inspect(self, output: str, case: ControlCase, *, strict_dtype: bool) -> Inspection:
-        """The trace of one output; none where a graph cannot be looked into, whatever the reason."""
+        """The trace of one output; none if a graph cannot be looked into, whatever the reason."""
         found = None
         with contextlib.suppress(Exception), warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -54,7 +54,7 @@ class Tracer:
         return Inspection(output=output, case=case.name, trace=found)
 
     def _traces(self, output: str, case: ControlCase, *, strict_dtype: bool) -> Iterator[NodeTrace | None]:
-        """The file beside its program, the program beside eager, and the file as ONNX Runtime changes it."""
+        """Compare the file with its program, the program with eager, and the file as ONNX Runtime changes it."""
         if self.forms.target.kind == "onnx":
             yield self._of_file("disable", output, case, strict_dtype=strict_dtype)
         at = [leaf.name for leaf in self.forms.context.outputs].index(output)

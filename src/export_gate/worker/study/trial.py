@@ -85,7 +85,7 @@ def is_named(case: ControlCase, patterns: Sequence[str]) -> bool:
 
 
 def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[ControlCase, ...]:
-    """The cases whose names match any of the patterns; all where there are none.
+    """The cases whose names match any of the patterns; all if there are none.
 
     Raises:
         UserError: nothing matches.

@@ -57,7 +57,7 @@ class Verification:
     """Whether eager answers alike when it is asked again: chance and state would pass for rounding."""
     masks: Masks
     laboratory: Laboratory
-    """Runs eager again, to tell what excuses a difference."""
+    """Runs eager again, to find out what excuses a difference."""
     allowance: Allowance
     separate: dict[str, int]
     base: Path
@@ -256,6 +256,6 @@ def _artifact(work: Verification, desk: Desk) -> Path | None:
 
 
 def tolerance_axis(contract: ModelContract, target: Target) -> int | None:
-    """The axis whose indices are judged apart on this target."""
+    """The axis whose indices are judged separately on this target."""
     own = target.tolerance.axis
     return contract.tolerance.axis if own is None else own

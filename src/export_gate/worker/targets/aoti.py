@@ -79,7 +79,7 @@ def compilers() -> tuple[str, ...]:
 
 
 def find_compiler() -> str | None:
-    """The C++ compiler that AOTInductor will use; None where there is none."""
+    """The C++ compiler that AOTInductor will use; None if there is none."""
     return next((found for name in compilers() if (found := shutil.which(name))), None)
 
 

@@ -179,7 +179,7 @@ def evaluator_runner(path: Path, input_names: Sequence[str]) -> Runner:
 
 
 def _require_tensors(context: Context) -> None:
-    """ONNX returns tensors only; the exporter trips over a Python number ('int' object has no attribute 'name')."""
+    """Refuse Python numbers: ONNX returns tensors only, and the exporter fails with "no attribute 'name'"."""
     specs = context.exported.program.graph_signature.output_specs
     returned = [spec.arg for spec in specs if spec.kind is OutputKind.USER_OUTPUT]
     for leaf, argument in zip(context.outputs, returned, strict=False):
