@@ -46,7 +46,7 @@ MASK_ENDS = {"low": "all-false", "high": "all-true"}
 
 
 def base_family(spec: TensorSpec) -> str:
-    """What an input gets while another input's family is tried."""
+    """The family that an input gets while another input's family is tried."""
     return families(spec)[0]
 
 
@@ -90,7 +90,7 @@ def _is_image(spec: TensorSpec) -> bool:
 
 
 def _mask(spec: TensorSpec, family: str, rows: int, row: int, *, stream: Stream) -> npt.NDArray[np.bool_]:
-    """What a mask that says what 1 means keeps has a position in each row; any other is drawn freely."""
+    """Draw a mask: one that declares what 1 means keeps a position in each row; any other is drawn freely."""
     if spec.mask not in ("keep", "drop") or rows * row == 0:
         return draw_bools(family, rows, row, stream)
     kept = draw_kept(family, rows, row, stream)

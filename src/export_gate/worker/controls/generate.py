@@ -71,7 +71,7 @@ def main_family(contract: ModelContract) -> str:
 
 
 def generated_cases(contract: ModelContract, plan: SizePlan) -> tuple[Iterator[ControlCase], Iterator[ControlCase]]:
-    """Those to try first, and all others; with `generated: false` only what the project draws itself at our sizes."""
+    """The cases to try first, and all others; with `generated: false` only what the project draws at our sizes."""
     if contract.controls.generated:
         return boundary_cases(contract, plan), further_cases(contract, plan)
     if not has_makers(contract):

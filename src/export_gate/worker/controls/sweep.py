@@ -40,7 +40,7 @@ def _sizes(contract: ModelContract) -> Iterator[Sizes]:
 
 
 def _is_swept(contract: ModelContract, name: str) -> bool:
-    """Where the project lists the sizes to try, it gets those."""
+    """Whether to sweep the dim: not if the project lists the sizes to try."""
     dim = contract.dim(name)
     return dim.mode != "static" and name not in contract.controls.sizes and len(dim.sizes) > 1
 

@@ -31,7 +31,7 @@ class Threshold:
 
 
 def thresholds(program: ExportedProgram) -> tuple[Threshold, ...]:
-    """What the program compares with, clips to, sorts into and divides by with rounding; each once, in its order."""
+    """The constants that the program compares with, clips to, sorts into or divides by with rounding; each once."""
     constants = _constants(program)
     found = [threshold for node in program.graph.nodes for threshold in _read(node, constants)]
     return tuple(dict.fromkeys(found))[:MOST]

@@ -31,7 +31,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:
-    """What an ONNX file says of itself."""
+    """What an ONNX file declares."""
 
     inputs: tuple[Declared, ...]
     outputs: tuple[str, ...]

@@ -34,7 +34,7 @@ def consumers(module: nn.Module, parameter: str, prefix: str = "", depth: int = 
 
 
 def _first_of(sequence: nn.Module, prefix: str, depth: int) -> tuple[Layer, ...]:
-    """Of the first child that is more than elementwise."""
+    """The layers of the first child that is more than elementwise."""
     for name, child in sequence.named_children():
         found = consumers(child, first_parameter(child), _join(prefix, name), depth - 1) if depth else ()
         if found:

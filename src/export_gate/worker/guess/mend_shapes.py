@@ -38,7 +38,7 @@ SMALL = re.compile(
 
 
 def ranks(case: Case) -> Iterator[Options]:
-    """As many axes as the function takes."""
+    """Give an argument as many axes as the function takes."""
     for argument in case.failed.arguments[:1] if "offsets has to be None" in case.message else ():
         for path in argument.origins:
             yield case.having(path, replace(leaves_of(case.options)[path], shape=tensor("int64", SEQ).shape))
@@ -51,7 +51,7 @@ def ranks(case: Case) -> Iterator[Options]:
 
 
 def _further_axes(case: Case, argument: Argument) -> int:
-    """How many axes the argument lacks; negative where it has too many."""
+    """How many axes the argument lacks; negative if it has too many."""
     rank = len(argument.shape)
     # Besides the axes that it convolves, the batch and the channels.
     if found := re.fullmatch(r"conv(?:_transpose)?(\d)d", case.failed.function):

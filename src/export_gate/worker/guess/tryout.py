@@ -24,7 +24,7 @@ GUESSES, MENDS = 160, 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """What trying showed."""
+    """The result of trying guesses."""
 
     options: Options
     """The guess that ran, or the likeliest."""
@@ -89,7 +89,7 @@ def _attempts(bench: Bench, candidates: Sequence[Options]) -> Iterator[Attempt]:
 
 
 def _partly(bench: Bench, options: Options, tried: int) -> Trial | None:
-    """Of a model that does not take every size: the dims that must keep theirs become constants."""
+    """Make constants of the dims that must keep their sizes, if the model does not take every size."""
     for names in groups_to_fix(dims_of(specs_of(options))):
         for sizes in (FIXED, FIRST):
             settled = fixed(options, {name: sizes[name] for name in names})
@@ -105,7 +105,7 @@ def groups_to_fix(used: Sequence[str]) -> tuple[tuple[str, ...], ...]:
 
 
 def measured(bench: Bench, options: Options, tried: int) -> Trial:
-    """How far each dim goes, and what comes out."""
+    """Measure how far each dim goes, and what forward returns."""
     used = dims_of(specs_of(options))
     first, second = bench.run(options, FIRST), bench.run(options, SECOND)
     ran = Ran(bench=bench, options=options, outputs=find_outputs(first, second, used), sizes=[FIRST, SECOND])

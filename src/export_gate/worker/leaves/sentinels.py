@@ -54,6 +54,6 @@ def sentinel_norms(e: Array, a: Array, far: npt.NDArray[np.bool_]) -> SentinelNo
 
 
 def _median(magnitude: Array) -> float:
-    """Of the finite entries that are not zero; zero if there are none."""
+    """The median of the finite entries that are not zero; zero if there are none."""
     some = magnitude[np.isfinite(magnitude) & (magnitude > 0)]
     return float(np.median(some.astype(np.float64))) if some.size else 0.0

@@ -24,7 +24,7 @@ from export_gate.worker.model.state import (
 
 
 def state_changes(before: State, module: torch.nn.Module) -> tuple[str, ...]:
-    """What differs from the snapshot, as `name: before -> after`."""
+    """The differences from the snapshot, as `name: before -> after`."""
     return tuple(_changes("", before, module))
 
 

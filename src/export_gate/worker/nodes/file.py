@@ -59,7 +59,7 @@ class FileGraph:
         return tuple(value.name for value in self.model.graph.output)
 
     def part(self, value: str, mapped: Collection[str]) -> Part:
-        """What computes the value from the nearest mapped values before it."""
+        """The part that computes the value from the nearest mapped values before it."""
         inputs = self.inputs
         nodes: set[int] = set()
         given: dict[str, None] = {}

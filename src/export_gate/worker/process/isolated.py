@@ -58,7 +58,7 @@ class Isolated(Generic[Input, Record]):
 
     @contextmanager
     def begun(self, inputs: Sequence[Input]) -> Iterator[Callable[[], tuple[Record, ...]]]:
-        """Have a forked copy of this process, as it is now, begin on the inputs; yields what waits for the records.
+        """Let a forked copy of this process, as it is now, begin with the inputs; yields what waits for the records.
 
         The copy works through the inputs; where it dies, another one goes on after the input it died of. Where there
         is no fork the calls are made right here, once the records are asked for.

@@ -109,7 +109,7 @@ def _compare(
 
 
 def _run(session: Any, inputs: list[Leaf], request: ReplayRequest) -> list[Leaf]:
-    """What the session makes of the inputs, under the contract's names."""
+    """Run the session on the inputs; its outputs under the contract's names."""
     from export_gate.worker.onnx_file.session import has_bfloat16
 
     names = {output.graph_name: output.name for output in request.kit.outputs}
@@ -154,7 +154,7 @@ def _leaf(name: str, array: Any) -> Leaf:
 
 
 def _unimportable() -> str:
-    """What to install where a package is not there, or why it does not import."""
+    """The packages to install, or why they cannot be imported; empty if all can."""
     problems = dict(_import_problems())
     if not problems:
         return ""

@@ -22,7 +22,7 @@ LIMIT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What one copy says."""
+    """The answer of one copy."""
 
     said: Said = field(default_factory=Said)
     raised: str = ""
@@ -62,7 +62,7 @@ def _smallest(cases: Sequence[ControlCase], subject: Subject) -> ControlCase | N
 
 
 def _replies(subject: Subject, case: ControlCase, changes: Sequence[tuple[Surrounding, ...]]) -> list[Reply]:
-    """What copies say that have these surroundings changed; they work at the same time."""
+    """The answers of copies with these surroundings changed, which work at the same time."""
     copies = _copies(subject, case)
     with ExitStack() as stack:
         begun = [stack.enter_context(copies.begun([some])) for some in changes]

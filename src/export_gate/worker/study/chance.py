@@ -31,7 +31,7 @@ LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What one copy says to one call."""
+    """The answer of one copy to one call."""
 
     digest: str = ""
     leaves: tuple[PackedLeaf, ...] = ()
@@ -43,7 +43,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chance:
-    """What two copies of one process say to the same calls."""
+    """The answers of two copies of one process to the same calls, compared."""
 
     outputs: tuple[Comparison, ...] = ()
     """Outputs that differ between them, the worst each."""
@@ -121,7 +121,7 @@ def _seed(seed: int) -> None:
 
 
 def _digest(leaves: Sequence[Leaf]) -> str:
-    """Of names, dtypes, shapes and values; all NaNs count alike."""
+    """A digest of names, dtypes, shapes and values; all NaNs are equal."""
     total = hashlib.sha256()
     for leaf in leaves:
         total.update(f"{leaf.name} {leaf.dtype} {leaf.constant}".encode())

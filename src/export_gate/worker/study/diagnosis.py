@@ -162,7 +162,7 @@ def _rungs(patient: Patient, names: Sequence[RungName], output: str, case: Contr
 
 
 def _run(experiments: Iterator[Experiment], deadline: float) -> tuple[Inspection, ...]:
-    """What each found; nothing of one that died, and of those that time did not allow."""
+    """What each experiment found; nothing from one that died, and from those for which no time was left."""
     nothing = Inspection(output="", case="")
 
     def call(experiment: Experiment) -> Inspection:
@@ -229,7 +229,7 @@ def _sick(patient: Patient) -> list[Sick]:
 
 
 def _excess(comparison: Comparison, noise: Noise | None, patient: Patient) -> float | None:
-    """How far it is over its tolerance; None if it is not, or excused."""
+    """How far it is over its tolerance; None if it is within, or excused."""
     tolerance = patient.bench.tolerance(comparison.expected_dtype)
     kinds = faults(comparison, tolerance, "match")
     if not kinds or (kinds[0] == "value" and noise is not None and is_excused(comparison, tolerance, noise)):

@@ -48,7 +48,7 @@ class Eager:
 def observe_behaviour(
     cases: Sequence[ControlCase], subject: Subject, desk: Desk
 ) -> tuple[HygieneObservation, Exception | None]:
-    """How the fresh instance behaves apart from its values; it is fresh again afterwards.
+    """Observe how the fresh instance behaves apart from its values; it is fresh again afterwards.
 
     Where that cannot be found out only what was known before stands, with the reason. Mostly eager refuses one of the
     inputs, which its references show; any other reason must be reported, because what was not checked may be wrong.

@@ -78,7 +78,7 @@ class Further:
         return (*found.cases, *self._at_thresholds(export, variant))
 
     def _at_thresholds(self, export: Export, variant: Variant) -> tuple[ControlCase, ...]:
-        """Of the main export alone: constants do not depend on sizes."""
+        """Control inputs at the constants of the main export alone, because constants do not depend on sizes."""
         if variant.separate:
             return ()
         read = thresholds(export.exported.program)

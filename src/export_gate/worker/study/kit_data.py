@@ -101,7 +101,7 @@ def _reference(study: Study, case: ControlCase) -> Reference:
 
 
 def _artifact(study: Study, variant: Variant, target: Target) -> Path:
-    """Where the artifact lies that was verified: handed in, or as its target's `convert` names it."""
+    """The path of the artifact that was verified: handed in, or as its target's `convert` names it."""
     handed_in = existing_artifact(target, Path(study.job.base))
     return handed_in or Path(study.job.artifacts) / variant.folder / target.file_name
 

@@ -69,7 +69,7 @@ class Mask:
         return array
 
     def lengths(self, shape: Sequence[int]) -> list[int]:
-        """Of its `axes`, in a tensor of that shape; a dim counts even at size 1."""
+        """The lengths of its `axes` in a tensor of that shape; a dim counts even at size 1."""
         return [n for n, size in zip(shape, self.spec.shape, strict=True) if str(size) != "1"]
 
 

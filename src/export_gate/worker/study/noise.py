@@ -94,7 +94,7 @@ class Gauge:
 
     @classmethod
     def start(cls, pair: Pair, exact: Leaf, tolerance: Tolerance, case: ControlCase) -> Gauge:
-        """With the distances that float64 gives."""
+        """A gauge with the distances that float64 gives."""
         shape, axis = pair.comparison.expected_shape, tolerance.axis
         has_axis = axis is not None and -len(shape) <= axis < len(shape)
         e, a, m = (_reals(leaf) for leaf in (pair.expected, pair.actual, exact))

@@ -200,14 +200,14 @@ def _low(seen: _Seen, path: str, spec: TensorSpec) -> Bound:
 
 
 def _ranged(seen: _Seen, path: str, bounds: tuple[Bound, Bound], words: str) -> Proposal:
-    """With these bounds, which are written as the config has them."""
+    """A proposal of these bounds, which are written as in a config."""
     low, high = (str(bound) if isinstance(bound, Size) else f"{bound:g}" for bound in bounds)
     contract = _with(seen.contract, path, range=bounds)
     return Proposal(words=words, declare=f"`range: [{low}, {high}]`", key=f"inputs.{path}", contract=contract)
 
 
 def _limited(seen: _Seen, dim: Dim, words: str, change: Mapping[str, Any]) -> Proposal:
-    """With another limit of a dim; it is tried at further sizes that are left."""
+    """A proposal of another limit of a dim, which is tried at more of the sizes that it leaves."""
     ((key, value),) = change.items()
     limits: dict[str, Any] = {key.replace("-", "_"): value}
     limited = replace(dim, **limits)

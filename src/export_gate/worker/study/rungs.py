@@ -41,7 +41,7 @@ class Forms:
 
     @property
     def names(self) -> tuple[RungName, ...]:
-        """Those that this target has."""
+        """The forms that this target has."""
         names = ONNX if self.target.kind == "onnx" else PROGRAM
         if self.target.kind == "exported-program":
             return ()

@@ -42,7 +42,7 @@ LARGEST_BYTES = 64 * 1024 * 1024
 
 
 class TimeOverError(Exception):
-    """What was found so far has to do."""
+    """There is no time left: what was found so far is the result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

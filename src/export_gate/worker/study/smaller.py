@@ -150,7 +150,7 @@ def _whole(current: Small, path: str, spec: TensorSpec, keeps: Keeps) -> Small:
 
 
 def _versions(current: Small, path: str, candidates: Sequence[torch.Tensor]) -> Iterator[Small]:
-    """Those that are simpler than what is there, the simplest first; so every search ends."""
+    """The candidates that are simpler than what is there, the simplest first; so every search ends."""
     spec = next(spec for name, spec in tensor_leaves(current.contract) if name == path).at(current.sizes)
     cost = _cost(current.tensors[path], spec)
     priced = sorted(enumerate(candidates), key=lambda each: (_cost(each[1], spec), each[0]))

@@ -59,7 +59,7 @@ def _with_ranges(path: str, spec: Spec, ranges: Mapping[str, tuple[float, float]
 
 
 def _lengths(subject: Subject) -> dict[str, int]:
-    """By one watched forward on a twin; nothing if eager refuses it, which its references will show."""
+    """The lengths, from one watched forward on a twin; nothing if eager refuses it, which its references will show."""
     contract = subject.contract
     try:
         module = subject.twin()

@@ -63,7 +63,7 @@ def observe_variants(study: Study, desk: Desk, each: EachTarget | None = None) -
 
 
 def _masks(study: Study) -> Masks:
-    """What finds out about masks when a difference asks."""
+    """The object that finds out about masks once a difference needs it."""
     laboratory = Laboratory(
         factory=study.factory, parameters=study.parameters, names=study.eager.names, weights=study.weights
     )
@@ -146,7 +146,7 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Export:
 
 
 def _second_eager(study: Study, module: torch.nn.Module) -> Callable[[], torch.nn.Module]:
-    """How to have an eager instance once the module is exported; as a rule it shares the exported weights."""
+    """A function that returns an eager instance once the module is exported; mostly it shares the exported weights."""
     try:
         twin = twin_of(module)
     except Exception:  # noqa: BLE001 - whatever a project's __deepcopy__ raises

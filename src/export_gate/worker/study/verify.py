@@ -71,7 +71,7 @@ class Verification:
         return self.artifacts.parent.parent
 
     def tolerance(self, dtype: str) -> Tolerance:
-        """What holds for an output of that dtype."""
+        """The tolerance of an output of that dtype."""
         return resolve_tolerance(self.context.contract, self.target.name, dtype)
 
 
