@@ -20,6 +20,7 @@ LIMIT = 4096
 LIMIT_CASES = 512
 """Calls beyond which there are none, where points cannot share a batch."""
 LONGEST_BATCH = 64
+"""Rows that share a call: enough for all points of the largest space in 65 calls."""
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 

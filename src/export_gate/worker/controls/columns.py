@@ -65,6 +65,7 @@ def read_columns(
             "Write `inputs: {input: key in the file}`.",
         )
     wanted = dict(keys) or {path: path for path in leaves}
+    # One array for one input needs no key.
     only = _only_array(arrays) if len(wanted) == 1 else None
     columns = tuple(
         _column(place, path, leaves[path], pick(place, arrays, key) if only is None else only)

@@ -104,6 +104,7 @@ def _by_name(contract: ModelContract, where: str, given: Any) -> dict[str, Any]:
             f"{where}: expected a tuple or dict of forward's arguments, got {_kind(given)}",
             "Write a single argument as `(x,)`.",
         )
+    # Without the constants, or with them.
     for names in (needed, list(contract.inputs)):
         if len(names) == len(given):
             return dict(zip(names, given, strict=True))

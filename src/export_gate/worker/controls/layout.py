@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 CHANNELS_LAST_RANKS = (4, 5)
+"""torch has this memory format for images and volumes only."""
 
 
 def clone(value: Any) -> Any:

@@ -67,6 +67,7 @@ def is_affine_graph(program: torch.export.ExportedProgram, *, by_row: bool = Tru
     nodes = list(program.graph.nodes)
     inputs = [n for n in nodes if n.op == "placeholder" and n.name in signature.user_inputs]
     tensors = [n for n in inputs if isinstance(n.meta.get("val"), torch.Tensor)]
+    # An integer input cannot take the basis points.
     if not tensors or not all(n.meta["val"].is_floating_point() for n in tensors):
         return False
     if by_row and any(n.meta["val"].dim() == 0 for n in tensors):

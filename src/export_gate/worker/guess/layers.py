@@ -28,6 +28,7 @@ IMAGE_LAYERS: dict[int, tuple[Any, ...]] = {
 }
 """Number of image axes -> both convolutions, then norms."""
 SEQUENCE_LAYERS = (nn.RNNBase, nn.MultiheadAttention, nn.Transformer, nn.TransformerEncoderLayer)
+"""A model with one of them takes sequences, so that its linear layers see them too."""
 LAYERS = (
     nn.Embedding, nn.EmbeddingBag, nn.Linear, nn.RNNBase, nn.MultiheadAttention, nn.LayerNorm, nn.GroupNorm,
     nn.BatchNorm1d, nn.InstanceNorm1d, *(kind for kinds in IMAGE_LAYERS.values() for kind in kinds),

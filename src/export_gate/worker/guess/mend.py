@@ -90,6 +90,7 @@ def _dtypes(case: Case) -> Iterator[Options]:
     message = case.message.lower()
     if not re.search(r"type|bool|long|integer", message):
         return
+    # What comes from no input is a weight.
     weights = [argument.dtype for argument in case.failed.arguments if argument.is_floating and not argument.origins]
     for argument in case.failed.arguments:
         for path in argument.origins:

@@ -31,6 +31,7 @@ SINGLE = re.compile(
 """Names of one number per sample."""
 SCALAR_WORDS: tuple[tuple[str, Scalar], ...] = (("bool", False), ("int", 1), ("float", 1.0), ("str", ""))
 NEUTRAL_WORDS = {"Optional", "Union", "None", "NoneType", "typing"}
+"""Words of an annotation that do not name a type of value."""
 VOCABULARY, CHANNELS = 100, 3
 """The default if nothing shows the size."""
 

@@ -29,6 +29,7 @@ from export_gate.worker.guess.scripted import plain_modules
 from export_gate.worker.guess.usual import is_graph, of_nodes, usual_specs
 
 COMBINATIONS = 24
+"""Combinations that are tried, each by several runs of forward."""
 LAYERS_LOOKED_AT = 4
 MOST_BRANCHES = 8
 """Longer lists of layers are layers in a row rather than branches."""

@@ -18,6 +18,7 @@ from export_gate.worker.process.failures import describe
 FIXED = {BATCH: 2, SEQ: 16, NODES: 16, EDGES: 32}
 """Sizes of dims that cannot vary, where the model takes them."""
 SMALLEST = {BATCH: (1, 2), SEQ: (1, 2, 8), NODES: (1, 2, 8), EDGES: (1, 2, 8)}
+"""Lower ends to try, the smallest first."""
 GUESSES, MENDS = 160, 16
 """Limits on the guesses that are tried in all, and on those that one combination is mended to."""
 

@@ -24,6 +24,7 @@ Gaps = npt.NDArray[np.float64]
 
 STEPS_PER_DECADE = 4
 STEPS = 24
+"""Bins of the histogram: six decades below the largest error."""
 CELLS = 32
 
 

@@ -194,6 +194,7 @@ def check_inputs(contract: ModelContract, parameters: Sequence[Parameter]) -> No
         UserError: a declared input is not a parameter, a required parameter is not declared, or the order differs.
     """
     named = [p for p in parameters if p.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)]
+    # `*args` or `**kwargs` may take any further name.
     open_ended = len(named) < len(parameters)
     signature = f"forward({', '.join(_spelling(p) for p in parameters)})"
     unknown = [name for name in contract.inputs if name not in {p.name for p in named}]

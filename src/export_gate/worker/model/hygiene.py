@@ -21,6 +21,7 @@ from export_gate.worker.model.state_changes import state_changes
 from export_gate.worker.process.integrity import guarded
 
 REPEATS = 6
+"""Runs of one call: a draw with two outcomes gives the same one in all of them once in 32 times."""
 SEQUENCE = 4
 """Number of different calls made in a row."""
 

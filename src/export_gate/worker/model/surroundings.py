@@ -22,6 +22,7 @@ from export_gate.worker.process.files_read import is_installed
 
 LATER = dt.timedelta(days=400, hours=5, minutes=43, seconds=17)
 """Another year, month, weekday, hour and minute."""
+# Auckland, because half of the day it has another date than UTC.
 OTHERS = {"USER": "somebody-else", "LOGNAME": "somebody-else", "TERM": "dumb", "HOME": os.sep, "TZ": "Pacific/Auckland"}
 # The most different first, since one that is installed is enough: decimal comma, then Turkish case rules.
 LOCALES = ("de_DE.UTF-8", "fr_FR.UTF-8", "tr_TR.UTF-8", "en_US.UTF-8", "C")

@@ -28,6 +28,7 @@ from export_gate.worker.nodes.search import Suspicion, suspicions
 BUDGET_BYTES = 256 * 1024 * 1024
 """Eager's values that are kept; operators after that are not compared."""
 MOST_OPERATORS = 20_000
+"""Operators after that are not compared: the time to align two sequences grows with the square of their length."""
 QUIET = frozenset(("detach", "alias", "lift_fresh", "lift_fresh_copy", "_assert_async", "_assert_scalar", "clone"))
 """Operators that compute nothing, of which one side may have more."""
 
@@ -104,6 +105,7 @@ class EagerTrace:
         confirmed = next((pair for pair in tested if _is_confirmed(*pair, gaps)), None)
         return NodeTrace(
             beside="eager",
+            # Gradual: no node adds the error by itself, it grows along the way.
             origin="gradual" if confirmed is None else "untested" if confirmed[1] is None else "introduced",
             guilty=None if confirmed is None else self._guilty(confirmed[0].name, gaps, confirmed[1]),
             mapped=len(gaps),

@@ -10,6 +10,7 @@ from export_gate.worker.nodes.gap import Gap
 STEP = 8.0
 """Between one threshold and the next lower one."""
 MOST_SUSPECTS = 16
+"""Suspects that are tested, each by running its node alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ ELEMENT_TYPES = {
 """torch's name -> onnx.TensorProto.DataType."""
 DTYPES = {number: name for name, number in ELEMENT_TYPES.items()}
 LARGEST_RANK = 32
+"""NumPy before 2.0 has no more axes."""
 LARGEST_BYTES = 2**31 - 2**16
 """Protobuf's limit for one message, minus room for names and shapes."""
 

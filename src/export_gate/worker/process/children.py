@@ -29,6 +29,7 @@ LOG_LIMIT_BYTES = 64 << 20
 """A longer log is cut: a model that prints without end must not fill the disk."""
 LOG_KEPT_CHARACTERS = 1 << 16
 REAP_S = 10.0
+"""Longest wait for a killed process, if it was not forked: one that waits for a disk outlives the signal."""
 # Of linux/prctl.h: Python has no names for them.
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36

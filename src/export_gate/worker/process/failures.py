@@ -17,7 +17,9 @@ from export_gate.worker.process.preload import DISTRIBUTIONS, missing_packages
 MESSAGE_LIMIT = 4000
 TRACE_LINES = 30
 LIBRARY_FRAMES = 3
+"""Frames that are shown if none is the project's."""
 CAUSES, CAUSE_LENGTH = 8, 400
+"""Causes that are kept of an exception, and characters of each."""
 TOOLCHAIN = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "numpy", "torchgen")
 """Packages whose frames are the tool's, not the model's."""
 _ADDRESS = re.compile(r" object at 0x[0-9a-fA-F]+")

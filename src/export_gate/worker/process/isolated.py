@@ -158,5 +158,6 @@ def _lines_within(reader: int, limit_s: float) -> Iterator[bytes]:
             return
         *lines, pending = (pending + chunk).split(b"\n")
         for line in lines:
+            # Each line is the answer to one input, and the limit is for each input.
             deadline = time.monotonic() + limit_s
             yield line

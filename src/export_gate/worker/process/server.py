@@ -169,6 +169,7 @@ def conclude(attempt: Attempt, channel: Channel) -> Job | None:
 def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) -> Failure:
     """The failure that says how the child ended, in the stage that it last announced."""
     timeout_s = attempt.job.contract.timeout_s
+    # First, because the status of a process that the server killed says nothing.
     if timed_out:
         kind, what, message = "timed-out", "timeout", f"still running after {timeout_s:g} s"
     elif attempt.broke:

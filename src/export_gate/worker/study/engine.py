@@ -89,6 +89,7 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
             )
         module = factory()
         facts = _facts(module, contract, is_exported=not factory.takes_callables)
+        # Before the return below, because the rules report TorchScript from it.
         desk.channel.set("hygiene", facts)
         desk.channel.set("parameters", sum(weight.numel() for weight in module.parameters()))
         desk.channel.set("weights_bytes", sum(w.numel() * w.element_size() for w in module.parameters()))

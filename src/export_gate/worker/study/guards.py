@@ -70,6 +70,7 @@ def eager_asked(
 
         def answers(references: Mapping[str, Reference]) -> tuple[Answer, ...]:
             said = iter(records())
+            # Both in the order of `tried`, so that `next` below gives each probe its own answer.
             further = iter(isolated.each([p for p in tried if p.case and p.case not in references]))
             return tuple(
                 Answer(probe=probe, leaves=references[probe.case].leaves)

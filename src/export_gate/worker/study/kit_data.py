@@ -113,6 +113,7 @@ def _copy_artifact(target: Target, path: Path, folder: Path, model: str) -> None
     for source in TARGETS[target.kind].files(path):
         inside = os.path.relpath(source, path.parent)
         name = main if source == path else inside
+        # Names that the kit uses for its own files are refused too.
         if inside.startswith("..") or Path(name).parts[0].startswith((MANIFEST, "test_data_set_")):
             key = f"models.{model}.targets.{target.name}.artifact"
             raise UserError(

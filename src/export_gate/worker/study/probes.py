@@ -19,6 +19,7 @@ from export_gate.worker.leaves.values import Call, Values
 LIMIT = 24
 """Most probes of one model, not counting those at a minimum or maximum, which are always tried."""
 GROWTH = 4
+"""A probe may have this many times the reference input's elements."""
 SMALL = 1 << 16
 """Inputs with at most this many elements in total are tried regardless of the reference's size."""
 NAMES_SHOWN = 6

@@ -14,6 +14,7 @@ from export_gate.worker.study.subject import Subject
 
 PACKED = "packed"
 BATCHED_RANK = 3
+"""Axes of a batch of sequences; a single sequence has two, the length first."""
 
 
 def recurrent_layers(subject: Subject) -> dict[str, str]:

@@ -82,6 +82,7 @@ def shrink(start: Small, case: ControlCase, fixed: Sequence[str], keeps: Keeps) 
         keeps: remembers the last version that it accepts, since it may raise before the end.
     """
     current = start
+    # Values that became simpler may allow smaller sizes, and the other way round.
     while True:
         before = current
         current = _smaller(current, case, fixed, keeps)

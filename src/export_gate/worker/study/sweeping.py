@@ -22,6 +22,7 @@ SHARE = 20
 CALL_FLOPS = 1e6
 """What running one node of a graph costs besides its arithmetic, as work."""
 UNKNOWN_NODES = 100
+"""Nodes of a graph that is not known, such as that of a file that was handed in."""
 OUTPUT_BYTES = 1 << 27
 """Eager's answers are held until every target is done."""
 TIME_SHARE = 20

@@ -31,6 +31,7 @@ BOUNDS = re.compile(r"(\w+) = Dim\(['\"]\w+['\"](?:, min=(\d+))?(?:, max=(\d+))?
 STEPS = (2, 3, 4, 5, 8, 16, 32)
 """`multiple-of`, in the order of how usual they are."""
 DIMS, STEPS_TRIED = 2, 5
+"""Dims, and steps of each, that are tried: every trial is an export."""
 AGREEING = 12
 """Sizes at which a trial is compared with eager."""
 ROUGHLY = Tolerance(atol=1e-4, rtol=1e-3)
@@ -56,6 +57,7 @@ def trial_exports(study: Study, failure: Failure) -> tuple[ExportTrial, ...]:
         isolated = Isolated(
             kind=ExportTrial,
             call=call,
+            # It stays `not-tried`, and is left out below.
             died=lambda trial, _: trial,
             limit_s=max(deadline - time.monotonic(), 1.0),
         )

@@ -33,6 +33,7 @@ DRAWS = 6
 FIRST_DRAW = FIRST_PROBE + 100
 """Beyond the draws with which masks are probed."""
 SMALL = 1e-3
+"""What zeros become: small beside usual values, but far from where floats end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

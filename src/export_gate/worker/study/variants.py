@@ -97,6 +97,7 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
                 desk.channel.set("affine", _is_affine(study, variant, exported))
     except StageFailed as ended:
         desk.channel.set("recurrent", study.recurrent)
+        # An unrolled layer is the reason, then, and no other declaration changes that.
         if not variant.separate and not study.recurrent:
             desk.channel.set("export_trials", trial_exports(study, ended.failure))
         _tell_failure(in_contract_words(ended.failure, study.contract), targets, variant, desk)

@@ -26,6 +26,7 @@ def lowered(model: Any, opset: int) -> Any:
     """
     import onnx_ir
 
+    # Before `to_proto`, which would copy them.
     weights = _take_weights(model.graph)
     proto = onnx_ir.to_proto(model)
     _drop_defaults(proto.graph, LOWEST_WRITTEN)
