@@ -12,7 +12,7 @@ from export_gate.rules.measure import Excuse, Measured, Measurement
 from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import FaultKind
-from export_gate.wall.observation import ModelObservation
+from export_gate.wall.observation import Branch, ModelObservation
 
 DENSE = (
     "Pass dense tensors (`x.contiguous()`): packages may read a strided input as if it were dense. To make this a "
@@ -30,8 +30,8 @@ class Differing:
     faults: tuple[Measurement, ...]
     """The worst first."""
     blame: Blame = NOT_KNOWN
-    branch: str = ""
-    """What `branch_words` says of the worst one."""
+    branch: Branch | None = None
+    """That the model takes at the sizes of the worst one, and that torch.export did not follow."""
     is_layout: bool = False
     """Whether only inputs in another memory layout differ, which this target may misread."""
 
@@ -43,6 +43,8 @@ class Differing:
     def finding(self, rule: str, difference: str, hint: str) -> Finding:
         """The violation, or a note; `difference` says what differs at the worst fault."""
         trace = self.blame.trace
+        branch = f"; the model takes the other branch where `{self.branch.words}`" if self.branch else ""
+        line = self.branch.source if self.branch else None
         return Finding(
             rule=rule,
             severity="note" if self.is_layout else "violation",
@@ -50,13 +52,13 @@ class Differing:
             target=self.target,
             output=self.output,
             case=self.worst.case,
-            message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}{self.branch}",
+            message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}{branch}",
             hint=DENSE.format(target=self.target, key=f"models.{self.model}") if self.is_layout else hint,
             occurrences=len(self.faults),
             owner=self.blame.owner,
             cause=self.blame.cause,
             evidence=self.blame.evidence,
-            source=trace.guilty.source if trace and trace.guilty else None,
+            source=trace.guilty.source if trace and trace.guilty else line,
             # The observation has the points; a copy in every finding would only make the results larger.
             trace=trace and replace(trace, points=()),
             smallest=self.blame.smallest,
@@ -76,7 +78,7 @@ def differing_outputs(measured: Measured, kind: FaultKind) -> Iterator[Differing
                     output=output,
                     faults=same_kind,
                     blame=diagnose(measured, planned.name, output, same_kind),
-                    branch=branch_words(measured.observation, same_kind[0].case),
+                    branch=branch_at(measured.observation, same_kind[0].case),
                     is_layout=planned.options.get("layouts") == "note"
                     # All faults of the output, not only those of this kind: a dense input that differs is never a note.
                     and all(is_layout_case(measured.observation, fault.case) for fault in faults),
@@ -89,10 +91,9 @@ def is_layout_case(observation: ModelObservation, case: str) -> bool:
     return any(member.name == case and member.family in LAYOUTS for member in inputs)
 
 
-def branch_words(observation: ModelObservation, case: str | None) -> str:
-    """What the sizes of a control input have to do with a branch that torch.export did not follow; empty if nothing."""
-    words = [branch.words for branch in observation.branches if case in branch.cases]
-    return f"; the model takes the other branch where {words[0]}" if words else ""
+def branch_at(observation: ModelObservation, case: str | None) -> Branch | None:
+    """The branch that the model takes at the sizes of a control input and that torch.export did not follow, if any."""
+    return next((branch for branch in observation.branches if case in branch.cases), None)
 
 
 def faults_by_output(leaves: Sequence[Measurement]) -> Iterator[tuple[str, tuple[Measurement, ...]]]:

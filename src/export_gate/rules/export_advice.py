@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from export_gate.rules.wording import listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
-from export_gate.wall.diagnosis import ExportTrial
+from export_gate.wall.diagnosis import ExportGuard, ExportTrial
 from export_gate.wall.observation import Failure
 from export_gate.wall.source import SourceLine
 
@@ -33,6 +33,7 @@ def export_advice(
     failure: Failure,
     recurrent: Mapping[str, str] = MappingProxyType({}),
     trials: Sequence[ExportTrial] = (),
+    guard: ExportGuard | None = None,
 ) -> str:
     """The next step for the kinds of message that torch is known to raise.
 
@@ -41,6 +42,7 @@ def export_advice(
         failure: of torch.export.
         recurrent: layers that take a step for each position -> the dim of their length, or `packed`.
         trials: other declarations that were exported.
+        guard: the condition on sizes because of which torch.export refused them.
     """
     text = f"{failure.type}: {plain(failure.message)}"
     # Before the constraints: an unrolled length shows as a specialised dim too, but needs other advice.
@@ -48,7 +50,7 @@ def export_advice(
     if unrolled:
         return _recurrent_advice(contract, unrolled)
     if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
-        return _trial_advice(contract, failure, trials) or _constraint_advice(contract, failure, text)
+        return _trial_advice(contract, failure, trials, guard) or _constraint_advice(contract, failure, text)
     if DATA_DEPENDENT.search(text):
         return _data_dependent_advice(failure, text)
     unknown = UNKNOWN_TYPE.search(text)
@@ -125,16 +127,27 @@ def _foreign_advice(line: SourceLine, where: str) -> str:
     )
 
 
-def _trial_advice(contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial]) -> str:
+def _trial_advice(
+    contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
+) -> str:
     """What the trial exports showed; empty where they showed nothing."""
     worked = [trial for trial in trials if trial.answer == "exported" and "example" not in trial.declared]
     if worked:
+        whole = [trial for trial in worked if trial.declared == {"mode": "auto"}]
+        if whole:
+            return (
+                f"Declare {_declared(contract, whole[0])}: this was tried, and the program has the whole range and "
+                "gives eager's results."
+            )
         ways = list(dict.fromkeys(_declared(contract, trial) for trial in worked))
-        first = f"Declare {ways[0]}: the model exports with it, as was tried."
-        return first + (f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else "")
+        others = f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else ""
+        return (
+            f"If callers send no other sizes, declare {ways[0]}: this was tried, and the model exports.{others} "
+            f"Otherwise compute the same without a condition on the size{_at(failure)}."
+        )
     follows = [trial for trial in trials if trial.constant and trial.constant == trial.declared.get("example")]
     if not follows:
-        return _branch_advice(contract, failure, trials) if "generated guard" in failure.message else ""
+        return _branch_advice(contract, failure, trials, guard) if "generated guard" in failure.message else ""
     dim, size = follows[0].dim, follows[0].constant
     key = f"models.{contract.name}"
     return (
@@ -145,14 +158,17 @@ def _trial_advice(contract: ModelContract, failure: Failure, trials: Sequence[Ex
     )
 
 
-def _branch_advice(contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial]) -> str:
+def _branch_advice(
+    contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
+) -> str:
     """A condition on a size that no other declaration keeps true."""
     tried = [f"`{name}: {value}`" for trial in trials for name, value in trial.declared.items() if name != "example"]
     if not tried:
         return ""
     key = f"models.{contract.name}.dims.{trials[0].dim}"
+    condition = f"`{guard.broken}`" if guard and guard.broken else "the guard above does not hold"
     return (
-        f"The model takes another way{_at(failure)} where the guard above does not hold, and torch.export follows one. "
+        f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one. "
         f"Compute the same without a condition on the size (pad by `-n % 8`, which is 0 where nothing is missing), or "
         f"give the sizes of the other way exports of their own with `{key}.separate`. Tried, without success or with "
         f"other results than eager's: {listing(list(dict.fromkeys(tried)), limit=5)}."

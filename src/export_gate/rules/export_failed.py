@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.export_advice import export_advice
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import first_line, place, plain, source_place
+from export_gate.rules.wording import first_line, listing, place, plain, source_place
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.diagnosis import ExportGuard
 from export_gate.wall.observation import Failure
+
+FIXED = re.compile(r"^\w+ == (\d+)$")
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -18,11 +23,31 @@ def check(measured: Measured) -> Iterator[Finding]:
     for group in failures_of("export-failed", measured):
         failure = group[0].failure
         where = place(contract.name, case=failure.case, at=group[0].where)
-        at = f" at {source_place(failure.source)}" if failure.source else ""
-        message = f"{where}: torch.export failed{at}: {failure.type}: {essence(failure)}"
         seen = measured.observation
-        advice = export_advice(contract, failure, seen.recurrent, seen.export_trials)
+        guard = seen.export_guard
+        message = f"{where}: {_refused_sizes(contract, guard) if guard else _refused_model(failure)}"
+        advice = export_advice(contract, failure, seen.recurrent, seen.export_trials, guard)
         yield finding(RULE.name, contract, group, message, advice)
+
+
+def _refused_model(failure: Failure) -> str:
+    at = f" at {source_place(failure.source)}" if failure.source else ""
+    return f"torch.export failed{at}: {failure.type}: {essence(failure)}"
+
+
+def _refused_sizes(contract: ModelContract, guard: ExportGuard) -> str:
+    """What torch says of its own symbols and helper dims, in the contract's words; the line is the finding's source."""
+    declared = [contract.dim(name) for name in guard.dims]
+    names = listing([f"`{dim.name}`" for dim in declared])
+    ranges = ", ".join(f"{dim.name} {dim.text}" if len(declared) > 1 else dim.text for dim in declared)
+    fixed = FIXED.match(guard.holds)
+    if fixed and guard.broken:
+        why = f"tracing fixed it at {fixed[1]}, its size in the example"
+    elif guard.broken:
+        why = f"the model takes another branch where `{guard.broken}`"
+    else:
+        why = f"it cannot prove that `{guard.holds}` for every size"
+    return f"torch.export cannot keep {names} dynamic (declared {ranges}): {why}"
 
 
 def essence(failure: Failure) -> str:

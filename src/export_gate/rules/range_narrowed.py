@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.blame import SAVED, is_handed_in, kind_of
-from export_gate.rules.cases import branch_words, other_cases
+from export_gate.rules.cases import branch_at, other_cases
 from export_gate.rules.dim_specialized import is_specialized, sums
 from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Failed, Measured
-from export_gate.rules.wording import count, first_line, place
+from export_gate.rules.wording import count, first_line, place, source_place
 from export_gate.wall.contract import Dim, ModelContract, TargetName
 from export_gate.wall.diagnosis import Owner
-from export_gate.wall.observation import DimFound, Probe
+from export_gate.wall.observation import Branch, DimFound, Probe
 from export_gate.wall.sizes import parse_size
 from export_gate.wall.targets import GuardPolicy
 
@@ -34,7 +34,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         probes = _refused_probes(measured, planned.name)
         group = refused.get(planned.name, ())
         if group:
-            yield _refused_case(contract, group, probes, branch_words(observation, group[0].failure.case))
+            yield _refused_case(contract, group, probes, branch_at(observation, group[0].failure.case))
         elif probes and (severity := _severity(planned.guards, probes[0])):
             yield _refused_probe(contract, planned.name, severity, probes)
     specialized = {found.dim for found in observation.dims if is_specialized(found)}
@@ -83,10 +83,13 @@ def _refused_probes(measured: Measured, target: TargetName) -> list[Probe]:
     return sorted(probes, key=lambda probe: probe.checks != "default")
 
 
-def _refused_case(contract: ModelContract, group: tuple[Failed, ...], probes: list[Probe], branch: str) -> Finding:
+def _refused_case(
+    contract: ModelContract, group: tuple[Failed, ...], probes: list[Probe], branch: Branch | None
+) -> Finding:
     first = group[0]
     total = len(group) + len(probes)
     further = f" ({count(total - 1, 'further refusal')})" if total > 1 else ""
+    why = f"the model takes the other branch where `{branch.words}`" if branch else first_line(first.failure.message)
     return Finding(
         rule=RULE.name,
         severity="violation",
@@ -96,10 +99,11 @@ def _refused_case(contract: ModelContract, group: tuple[Failed, ...], probes: li
         cause="size-guard",
         case=first.failure.case,
         message=(
-            f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges{further}: "
-            f"{first_line(first.failure.message)}{branch}"
+            f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges{further}: {why}"
         ),
-        hint=_multiple_hint(contract, first.failure.message) or _hint(contract),
+        hint=_multiple_hint(contract, first.failure.message)
+        or (_branch_hint(contract, branch) if branch else _hint(contract)),
+        source=branch.source if branch else None,
         occurrences=total,
         details=(
             *failure_details(first.failure),
@@ -198,6 +202,15 @@ def _hint(contract: ModelContract) -> str:
         f"Narrow `models.{contract.name}.dims` to the sizes that the artifact takes, give that size its own export "
         "with `separate`, or find what in the model fixes or bounds the size (a hard-coded number, a size check, a "
         "convolution that narrows the range while compiling)."
+    )
+
+
+def _branch_hint(contract: ModelContract, branch: Branch) -> str:
+    at = f" ({source_place(branch.source)})" if branch.source else ""
+    return (
+        f"torch.export follows one branch only: compute the same without the condition{at}, narrow "
+        f"`models.{contract.name}.dims` so that `{branch.words}` never holds, or give single sizes an export of their "
+        "own with `separate`."
     )
 
 

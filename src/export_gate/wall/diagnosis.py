@@ -7,6 +7,7 @@ from typing import Literal, Union, get_args
 
 from export_gate.wall.nodes import NodeTrace
 from export_gate.wall.smallest import SmallestInput
+from export_gate.wall.source import SourceLine
 
 Owner = Literal[
     "model", "contract", "torch.export", "decomposition", "converter", "runtime-optimisation", "runtime", "artifact",
@@ -41,6 +42,19 @@ class ExportTrial:
     answer: ExportAnswer = "not-tried"
     constant: int | None = None
     """The size that torch.export fixed the dim to, where it says one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportGuard:
+    """A condition on sizes that torch.export came to need, and that the declared ranges do not promise."""
+
+    holds: str
+    """In the contract's dims, e.g. `seq <= 6`."""
+    dims: tuple[str, ...]
+    broken: str = ""
+    """Where declared sizes break it, e.g. `seq > 6`; empty where they do not and torch cannot prove it."""
+    source: SourceLine | None = None
+    """The user's line that asks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from export_gate.wall.contract import TargetName
-from export_gate.wall.diagnosis import ExportTrial, Inspection, WeightsCompared
+from export_gate.wall.diagnosis import ExportGuard, ExportTrial, Inspection, WeightsCompared
 from export_gate.wall.noise import Noise
 from export_gate.wall.source import SourceLine
 from export_gate.wall.targets import GuardPolicy
@@ -247,6 +247,8 @@ class Branch:
     words: str
     """The condition that they meet instead, in the contract's dims, e.g. `dst == src + 1`."""
     cases: tuple[str, ...]
+    source: SourceLine | None = None
+    """The user's line that asks for the condition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -467,6 +469,8 @@ class ModelObservation:
     """Where torch.export failed: layers such as `encoder.rnn (LSTM)` -> the dim of their length, or `packed`."""
     export_trials: tuple[ExportTrial, ...] = ()
     """Where torch.export failed over sizes: other declarations of the dims, as they were tried."""
+    export_guard: ExportGuard | None = None
+    """Where torch.export failed over sizes: the condition because of which it did, if torch noted one."""
     hygiene: HygieneObservation = HygieneObservation()
     controls: ControlSetObservation | None = None
     outputs: tuple[OutputLeaf, ...] = ()

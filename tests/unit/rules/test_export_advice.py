@@ -13,10 +13,11 @@ from torch.export import Dim as TorchDim
 
 from export_gate.rules.conversion_failed import check as check_conversion
 from export_gate.rules.export_advice import export_advice
+from export_gate.rules.export_failed import check as check_export
 from export_gate.rules.export_failed import essence
 from export_gate.rules.measure import measure
 from export_gate.wall.contract import Dim
-from export_gate.wall.diagnosis import ExportTrial
+from export_gate.wall.diagnosis import ExportGuard, ExportTrial
 from export_gate.wall.observation import Failure, ModelObservation, TargetObservation
 from export_gate.worker.process.failures import failure_of
 
@@ -61,9 +62,16 @@ CHUNKED = Failure(
                 ExportTrial(dim="n", declared={"min": 4, "max": 9}, answer="exported"),
             ),
             (
-                "Declare `models.glyph-head.dims.n.multiple-of: 3`: the model exports with it, as was tried. "
-                "`models.glyph-head.dims.n: {min: 4, max: 9}` would do as well."
+                "If callers send no other sizes, declare `models.glyph-head.dims.n.multiple-of: 3`: this was tried, "
+                "and the model exports. `models.glyph-head.dims.n: {min: 4, max: 9}` would do as well. Otherwise "
             ),
+        ),
+        (
+            (
+                ExportTrial(dim="n", declared={"mode": "auto"}, answer="exported"),
+                ExportTrial(dim="n", declared={"multiple-of": 3}, answer="exported"),
+            ),
+            "Declare `models.glyph-head.dims.n.mode: auto`: this was tried, and the program has the whole range and",
         ),
         (
             (ExportTrial(dim="n", declared={"example": 6}, answer="refused", constant=6),),
@@ -71,7 +79,7 @@ CHUNKED = Failure(
         ),
         (
             (ExportTrial(dim="n", declared={"multiple-of": 2}, answer="refused"),),
-            "The model takes another way where the guard above does not hold, and torch.export follows one. ",
+            "The model takes another branch where the guard above does not hold, and torch.export follows only one. ",
         ),
         ((), "Make `models.glyph-head.dims` and the shapes under `inputs` match"),
     ],
@@ -79,6 +87,37 @@ CHUNKED = Failure(
 def test_only_what_a_trial_export_showed_is_advised(trials: tuple[ExportTrial, ...], start: str):
     """What exports with eager's results comes first; a constant follows its example; else the branch is named."""
     assert export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, trials).startswith(start)
+
+
+@pytest.mark.parametrize(
+    ("guard", "said"),
+    [
+        (
+            ExportGuard(holds="n == 5", broken="n != 5", dims=("n",)),
+            "torch.export cannot keep `n` dynamic (declared 2..20): tracing fixed it at 5, its size in the example",
+        ),
+        (
+            ExportGuard(holds="n <= m", broken="n > m", dims=("m", "n")),
+            (
+                "torch.export cannot keep `m` and `n` dynamic (declared m 4..8 in steps of 4, n 2..20): "
+                "the model takes another branch where `n > m`"
+            ),
+        ),
+        (
+            ExportGuard(holds="2 * (n // 2) < n + 1", dims=("n",)),
+            (
+                "torch.export cannot keep `n` dynamic (declared 2..20): "
+                "it cannot prove that `2 * (n // 2) < n + 1` for every size"
+            ),
+        ),
+    ],
+)
+def test_a_refused_size_is_said_in_the_contracts_words(guard: ExportGuard, said: str):
+    """Not in those of torch's own symbols."""
+    dims = (Dim(name="n", min=2, max=20), Dim(name="m", min=4, max=8, multiple_of=4))
+    seen = ModelObservation(model="glyph-head", failure=CHUNKED, export_guard=guard)
+    (found,) = check_export(measure(contract(dims=dims), seen))
+    assert found.message == f"glyph-head: {said}"
 
 
 def _line(failure: Failure) -> str:

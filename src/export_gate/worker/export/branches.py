@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from types import CodeType
 from typing import Any
@@ -20,7 +20,8 @@ from torch.utils._pytree import tree_leaves
 
 from export_gate.wall.contract import ModelContract
 from export_gate.worker.controls.specs import build_values
-from export_gate.worker.export.program import named_arguments
+from export_gate.worker.export.guard_lines import GuardLine
+from export_gate.worker.export.program import Exported, named_arguments
 from export_gate.worker.model.factory import Parameter, bind
 
 Bools = npt.NDArray[np.bool_]
@@ -42,10 +43,14 @@ class Guard:
 
     words: str
     """Where it does not hold, e.g. `dst == src + 1`."""
+    holds: str
+    """The condition itself."""
     dims: tuple[str, ...]
     """Declared dims that it reads."""
     code: CodeType
     """The condition over `dims`, for integers and for arrays of them."""
+    line: GuardLine | None = None
+    """Where torch came to need it, if it was noted."""
 
     def is_broken(self, sizes: Mapping[str, Any], count: int = 1) -> Bools:
         """At which of `count` size tuples (integers, or an array for each dim) it does not hold; none if unknown."""
@@ -67,13 +72,24 @@ def shape_guards(program: ExportedProgram) -> tuple[str, ...]:
     return tuple(found) if found and is_known else ()
 
 
-def guards_in_dims(
-    program: ExportedProgram, contract: ModelContract, parameters: Sequence[Parameter]
-) -> tuple[Guard, ...]:
+def guards_in_dims(exported: Exported, contract: ModelContract, parameters: Sequence[Parameter]) -> tuple[Guard, ...]:
     """The guards that read declared dims, each once; those that say anything else are left out."""
+    lines = {guard.words: guard.line for guard in noted_in_dims(exported.guards, contract, parameters)}
+    found = _in_dims(shape_guards(exported.program), contract, parameters)
+    return tuple({guard.words: replace(guard, line=lines.get(guard.words)) for guard in found}.values())
+
+
+def noted_in_dims(
+    noted: Sequence[GuardLine], contract: ModelContract, parameters: Sequence[Parameter]
+) -> tuple[Guard, ...]:
+    """The same of guards that were noted while torch traced, which an export that failed has as well."""
+    return tuple(replace(guard, line=line) for line in noted for guard in _in_dims((line.text,), contract, parameters))
+
+
+def _in_dims(lines: Sequence[str], contract: ModelContract, parameters: Sequence[Parameter]) -> list[Guard]:
     named = {"L": _spelled_inputs(contract, parameters)}
-    found = [_guard(line, named, {dim.name for dim in contract.dims}) for line in shape_guards(program)]
-    return tuple({guard.words: guard for guard in found if guard is not None}.values())
+    found = [_guard(line, named, {dim.name for dim in contract.dims}) for line in lines]
+    return [guard for guard in found if guard is not None]
 
 
 class _Spelled:
@@ -98,12 +114,13 @@ def _guard(line: str, named: Mapping[str, Any], dims: set[str]) -> Guard | None:
     try:
         spelled = _Speller(named).visit(ast.parse(line, mode="eval"))
         # Before the code: `_Elementwise` changes the tree in place.
-        words = ast.unparse(_negated(_Tidy().visit(spelled.body)))
+        condition = _Tidy().visit(spelled.body)
+        holds, words = ast.unparse(condition), ast.unparse(_negated(condition))
         read = {node.id for node in ast.walk(spelled) if isinstance(node, ast.Name)} - FUNCTIONS.keys()
         code = compile(ast.fix_missing_locations(_Elementwise().visit(spelled)), "<guard>", "eval")
     except Exception:  # noqa: BLE001 - whatever torch writes there besides sizes chooses none
         return None
-    return Guard(words=words, dims=tuple(sorted(read)), code=code) if read and read <= dims else None
+    return Guard(words=words, holds=holds, dims=tuple(sorted(read)), code=code) if read and read <= dims else None
 
 
 class _Speller(ast.NodeTransformer):

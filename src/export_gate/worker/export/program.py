@@ -16,6 +16,7 @@ from export_gate.wall import contract as promised
 from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.wall.observation import Failure
 from export_gate.worker.export.axes import Axis, declared_range, fixed_sizes, is_static, program_axes, restore_sums
+from export_gate.worker.export.guard_lines import GuardLine, noted_guards
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import Parameter, bind
 
@@ -33,6 +34,8 @@ class Exported:
     """Dims fixed at one size for this export."""
     axes: tuple[Axis, ...]
     """Every axis of every tensor input."""
+    guards: tuple[GuardLine, ...] = ()
+    """Every guard on sizes that torch added while it traced."""
 
 
 def export_program(
@@ -41,8 +44,18 @@ def export_program(
     contract: ModelContract,
     parameters: Sequence[Parameter],
     separate: Mapping[str, int],
+    *,
+    guards: list[GuardLine] | None = None,
 ) -> Exported:
     """Export with explicit Dims; dims named in `separate` are static.
+
+    Args:
+        module: exported in place: its `forward` may be given other parameter names.
+        call: the reference call to trace with.
+        contract: of the model.
+        parameters: of `forward`.
+        separate: dim -> the size that it has in this export.
+        guards: takes the guards that torch adds, also those of an export that fails.
 
     Raises:
         Exception: any error of torch.export; the caller records it and applies `in_contract_words`.
@@ -51,11 +64,12 @@ def export_program(
     if spelled != tuple(parameters):
         _spell_forward(module, spelled)
     shapes = dynamic_shapes(contract, spelled, separate)
-    with torch.no_grad():
+    noted: list[GuardLine] = [] if guards is None else guards
+    with torch.no_grad(), noted_guards(noted):
         program = torch.export.export(module, call.args, call.kwargs, dynamic_shapes=shapes, strict=contract.strict)
     axes = tuple(program_axes(program, contract, fixed_sizes(contract, separate)))
     restore_sums(program, axes, contract)
-    return Exported(program=program, call=call, separate=dict(separate), axes=axes)
+    return Exported(program=program, call=call, separate=dict(separate), axes=axes, guards=tuple(noted))
 
 
 def dynamic_shapes(

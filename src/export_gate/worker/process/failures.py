@@ -73,13 +73,13 @@ def suggested_fixes(message: str) -> tuple[str, ...]:
 def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
     """The innermost line of the project's own code that the exception passed, or that its text quotes."""
     own = [(path, line) for path, line in _places(error, roots) if is_own(path, roots)]
-    return _quoted(*own[-1]) if own else None
+    return quoted_line(*own[-1]) if own else None
 
 
 def foreign_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
     """The innermost line of somebody else's package that the project's code calls; torch does not count."""
     told = [place for place in _places(error, roots) if is_own(place[0], roots) or _is_foreign(place[0])]
-    return _quoted(*told[-1]) if told and not is_own(told[-1][0], roots) else None
+    return quoted_line(*told[-1]) if told and not is_own(told[-1][0], roots) else None
 
 
 def lines_of_trace(trace: str, roots: tuple[Path, ...]) -> tuple[SourceLine | None, SourceLine | None]:
@@ -88,7 +88,7 @@ def lines_of_trace(trace: str, roots: tuple[Path, ...]) -> tuple[SourceLine | No
     own = [place for place in places if is_own(place[0], roots)]
     inner = [place for place in places if is_own(place[0], roots) or _is_package(place[2])]
     foreign = inner[-1] if inner and inner[-1] not in own else None
-    return _quoted(*own[-1][:2]) if own else None, _told(foreign, trace) if foreign else None
+    return quoted_line(*own[-1][:2]) if own else None, _told(foreign, trace) if foreign else None
 
 
 def _is_package(path: str) -> bool:
@@ -108,7 +108,8 @@ def _places(error: BaseException, roots: tuple[Path, ...]) -> list[tuple[str, in
     return places + [(_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
 
 
-def _quoted(path: str, line: int) -> SourceLine:
+def quoted_line(path: str, line: int) -> SourceLine:
+    """A line of a file with its text, which is empty where the file cannot be read."""
     return SourceLine(path=path, line=line, text=linecache.getline(path, line).strip())
 
 

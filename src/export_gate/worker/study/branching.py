@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.search import Tuples, search_sizes, sizes_at
 from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.export.branches import Bools, Guard, Integers
+from export_gate.worker.study.refused_guard import line_of
 
 LIMIT = 16
 """Sizes of one export that are run because of its guards."""
@@ -30,7 +32,11 @@ class Branching:
 
 
 def branching(
-    contract: ModelContract, guards: Sequence[Guard], fixed: Mapping[str, int], cases: Sequence[ControlCase]
+    contract: ModelContract,
+    guards: Sequence[Guard],
+    fixed: Mapping[str, int],
+    cases: Sequence[ControlCase],
+    roots: tuple[Path, ...] = (),
 ) -> Branching:
     """Sizes that break each guard: the smallest, and the one nearest to the reference.
 
@@ -39,6 +45,7 @@ def branching(
         guards: Of the export.
         fixed: Dims that the export fixes.
         cases: Its control inputs so far, some of which may break a guard as well.
+        roots: The project's folders, in which the line of a guard lies.
     """
     chosen: list[Sizes] = []
     for guard in guards:
@@ -49,7 +56,7 @@ def branching(
     every = (*cases, *(case for case in made if case.name not in known))
     return Branching(
         cases=every[len(cases) :],
-        branches=tuple(branch for guard in guards if (branch := _branch(guard, every)).cases),
+        branches=tuple(branch for guard in guards if (branch := _branch(guard, every, roots)).cases),
     )
 
 
@@ -80,6 +87,6 @@ def _distance(tuples: Tuples, reference: Sizes) -> Integers:
     return total
 
 
-def _branch(guard: Guard, cases: Sequence[ControlCase]) -> Branch:
+def _branch(guard: Guard, cases: Sequence[ControlCase], roots: tuple[Path, ...]) -> Branch:
     broken = tuple(case.name for case in cases if bool(guard.is_broken(case.sizes)[0]))
-    return Branch(words=guard.words, cases=broken)
+    return Branch(words=guard.words, cases=broken, source=line_of(guard, roots))

@@ -71,8 +71,8 @@ class Further:
         drawing = random_operators(export.exported.program)
         self.operators += [name for name in drawing if name not in self.operators]
         self.desk.channel.set("random_operators", self.operators)
-        guards = guards_in_dims(export.exported.program, self.study.contract, self.study.parameters)
-        found = branching(self.study.contract, guards, variant.separate, variant.cases)
+        guards = guards_in_dims(export.exported, self.study.contract, self.study.parameters)
+        found = branching(self.study.contract, guards, variant.separate, variant.cases, self.desk.roots)
         self.branches += found.branches
         self.desk.channel.set("branches", self.branches)
         return (*found.cases, *self._at_thresholds(export, variant))

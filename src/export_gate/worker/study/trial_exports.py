@@ -44,9 +44,9 @@ def trial_exports(study: Study, failure: Failure) -> tuple[ExportTrial, ...]:
 
     Each is exported in a forked copy of the process, within the allowance for experiments.
     """
-    text = "\n".join((failure.message, *failure.suggestions))
-    if not SIZES.search(text) or not study.allowance.left_s:
+    if not is_about_sizes(failure) or not study.allowance.left_s:
         return ()
+    text = _text(failure)
     trials = [trial for dim in _dims(study.contract, text) for trial in _trials(dim, study.contract, text)]
     with study.allowance.spending():
         deadline = time.monotonic() + study.allowance.left_s
@@ -62,6 +62,15 @@ def trial_exports(study: Study, failure: Failure) -> tuple[ExportTrial, ...]:
             limit_s=max(deadline - time.monotonic(), 1.0),
         )
         return tuple(trial for trial in isolated.each(trials) if trial.answer != "not-tried")
+
+
+def is_about_sizes(failure: Failure) -> bool:
+    """Whether torch.export refused the sizes that are declared."""
+    return SIZES.search(_text(failure)) is not None
+
+
+def _text(failure: Failure) -> str:
+    return "\n".join((failure.message, *failure.suggestions))
 
 
 def with_trial(contract: ModelContract, trial: ExportTrial) -> ModelContract:

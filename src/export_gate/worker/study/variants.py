@@ -16,6 +16,7 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.export.affine import is_affine_graph
 from export_gate.worker.export.axes import found_dims
+from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.export.program import Exported, export_program, in_contract_words
 from export_gate.worker.export.traces import shorten_traces
 from export_gate.worker.model import hygiene
@@ -31,7 +32,8 @@ from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks, axes_of_outputs
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.records import Export, Study, Variant
-from export_gate.worker.study.trial_exports import trial_exports
+from export_gate.worker.study.refused_guard import refused_guard
+from export_gate.worker.study.trial_exports import is_about_sizes, trial_exports
 from export_gate.worker.study.verify import Verification, verify_target
 from export_gate.worker.targets.base import Context
 from export_gate.worker.targets.metadata import contract_metadata
@@ -87,9 +89,10 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
     targets = [t for t in study.contract.targets if existing_artifact(t, Path(study.job.base)) is None]
     if not targets:
         return None
+    noted: list[GuardLine] = []
     try:
         with desk.stage("export"):
-            export = _export_fresh(study, variant, desk)
+            export = _export_fresh(study, variant, desk, noted)
             exported = export.exported
             found.extend(found_dims(exported.program, exported.axes, study.contract))
             desk.channel.set("dims", found)
@@ -97,10 +100,15 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
                 desk.channel.set("affine", _is_affine(study, variant, exported))
     except StageFailed as ended:
         desk.channel.set("recurrent", study.recurrent)
+        failure = ended.failure
+        if is_about_sizes(failure):
+            guard = refused_guard(noted, study.contract, study.parameters, variant.separate, desk.roots)
+            desk.channel.set("export_guard", guard)
+            failure = replace(failure, source=failure.source or (guard.source if guard else None))
         # An unrolled layer is the reason, then, and no other declaration changes that.
         if not variant.separate and not study.recurrent:
-            desk.channel.set("export_trials", trial_exports(study, ended.failure))
-        _tell_failure(in_contract_words(ended.failure, study.contract), targets, variant, desk)
+            desk.channel.set("export_trials", trial_exports(study, failure))
+        _tell_failure(in_contract_words(failure, study.contract), targets, variant, desk)
         return None
     return export
 
@@ -127,7 +135,7 @@ def _has_basis(study: Study, variant: Variant) -> bool:
     return study.trial.has_basis and variant.has_basis
 
 
-def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Export:
+def _export_fresh(study: Study, variant: Variant, desk: Desk, noted: list[GuardLine]) -> Export:
     """Export a new instance, and record how its weights differ from those of the eager one."""
     module = study.factory()
     differs = hygiene.factory_differences(study.weights, hygiene.weight_digest(module))
@@ -141,7 +149,9 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk) -> Export:
     # Before the export, which runs the project's forward: that may leave state behind.
     eager = _second_eager(study, module)
     with uncollected():
-        exported = guarded(export_program)(module, call, study.contract, study.parameters, variant.separate)
+        exported = guarded(export_program)(
+            module, call, study.contract, study.parameters, variant.separate, guards=noted
+        )
     shorten_traces(exported.program, desk.roots)
     return Export(exported=exported, eager=eager)
 

@@ -36,8 +36,8 @@ def guards(module: nn.Module, promised: ModelContract, **separate: int) -> dict[
     parameters = forward_parameters(module)
     sizes = {**reference_sizes(promised), **separate}
     call = bind(reference_values(promised, sizes), parameters)
-    program = export_program(module, call, promised, parameters, separate).program
-    return {guard.words: guard for guard in guards_in_dims(program, promised, parameters)}
+    exported = export_program(module, call, promised, parameters, separate)
+    return {guard.words: guard for guard in guards_in_dims(exported, promised, parameters)}
 
 
 @pytest.mark.parametrize("strict", [False, True])

@@ -14,7 +14,7 @@ TWO = contract({"x": tensor("a"), "y": tensor("b")}, Dim(name="a", min=0, max=40
 
 def guard(words: str, holds: str) -> Guard:
     """A guard on both dims."""
-    return Guard(words=words, dims=("a", "b"), code=compile(holds, "<guard>", "eval"))
+    return Guard(words=words, holds=holds, dims=("a", "b"), code=compile(holds, "<guard>", "eval"))
 
 
 def test_the_smallest_and_the_nearest_sizes_are_run():

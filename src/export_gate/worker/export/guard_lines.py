@@ -1,0 +1,66 @@
+"""The user's line behind each guard on sizes, which torch knows while it traces and leaves out of its errors."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+HOOK = "_log_guard"
+"""The method that torch calls for each guard, as `draft_export` reads it (private, torch 2.13 and 2.14)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuardLine:
+    """One guard, and the frames in which torch came to need it."""
+
+    text: str
+    """As the program's own guards are written, over `L['x'].size()[i]`."""
+    frames: tuple[tuple[str, int], ...]
+    """Path and line of each Python frame, the innermost first; all of them, as only the caller knows the project."""
+
+
+@contextmanager
+def noted_guards(found: list[GuardLine]) -> Iterator[None]:
+    """Append each guard that torch adds meanwhile; with a torch that has no such method, nothing is appended."""
+    original = getattr(ShapeEnv, HOOK, None)
+    if original is None:
+        yield
+        return
+
+    def note(env: Any, prefix: str, guard: Any, *rest: Any, **named: Any) -> Any:
+        # torch also logs what it asks of its own stand-ins for tensors, and calls those guards suppressed. The rest is
+        # a comfort: a private API that changed must not make an export fail.
+        with suppress(Exception):
+            if "suppressed" not in prefix:
+                found.append(GuardLine(text=_text(env, guard), frames=(*_traced_frames(), *_frames())))
+        return original(env, prefix, guard, *rest, **named)
+
+    setattr(ShapeEnv, HOOK, note)
+    try:
+        yield
+    finally:
+        setattr(ShapeEnv, HOOK, original)
+
+
+def _text(env: Any, guard: Any) -> str:
+    import sympy  # type: ignore[import-untyped] # it has no stubs
+    from torch.utils._sympy.printers import PythonPrinter
+
+    axes = {symbol: sympy.Symbol(name, integer=True) for name, symbol in env.source_to_var.items()}
+    return str(PythonPrinter().doprint(guard.xreplace(axes)))
+
+
+def _frames() -> Iterator[tuple[str, int]]:
+    return ((frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None))
+
+
+def _traced_frames() -> list[tuple[str, int]]:
+    """Strict export interprets the user's code instead of running it, so its lines are on no Python stack."""
+    from torch._guards import TracingContext
+
+    return [(frame.filename, frame.lineno or 0) for frame in reversed(TracingContext.extract_stack())]

@@ -1,0 +1,72 @@
+"""The condition on sizes because of which torch.export refused a range, and the line of the user that asks for it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.diagnosis import ExportGuard
+from export_gate.wall.source import SourceLine
+from export_gate.worker.controls.search import search_sizes
+from export_gate.worker.export.branches import Guard, noted_in_dims
+from export_gate.worker.export.guard_lines import GuardLine
+from export_gate.worker.model.factory import Parameter
+from export_gate.worker.process.failures import is_own, quoted_line
+
+
+def refused_guard(
+    noted: Sequence[GuardLine],
+    contract: ModelContract,
+    parameters: Sequence[Parameter],
+    fixed: Mapping[str, int],
+    roots: tuple[Path, ...],
+) -> ExportGuard | None:
+    """The condition that torch.export stumbled over; None if it noted none.
+
+    A guard that only one declared size keeps comes first, since it is what makes a dim a constant; then one that some
+    declared size breaks, then one that torch could only not prove.
+
+    Args:
+        noted: what torch noted while it traced.
+        contract: of the model.
+        parameters: of `forward`.
+        fixed: dims that the export fixes.
+        roots: the project's folders.
+    """
+    guards = noted_in_dims(noted, contract, parameters)
+    kept = [_kept(guard, contract, fixed) for guard in guards]
+    broken = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count < total]
+    fixing = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count == 1 < total]
+    # A bound that holds at every declared size is one that torch derives itself, so it is not what it stumbled over.
+    open_ones = fixing or broken or [guard for guard in guards if not _is_bound(guard)]
+    if not open_ones:
+        return None
+    guard = open_ones[0]
+    return ExportGuard(
+        holds=guard.holds,
+        broken=guard.words if broken else "",
+        dims=guard.dims,
+        source=line_of(guard, roots),
+    )
+
+
+def line_of(guard: Guard, roots: tuple[Path, ...]) -> SourceLine | None:
+    """The innermost line of the project's own code at which torch needed the guard."""
+    frames = guard.line.frames if guard.line else ()
+    return next((quoted_line(path, line) for path, line in frames if is_own(path, roots)), None)
+
+
+def _kept(guard: Guard, contract: ModelContract, fixed: Mapping[str, int]) -> tuple[int, int]:
+    """How many declared sizes keep the guard, and how many there are."""
+    tuples = search_sizes(contract, fixed, guard.dims)
+    total = len(next(iter(tuples.values())))
+    return total - int(guard.is_broken(tuples, total).sum()), total
+
+
+def _is_bound(guard: Guard) -> bool:
+    """Whether the condition compares one dim with a number."""
+    condition = ast.parse(guard.holds, mode="eval").body
+    sides = [condition.left, *condition.comparators] if isinstance(condition, ast.Compare) else [condition]
+    return all(isinstance(side, (ast.Name, ast.Constant)) for side in sides) and len(guard.dims) == 1

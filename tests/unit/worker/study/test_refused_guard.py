@@ -1,0 +1,102 @@
+"""The condition that torch.export stumbles over, and the line of the user that asks for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+from worker_samples import contract, tensor
+
+from export_gate.wall.contract import Dim, ModelContract
+from export_gate.wall.diagnosis import ExportGuard
+from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.export.branches import guards_in_dims
+from export_gate.worker.export.guard_lines import GuardLine
+from export_gate.worker.export.program import export_program
+from export_gate.worker.model.factory import bind, forward_parameters
+from export_gate.worker.study.refused_guard import line_of, refused_guard
+
+HERE = (Path(__file__).parent,)
+LENGTH = Dim(name="length", min=2, max=12)
+
+
+class LongOrShort(nn.Module):
+    """Sums a long input otherwise."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """float32[2, length] to float32[2]."""
+        if x.shape[1] > 8:
+            return x[:, -8:].sum(1)
+        return x.sum(1) * 2
+
+
+class Fixed(nn.Module):
+    """Adds a table of one length."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """float32[2, length] to the same."""
+        return x + torch.ones(x.numel() // 2 * 0 + 7)
+
+
+class Pooled(nn.Module):
+    """Keeps the last window even where it is not whole."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """float32[2, length] to float32[2, length // 2]."""
+        return nn.functional.avg_pool1d(x, 3, 2, 1, ceil_mode=True)
+
+
+def refused(module: nn.Module, promised: ModelContract) -> ExportGuard | None:
+    """What torch.export stumbles over."""
+    parameters = forward_parameters(module)
+    call = bind(reference_values(promised, reference_sizes(promised)), parameters)
+    noted: list[GuardLine] = []
+    with pytest.raises(Exception, match=r"Constraints violated|specialized|Not all values of"):
+        export_program(module, call, promised, parameters, {}, guards=noted)
+    return refused_guard(noted, promised, parameters, {}, HERE)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize(
+    ("module", "holds", "broken", "text"),
+    [
+        (LongOrShort(), "length <= 8", "length > 8", "if x.shape[1] > 8:"),
+        (Fixed(), "length == 7", "length != 7", "return x + torch.ones(x.numel() // 2 * 0 + 7)"),
+        (Pooled(), "2 * (length // 2) < length + 1", "", "return nn.functional.avg_pool1d(x, 3, 2, 1, ceil_mode=True)"),
+    ],
+)
+def test_the_line_that_asks_for_it_is_named(module: nn.Module, strict: bool, holds: str, broken: str, text: str):
+    """In either mode; a condition that every size keeps is one that torch cannot prove."""
+    found = refused(module, contract({"x": tensor(2, "length")}, LENGTH, strict=strict))
+    assert found is not None
+    assert (found.holds, found.broken, found.dims) == (holds, broken, ("length",))
+    assert found.source is not None
+    assert (Path(found.source.path).name, found.source.text) == (Path(__file__).name, text)
+
+
+def test_the_lines_of_a_program_are_known_too():
+    """A branch that an export followed has its line; a line outside the project has none."""
+
+    class Equal(nn.Module):
+        def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+            return x.sum() * 2 if x.shape[0] == y.shape[0] else y.sum()
+
+    dims = [Dim(name=name, min=2, max=9) for name in ("a", "b")]
+    promised, module = contract({"x": tensor("a"), "y": tensor("b")}, *dims), Equal()
+    parameters = forward_parameters(module)
+    call = bind(reference_values(promised, reference_sizes(promised)), parameters)
+    (guard,) = guards_in_dims(export_program(module, call, promised, parameters, {}), promised, parameters)
+    line = line_of(guard, HERE)
+    assert line is not None
+    assert (guard.words, line.text) == ("a == b", "return x.sum() * 2 if x.shape[0] == y.shape[0] else y.sum()")
+    assert line_of(guard, (Path("/elsewhere"),)) is None
+
+
+def test_without_notes_nothing_is_said():
+    """A torch that does not report its guards."""
+    assert refused_guard([], contract({"x": tensor(2, "length")}, LENGTH), (), {}, HERE) is None
+    unknown = [GuardLine(text="L['x'].size()[7] == 3", frames=()), GuardLine(text="(", frames=())]
+    parameters = forward_parameters(LongOrShort())
+    assert refused_guard(unknown, contract({"x": tensor(2, "length")}, LENGTH), parameters, {}, HERE) is None
