@@ -65,6 +65,7 @@ def stacked_case(
         family=group,
         group=group,
         sizes=sizes,
+        # Stacked again at each call, so that cases that wait take no memory.
         make=partial(stack_values, contract, columns, batch, name, sizes),
     )
 

@@ -78,6 +78,7 @@ def _drawn(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, st
     if is_integer(spec):
         integers = draw_integers(family, *integer_bounds(spec), count, stream)
         return torch.from_numpy(integers).to(torch_dtype(spec.dtype)).reshape(shape)
+    # A complex element is drawn as two reals.
     width = 2 if spec.dtype.startswith("complex") else 1
     row = (shape[-1] if shape else 1) * width
     values = draw_floats(family, float_interval(spec), count * width, stream, row)

@@ -141,6 +141,7 @@ def _folder(place: str, path: Path) -> Mapping[str, Any]:
         raise UserError(f"{place}: expected PNG or JPEG images in {path}, found none", "Add some, or name a data file.")
     for file in files:
         refuse_pointer(place, file)
+    # As image folders are mostly laid out, a folder for each class.
     return {"images": ImageFolder(place=place, files=files), "label": np.array([file.parent.name for file in files])}
 
 

@@ -92,6 +92,7 @@ def _move(
     reached: dict[Hashable, tuple[Hashable, int]],
     owner: dict[Hashable, tuple[Hashable, int]],
 ) -> None:
+    # Back along the path to `start`: each place takes the new group, and leaves its own to the place before it.
     held = {place: held_group for held_group, place in owner.items()}
     while True:
         place = reached[group]

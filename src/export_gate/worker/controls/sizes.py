@@ -153,6 +153,7 @@ def _equal(contract: ModelContract, levels: dict[str, tuple[int, ...]]) -> Itera
     ranges = [levels[dim.name] if dim.mode == "static" or dim.name in chosen else dim.sizes for dim in contract.dims]
     if len(ranges) > 1:
         shared = sorted(set(ranges[0]).intersection(*ranges[1:]))
+        # Not 1, if possible: broadcasting makes that a case of its own.
         plain = [size for size in shared if size > 1] or shared
         if plain:
             yield dict.fromkeys(levels, plain[len(plain) // 2])

@@ -164,6 +164,7 @@ def _axis_spec(size: Size, declared: tuple[int, int], dims: Mapping[str, Any]) -
     dim = None if size.dim is None else dims[size.dim]
     if size.dim is None or dim is None:
         return Dim.AUTO(min=declared[0], max=declared[1])
+    # `1 * dim` and `dim + 0` are derived Dims to torch, not the Dim itself.
     factor = size.factors[size.dim]
     scaled = dim if factor == 1 else factor * dim
     return scaled if size.offset == 0 else scaled + size.offset

@@ -59,7 +59,7 @@ def _values(argument: Any, constants: Mapping[str, torch.Tensor]) -> list[float]
 
 
 def _constants(program: ExportedProgram) -> dict[str, torch.Tensor]:
-    """Real, small and finite constant tensors by the name of their placeholder."""
+    """Real and small constant tensors by the name of their placeholder."""
     signature = program.graph_signature
     places = {
         **signature.inputs_to_parameters,

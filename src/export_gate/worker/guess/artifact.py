@@ -90,6 +90,7 @@ def _axes(value: Any) -> Iterator[str | int]:
         elif axis.dim_param.isidentifier() and axis.dim_param.isascii():
             yield str(axis.dim_param)
         else:
+            # Exporters write expressions too, such as `s77 + 1`, which are not names for a config.
             yield "batch" if place == 0 else f"size{place}"
 
 

@@ -135,6 +135,7 @@ class Reader:
         owner, name = self._resolve(iterated)
         names = [node.id for node in ast.walk(target) if isinstance(node, ast.Name)]
         if isinstance(owner, (nn.ModuleList, nn.Sequential)) and len(owner) and names:
+            # The last name is the layer's, as `enumerate` puts the number first.
             self._modules[names[-1]] = owner[0], _join(name, "0")
         elif self._carried(iterated):
             self._assign(target, carried=True)
@@ -193,6 +194,7 @@ class Reader:
         for parameter in names:
             if is_module:
                 yield from consumers(callee, parameter, name, self._depth - 1)
+            # In any other function it is not known what `self` is.
             elif getattr(callee, "__self__", None) is self._module:
                 yield from _of_function(self._module, callee, parameter, self._prefix, self._depth - 1)
 

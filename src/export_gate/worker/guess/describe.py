@@ -126,6 +126,7 @@ def try_file(bench: Bench, interface: Interface, signature: Signature) -> Trial:
     guesses = {p.name: told(p.name, bench.module) for p in tensors}
     options = with_known_bounds(options_of(interface, [p.name for p in tensors], guesses))
     trial = try_out(bench, [options])
+    # A guess that was mended to other tensors is not what the file takes.
     if [(spec.dtype, spec.shape) for spec in leaves_of(trial.options).values()] == [
         (spec.dtype, spec.shape) for spec in leaves_of(options).values()
     ]:

@@ -113,6 +113,7 @@ def _specs(module: nn.Module, floats: str, is_sequential: bool) -> Iterator[Tens
         case nn.RNNBase():
             yield _sequence(module.input_size, floats, module.batch_first)
         case nn.MultiheadAttention():
+            # The layer does not show whether the parameter is its query, key or value, which may have other widths.
             for width in dict.fromkeys((module.embed_dim, module.kdim, module.vdim)):
                 yield _sequence(width, floats, module.batch_first)
         case nn.BatchNorm1d() | nn.InstanceNorm1d():

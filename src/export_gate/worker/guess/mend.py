@@ -53,6 +53,7 @@ def _indices(case: Case) -> Iterator[Options]:
     target, *indices = case.failed.arguments
     found = re.search(r"dim(?:ension)? (\d+) with size (\d+)", case.message)
     size = max(int(found[2]) if found else target.size(0), 1)
+    # It takes its indices first, and has the number of classes among its numbers.
     if case.failed.function == "one_hot":
         indices, size = [target], max((2, *case.failed.numbers))
     for index in indices:

@@ -39,6 +39,7 @@ SMALL = re.compile(
 
 def ranks(case: Case) -> Iterator[Options]:
     """Give an argument as many axes as the function takes."""
+    # EmbeddingBag takes offsets with flat ids only.
     for argument in case.failed.arguments[:1] if "offsets has to be None" in case.message else ():
         for path in argument.origins:
             yield case.having(path, replace(leaves_of(case.options)[path], shape=tensor("int64", SEQ).shape))
@@ -134,6 +135,7 @@ def resized(case: Case, argument: Argument, got: int, wanted: int) -> Iterator[O
         return
     leaves = leaves_of(case.options)
     origins = (axis for path in argument.origins for axis in leaves[path].shape)
+    # The size may be that of a dim, which then cannot vary.
     if dim := next((axis.dim for axis in origins if axis.dim not in {None, BATCH} and axis.at(FIRST) == got), None):
         yield fixed(case.options, {dim: wanted})
     for path in argument.origins:
@@ -149,6 +151,7 @@ def _reshaped(spec: TensorSpec, got: int, wanted: int) -> Iterator[tuple[Size, .
         for place in range(len(sizes) - 1, -1, -1)
         if sizes[place] == got and BATCH not in spec.shape[place].factors
     ]
+    # Likeliest first: the axes are in another order, one has another length, or one is flattened with others.
     for place in places:
         if wanted in sizes[1:] and wanted != got:
             yield _moved(spec.shape, sizes.index(wanted, 1), place)

@@ -31,6 +31,7 @@ def as_stored(bench: Bench, trial: Trial) -> Trial:
         return trial
     options = trial.options
     for path, spec in images.items():
+        # Without a cast, bytes would reach a layer that wants floats.
         dtype = "uint8" if CASTS.search(source) else spec.dtype
         options = put(options, path, replace(spec, dtype=dtype, range=BYTES), "forward scales it by 255")
     return trial if bench.problem(options) else measured(bench, options, trial.tried)

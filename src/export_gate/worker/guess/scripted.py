@@ -32,6 +32,7 @@ def stand_in(part: Any) -> nn.Module | None:
         case "Embedding" | "EmbeddingBag", {"weight": (rows, width)}:
             return kind(rows, width, **META)  # type: ignore[misc] # both exist
         case "Conv1d" | "Conv2d" | "Conv3d", {"weight": (outputs, inputs, *kernel)}:
+            # The weight has the channels of one group only.
             groups = int(getattr(part, "groups", 1))
             return kind(inputs * groups, outputs, tuple(kernel), groups=groups, **META)  # type: ignore[misc] # all exist
         case "LSTM" | "GRU" | "RNN", {"weight_ih_l0": (_, inputs), "weight_hh_l0": (_, hidden)}:

@@ -45,6 +45,7 @@ def try_out(bench: Bench, candidates: Sequence[Options]) -> Trial:
     problem, partly, number = "", None, 0
     for number, attempt in enumerate(_attempts(bench, candidates), start=1):
         if attempt.error is not None:
+            # The first one is kept, because it is that of the likeliest guess.
             problem = problem or sentence_of(attempt.error)
         elif bench.runs(attempt.options, SECOND):
             return measured(bench, attempt.options, number)

@@ -80,6 +80,7 @@ def _columns(module: nn.Module) -> Iterator[TensorSpec]:
     lists = [part for part in module.modules() if isinstance(part, (nn.ModuleList, nn.ModuleDict)) and len(part) > 1]
     for part in lists:
         tables = [child for child in part.children() if isinstance(child, (nn.Embedding, nn.EmbeddingBag))]
+        # Not all of them are tables, so the list is not one of columns.
         if len(tables) < len(part):
             continue
         rows = [table.num_embeddings for table in tables]
@@ -110,6 +111,7 @@ def _states(name: str, module: nn.Module, floats: str) -> Iterator[Spec]:
     if layer is None:
         return
     one = _state(layer, floats, layer.hidden_size)
+    # A projection narrows the hidden state, but not the cell's.
     if isinstance(layer, nn.LSTM) and layer.proj_size and not name.startswith("c"):
         one = _state(layer, floats, layer.proj_size)
     if isinstance(layer, (nn.LSTM, nn.LSTMCell)) and not STATE_PART.fullmatch(name):

@@ -25,6 +25,7 @@ def working_in(folder: Path) -> Iterator[None]:
     """Run the project's code in that folder; then the working directory is what it was, unless the code changed it."""
     before = _working_directory()
     os.chdir(folder)
+    # As the system names it: the folder may be given as a link.
     inside = _working_directory()
     try:
         yield

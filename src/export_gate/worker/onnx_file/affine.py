@@ -74,6 +74,7 @@ def is_affine_onnx(model: Any, *, by_row: bool = True) -> bool:
         return False
     firsts = {known.shapes.get(value.name, ())[:1] for value in inputs}
     rows = next(iter(firsts))
+    # Rows cannot be followed without an axis, or by an axis that has neither length nor name.
     if by_row and (len(firsts) > 1 or rows in ((), (None,))):
         return False
     known.states.update((value.name, "affine") for value in inputs)

@@ -179,6 +179,7 @@ def bound_log(child: Child) -> None:
             return
         end = printed(child, LOG_KEPT_CHARACTERS)
         with child.log.open("r+b") as stream:
+            # In place, because the child has the file open.
             stream.truncate(0)
             stream.write(f"[export-gate cut this log at {LOG_LIMIT_BYTES >> 20} MiB; its end:]\n{end}".encode())
 

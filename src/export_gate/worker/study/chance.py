@@ -72,6 +72,7 @@ def told_apart(facts: HygieneObservation, chance: Chance | None) -> HygieneObser
     """
     if chance is None:
         return facts
+    # Once chance is seen, nothing can be said of state: its effects would look the same.
     if chance.outputs:
         found = worst_by_output((*facts.nondeterministic, *chance.outputs))
         return replace(facts, nondeterministic=found, state_effects=(), draws=chance.draws)

@@ -217,6 +217,7 @@ def _sick(patient: Patient) -> list[Sick]:
         for comparison in result.outputs:
             place = (comparison.output, result.case)
             sick = found.setdefault(comparison.output, Sick(output=comparison.output))
+            # What masks leave of it, if they take anything out.
             excess = _excess(masked.get(place, comparison), noise.get(place), patient)
             if excess is None:
                 sick.right.append(case)

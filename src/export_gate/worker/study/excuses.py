@@ -76,6 +76,7 @@ def compared(shapes: Mapping[str, tuple[int, ...]], case: ControlCase, masks: Ma
         if mask is not None and off is not None:
             dropped = spread(off, mask, masks.axes.get(output, ()), shapes[output])
             empty = samples(np.asarray(off.all(axis=-1)), mask, masks.axes.get(output, ()), shapes[output])
+            # An output without positions has samples at least, and those without a position do not count.
             dropped = empty if dropped is None else dropped
             found |= {} if dropped is None else {output: ~dropped}
     return found

@@ -78,6 +78,7 @@ def masks_of(contract: ModelContract) -> tuple[Mask, ...]:
     found = []
     for path, spec in tensor_leaves(contract):
         axes = tuple(str(size) for size in spec.shape if str(size) != "1")
+        # Axes are matched by name, which a fixed length does not have.
         if axes and (spec.is_mask or spec.mask) and not axes[-1].isdigit():
             found.append(Mask(path=path, spec=spec, axes=axes))
     return tuple(found)
@@ -219,6 +220,7 @@ def samples(empty: Bools, mask: Mask, axes: Sequence[str], shape: tuple[int, ...
         rest = [next((i for i, text in enumerate(axes) if text == row), -1) for row in mask.rows[1:]]
         if -1 not in rest and len({*rest, first[0]}) == len(mask.rows):
             return np.broadcast_to(_placed(empty, [first[0], *rest], len(shape)), shape)
+        # The tensor lacks some row axes: its sample is empty if any of the mask's rows in it is.
         empty = np.asarray(empty.any(axis=tuple(range(1, empty.ndim))))
     return np.broadcast_to(_placed(empty, first, len(shape)), shape)
 

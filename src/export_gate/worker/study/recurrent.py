@@ -40,6 +40,7 @@ def recurrent_layers(subject: Subject) -> dict[str, str]:
 def _note(found: dict[str, str], label: str, sizes: dict[str, int]) -> Callable[[Any, Any], None]:
     def look(layer: Any, given: Any) -> None:
         first = given[0]
+        # A packed sequence, whose lengths are data.
         if not isinstance(first, torch.Tensor):
             found[label] = PACKED
             return

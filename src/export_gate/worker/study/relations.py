@@ -55,6 +55,7 @@ def missing_relations(
     refused = _refused(cases, eager.broken)
     if not refused or len(accepted) < FEWEST_ACCEPTED:
         return ()
+    # One relation explains one kind of refusal.
     kind, _ = Counter(refused.values()).most_common(1)[0]
     failing = [case for case in cases if refused.get(case.name) == kind]
     weights = {name: weight.shape[0] for name, weight in subject.module.named_parameters() if weight.dim()}

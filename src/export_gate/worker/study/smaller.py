@@ -67,6 +67,7 @@ class Small:
             placed, tensor = spec.at(self.sizes), self.tensors[path]
             if tuple(tensor.shape) != shape_at(spec, self.sizes):
                 return False
+            # What the project draws was checked as it was drawn.
             if not isinstance(spec, MadeTensor) and (admits(placed, tensor) or order_broken(placed, tensor)):
                 return False
         return True
@@ -173,6 +174,7 @@ def _cost(tensor: torch.Tensor, spec: TensorSpec) -> float:
 def _parts(current: Small, path: str, spec: TensorSpec, keeps: Keeps) -> Small:
     """Blocks of elements set to a simple value: halves, quarters and so on, down to single elements."""
     for base in simple_values(spec.at(current.sizes))[:2]:
+        # Large blocks first: mostly a few elements matter, and a few tries clear all others.
         length = -(-current.tensors[path].numel() // 2)
         while length:
             current = _blocks(current, path, base, length, keeps)
@@ -217,6 +219,7 @@ def simple_values(spec: TensorSpec) -> tuple[float, ...]:
         return (0.0, 1.0)
     low, high = _bounds(spec)
     inside = [value for value in (0.0, 1.0, -1.0) if low <= value <= high]
+    # Two at least, so that a range without 0 and 1 has its ends.
     return tuple(dict.fromkeys((*inside, low, high)))[: max(len(inside), 2)]
 
 

@@ -62,6 +62,7 @@ def affordable(
     kept: list[ControlCase] = []
     for case in sweep_cases(contract):
         left -= (flops or 0.0) * _elements(contract, case) / first + CALL_FLOPS * (nodes or UNKNOWN_NODES)
+        # A prefix of the seeded order, so that a larger budget only adds cases.
         if left < 0:
             break
         if case.name not in names:

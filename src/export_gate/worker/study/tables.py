@@ -27,6 +27,7 @@ def with_table_ranges(subject: Subject, desk: Desk) -> tuple[Subject, tuple[str,
     missing = [path for path, spec in tensor_leaves(subject.contract) if is_integer(spec) and is_undeclared(spec)]
     if not missing:
         return subject, ()
+    # Forward runs here, which may hang or crash.
     desk.channel.at("eager")
     lengths = {path: length for path, length in _lengths(subject).items() if path in missing and length > 0}
     contract = with_ranges(subject.contract, {path: (0, length - 1) for path, length in lengths.items()})

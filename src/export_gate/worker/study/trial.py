@@ -116,6 +116,7 @@ def within_budget(cases: Sequence[ControlCase], subject: Subject) -> tuple[tuple
     spent = 0.0
     for case, count in zip(cases, elements, strict=True):
         cost = flops * count / max(elements[0], 1)
+        # One that is too large is left out alone, because a later one may be smaller.
         is_kept = (
             case.group != "generated"
             or len(kept) < MINIMUM_CASES

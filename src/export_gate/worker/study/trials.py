@@ -65,6 +65,7 @@ def changes(bench: Bench, cases: Sequence[ControlCase], output: str, name: str) 
     found: list[Changed] = []
     for change in CHANGES:
         answers = [changed_answer(bench, case, output, change) for case in cases]
+        # A change that some of the inputs do not allow proves nothing about them.
         if answers and None not in answers:
             found.append(Changed(change=change, agrees=all(answers)))
     return Inspection(output=output, case=name, changed=tuple(found))
@@ -153,7 +154,7 @@ def _array(leaves: Sequence[Leaf] | None, output: str) -> Any:
 
 
 def _apart(expected: Any, actual: Any, tolerance: Tolerance) -> Bools:
-    """Elements outside the tolerance; exact dtypes have none."""
+    """Elements outside the tolerance, which is zero for exact dtypes."""
     if expected.dtype.kind not in "fc":
         return np.asarray(expected != actual)
     finite = np.abs(expected[np.isfinite(expected)])

@@ -70,6 +70,7 @@ def dim_names(axes: Sequence[Axis]) -> Callable[[str], str]:
     pattern = re.compile(r"\b(" + "|".join(map(re.escape, symbols)) + r")\b") if symbols else None
 
     def translate(expression: str) -> str:
+        # The whole expression first, because the contract may write it in its own way.
         if expression in whole or pattern is None:
             return whole.get(expression, expression)
         return pattern.sub(lambda found: symbols[found[1]], expression).replace(" ", "")
