@@ -43,7 +43,8 @@ def sarif(results: Results, report: Report) -> str:
                 "rules": [_rule(rule) for rule in rules],
             }
         },
-        "automationDetails": {"id": f"export-gate/{_uri(results.config_path)}"},
+        # GitHub's category is what comes before the last slash; an upload replaces earlier ones of its category.
+        "automationDetails": {"id": f"export-gate/{_uri(results.config_path)}/"},
         "invocations": [_invocation(results, report)],
         "columnKind": "utf16CodeUnits",
         "results": list(_results(results, index)),
@@ -166,6 +167,7 @@ def _physical(results: Results, model: str | None, source: SourceLine | None, ke
     checkout = results.checkout
     if source is not None and source.line > 0 and (path := checkout.relative(source.path)) is not None:
         region = {"startLine": source.line, "snippet": {"text": visible(source.text)}}
+        # %SRCROOT% stands for the root of the repository, wherever it is checked out.
         return {"artifactLocation": {"uri": _uri(path), "uriBaseId": "%SRCROOT%"}, "region": region}
     line = checkout.line(model, key)
     config = checkout.relative(checkout.config or results.config_path) or PurePath(results.config_path).name

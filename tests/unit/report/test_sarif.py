@@ -149,6 +149,13 @@ def test_every_fingerprint_is_there_once():
     assert (len(set(prints)), len({print_.split(":")[0] for print_ in prints})) == (2, 1)
 
 
+def test_each_config_has_a_category_of_its_own():
+    """GitHub takes the id up to its last slash as the category, in which an upload replaces the earlier ones."""
+    run = written(replace(samples.red(), config_path="ci/export-gate.yml"))["runs"][0]
+    category = run["automationDetails"]["id"]
+    assert category.rpartition("/")[0] == "export-gate/ci/export-gate.yml"
+
+
 def test_waived_findings_are_suppressed():
     """A waived violation is there, with its reason and its end."""
     waiver = Waiver(rule="value-mismatch", reason="ties", until="2099-01-01")
