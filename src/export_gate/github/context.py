@@ -8,15 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from export_gate.github.event import Payload, PullRequest, Triggering, read_payload
+from export_gate.github.event import REPOSITORY, Payload, PullRequest, Triggering, commit_sha, read_payload
 from export_gate.github.marker import Run
 
 PUBLIC_API = "https://api.github.com"
 PUBLIC_SERVER = "https://github.com"
 PULL_REQUEST_EVENTS = ("pull_request", "pull_request_target")
-_REPOSITORY = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}", re.ASCII)
 _URL = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+(?:/[A-Za-z0-9._~/-]*)?", re.ASCII)
-_SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +58,7 @@ def read_context(environ: Mapping[str, str]) -> Context:
     found = Context(
         event=environ.get("GITHUB_EVENT_NAME", ""),
         run=Run(id=_number(environ.get("GITHUB_RUN_ID")), attempt=_number(environ.get("GITHUB_RUN_ATTEMPT"))),
-        head=_sha(environ.get("GITHUB_SHA")),
+        head=commit_sha(environ.get("GITHUB_SHA")),
         actor=environ.get("GITHUB_ACTOR", ""),
         summary=_path(environ.get("GITHUB_STEP_SUMMARY")),
         output=_path(environ.get("GITHUB_OUTPUT")),
@@ -70,7 +68,7 @@ def read_context(environ: Mapping[str, str]) -> Context:
 
 def _with_addresses(context: Context, environ: Mapping[str, str]) -> Context:
     asked = {
-        "repository": ("GITHUB_REPOSITORY", _REPOSITORY, "owner/name"),
+        "repository": ("GITHUB_REPOSITORY", REPOSITORY, "owner/name"),
         "api_url": ("GITHUB_API_URL", _URL, "a URL"),
         "server_url": ("GITHUB_SERVER_URL", _URL, "a URL"),
     }
@@ -117,10 +115,6 @@ def _absent(event: str, payload: Payload) -> str:
 
 def _number(text: Any) -> int:
     return int(text) if isinstance(text, str) and re.fullmatch(r"[0-9]{1,18}", text, re.ASCII) else 0
-
-
-def _sha(text: Any) -> str | None:
-    return text if isinstance(text, str) and _SHA.fullmatch(text) else None
 
 
 def _path(text: str | None) -> Path | None:

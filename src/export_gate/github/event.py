@@ -14,7 +14,7 @@ LARGEST_EVENT_BYTES = 32 * 1024 * 1024
 """GitHub's own limit for a payload is 25 MB."""
 LONGEST_NAME = 300
 _SHA = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?", re.ASCII)
-_REPOSITORY = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}", re.ASCII)
+REPOSITORY = re.compile(r"[A-Za-z0-9._-]{1,100}/[A-Za-z0-9._-]{1,100}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +70,13 @@ def read_payload(path: Path | None) -> Payload:
     return Payload(
         pull_request=pull_request(value.get("pull_request")),
         triggering=_triggering(value.get("workflow_run")),
-        merge_group_head=_sha(_at(value, "merge_group", "head_sha")),
+        merge_group_head=commit_sha(_at(value, "merge_group", "head_sha")),
     )
 
 
 def pull_request(value: Any) -> PullRequest | None:
     """A pull request as events and the API describe it; None if its number or head is not usable."""
-    number, head = _at(value, "number"), _sha(_at(value, "head", "sha"))
+    number, head = _at(value, "number"), commit_sha(_at(value, "head", "sha"))
     if not _is_id(number) or head is None:
         return None
     return PullRequest(
@@ -88,7 +88,7 @@ def pull_request(value: Any) -> PullRequest | None:
 
 
 def _triggering(value: Any) -> Triggering | None:
-    run, attempt, head = _at(value, "id"), _at(value, "run_attempt"), _sha(_at(value, "head_sha"))
+    run, attempt, head = _at(value, "id"), _at(value, "run_attempt"), commit_sha(_at(value, "head_sha"))
     branch, event = _at(value, "head_branch"), _at(value, "event")
     are_names = all(isinstance(text, str) and 0 < len(text) <= LONGEST_NAME for text in (branch, event))
     if not _is_id(run) or head is None or not are_names:
@@ -109,12 +109,14 @@ def _at(value: Any, *keys: str) -> Any:
 
 
 def _is_id(value: Any) -> bool:
+    # True is an int in Python.
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**18
 
 
-def _sha(value: Any) -> str | None:
+def commit_sha(value: Any) -> str | None:
+    """The text, if it is the full name of a commit."""
     return value if isinstance(value, str) and _SHA.fullmatch(value) else None
 
 
 def _repository(value: Any) -> str | None:
-    return value if isinstance(value, str) and _REPOSITORY.fullmatch(value) else None
+    return value if isinstance(value, str) and REPOSITORY.fullmatch(value) else None
