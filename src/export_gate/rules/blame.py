@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.diagnosis import Cause, Owner
 from export_gate.wall.nodes import NodeTrace
-from export_gate.wall.observation import ARTIFACT_CHANGED, Failure, Stage
+from export_gate.wall.observation import ARTIFACT_CHANGED, OWN_FAULT, Failure, Stage
 from export_gate.wall.smallest import SmallestInput
 
 SIZE_GUARD = re.compile(
@@ -23,7 +23,6 @@ OTHER_NAMES = "that the contract lacks"
 SAVED = ("exported-program", "pt2")
 """Kinds of target that torch.export itself saves, loads and runs."""
 RESOURCES = ("SIGKILL", "SIGTERM", "SIGBUS")
-OWN = ("an error of export-gate itself",)
 OWNERS: dict[Stage, Owner] = {
     "model": "model",
     "controls": "contract",
@@ -55,7 +54,7 @@ NOT_KNOWN = Blame()
 
 def blame_failure(failure: Failure, contract: ModelContract, target: TargetName | None) -> Blame:
     """Owner and cause of one failure, as far as the failure itself says them."""
-    if failure.type in OWN:
+    if failure.type == OWN_FAULT:
         return Blame(owner="gate", cause="crash")
     is_torch = failure.stage in ("convert", "load", "run") and kind_of(contract, target) in SAVED
     # Their files are written and read by torch.export itself, not by a converter and a runtime.

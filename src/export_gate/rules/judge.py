@@ -19,15 +19,12 @@ from export_gate.rules.measure import Measured, measure_run
 from export_gate.rules.waivers import Applied, apply, apply_to_findings, left_unmeasured
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.equivalence import ratio
-from export_gate.wall.observation import ModelObservation, RunObservation
+from export_gate.wall.observation import OWN_FAULT, ModelObservation, RunObservation
 
 Verdict = Literal["verified", "violations", "problem", "broken"]
 EXIT_CODES: dict[Verdict, int] = {"verified": 0, "violations": 1, "problem": 2, "broken": 3}
 """Ordered by precedence: a later verdict of one model outweighs an earlier one of another."""
 
-
-OWN_FAULT = "an error of export-gate itself"
-"""A failure of this type says nothing about the model."""
 
 SortKey = tuple[int, bool, int, float, str, str, int, str, str]
 """Severity, not waived, causal order, measured / allowed, model, target, case order, output, message."""

@@ -9,7 +9,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import paragraph
-from export_gate.wall.observation import ModelObservation
+from export_gate.wall.observation import OWN_FAULT, ModelObservation
 
 MEANINGS = {
     "SIGKILL": (
@@ -27,7 +27,7 @@ MEANINGS = {
     "SIGILL": "This CPU lacks an instruction: native code or a compiled package was built for another machine.",
     "SIGBUS": "Mapped memory disappeared: a full disk or a full /dev/shm, or a file that was changed while in use.",
     "SIGTERM": "Something asked the worker to stop: a cancelled job, or a supervisor with a time or memory limit.",
-    "an error of export-gate itself": (
+    OWN_FAULT: (
         "This is a bug in export-gate: please report it with the traceback in the details. The model is not verified."
     ),
     "a damaged channel": (

@@ -35,6 +35,8 @@ class Environment:
 
 ARTIFACT_CHANGED = "ArtifactChanged"
 """The type of a load failure whose file is no longer the one that was verified."""
+OWN_FAULT = "an error of export-gate itself"
+"""The type of a failure of the gate's own code, which says nothing about the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 
 from export_gate.wall.contract import Job
-from export_gate.wall.observation import Failure, Stage
+from export_gate.wall.observation import OWN_FAULT, Failure, Stage
 from export_gate.wall.protocol import Event
 from export_gate.wall.request import Request
 from export_gate.worker.process import children, preload
@@ -173,7 +173,7 @@ def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) 
     if timed_out:
         kind, what, message = "timed-out", "timeout", f"still running after {timeout_s:g} s"
     elif attempt.broke:
-        kind, what, message = "died", "an error of export-gate itself", "the traceback is among the last lines printed"
+        kind, what, message = "died", OWN_FAULT, "the traceback is among the last lines printed"
     elif exit_status < 0:
         kind, what, message = "died", children.signal_name(-exit_status), "the worker process was killed"
     else:
