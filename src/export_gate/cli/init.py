@@ -54,6 +54,7 @@ def init(
     if artifact is not None and len(factories) > 1:
         raise UserError("--artifact: expected one factory, the reference of the file", "run init once for each file")
     path = config or next((path for path in map(Path, DEFAULT_CONFIGS) if path.exists()), Path(DEFAULT_CONFIGS[0]))
+    # Before the file is written, after which it always exists.
     is_new = force or not path.exists()
     wish = starter.Wish(factories=factories, kwargs=keyword_arguments(kwargs), artifact=artifact, is_fresh=force)
     if artifact is not None and scripted.is_torchscript(Path(artifact)):

@@ -53,6 +53,7 @@ def judge(
     outcome = judging.rejudge(
         results, lambda contract: by_option(by_config(contract)), day, terms.fail_on if terms else None
     )
+    # A mistyped target would change nothing, and the old verdict would look like the new one.
     planned = sorted({target.name for contract in outcome.results.contracts for target in contract.targets})
     for name in targets:
         if name not in planned:

@@ -56,6 +56,7 @@ def order(line: Annotation | str) -> None:
 
 def show_document(text: str) -> None:
     """Print a document of `report.formats`, whose format has made it inert already."""
+    # None lets click decide, which strips styles if the output is not a terminal.
     click.echo(text, nl=False, color=True if color() else None)
 
 

@@ -36,7 +36,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _verify_constant(values: Values, node: Node, scope: Scope) -> None:
-    """Lists are a tensor, with a dtype that holds their numbers and rows of one length."""
+    """Check that lists form a tensor: a dtype that holds their numbers, and rows of one length."""
     value, dtype = node.child("constant"), values.get("dtype")
     if value is None or "constant" not in values:
         return
@@ -53,7 +53,7 @@ def _verify_constant(values: Values, node: Node, scope: Scope) -> None:
 
 
 def _lengths(node: Node) -> tuple[int, ...] | None:
-    """The shape of nested lists; None where rows differ."""
+    """The shape of nested lists; None if rows differ."""
     if not isinstance(node.value, tuple):
         return ()
     inner = {_lengths(item) for item in node.value}

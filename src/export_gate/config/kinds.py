@@ -148,6 +148,7 @@ class Measured:
 
     def check(self, node: Node, scope: Scope) -> Any:
         value = node.value
+        # The length first: patterns and int() take long for long texts.
         has_unit = isinstance(value, str) and len(value) <= MAX_DIGITS and bool(re.fullmatch(self.pattern, value))
         if isinstance(value, str) and has_unit:
             value = self.parse(value)
@@ -206,6 +207,7 @@ class Exactly:
     expected: str
 
     def check(self, node: Node, scope: Scope) -> Any:
+        # True == 1 == 1.0 in Python.
         if node.value == self.value and type(node.value) is int:
             return self.value
         scope.problems.expected(node, self.expected)

@@ -1,4 +1,4 @@
-"""What the keys of a tensor say together: whether its dtype, shape, values, order, draws and mask fit."""
+"""Check what the keys of a tensor say together: dtype, shape, values, order, draws and mask must fit."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _entries_of(node: Node) -> list[Node]:
 
 
 def _verify_allowed(values: Values, node: Node, scope: Scope) -> None:
-    """Numbers once each; lists where the last axis has as many positions."""
+    """Check that numbers occur once each, and that there is a list for each position of the last axis."""
     child = node.child("values")
     if "values" not in values or not child:
         return
@@ -101,7 +101,7 @@ def _verify_bounds(values: Values, node: Node, scope: Scope) -> None:
 
 
 def _verify_order(values: Values, node: Node, scope: Scope) -> None:
-    """An order needs a last axis, and values that can be ordered; whether there are enough is known with the dims."""
+    """Check that an order has a last axis and values with an order; whether there are enough depends on the dims."""
     child = node.child("order")
     if "order" not in values or not child:
         return
@@ -114,6 +114,7 @@ def _verify_order(values: Values, node: Node, scope: Scope) -> None:
         scope.problems.expected(child, "a shape with an axis that the order runs along", got="[]")
     elif is_strict and is_whole(values["dtype"]) and not {"range", "values"} & values.keys():
         scope.problems.expected(child, "a range beside it, wide enough for values that all differ", got="none")
+    # NaN compares with nothing; an infinity may be first or last, but not twice.
     refused = {"nan", "inf"} if is_strict else {"nan"}
     for name in (name for name in values.get("nonfinite", ()) if name in refused):
         scope.problems.expected(child, f"no {name} among values in order", got=f"nonfinite: {name}")
@@ -126,6 +127,7 @@ def _verify_draws(values: Values, node: Node, scope: Scope) -> None:
     dtype: str = values["dtype"]
     families: tuple[str, ...] = BOOL_DRAWS if dtype == "bool" else INTEGER_DRAWS if is_whole(dtype) else FLOAT_DRAWS
     if is_whole(dtype) and _holds_zero_and_one(values):
+        # An integer tensor of 0 and 1 is a mask as well.
         families = tuple(dict.fromkeys((*INTEGER_DRAWS, *BOOL_DRAWS)))
     for item, family in zip(draws.children, values["draws"], strict=True):
         if family not in families:

@@ -47,6 +47,7 @@ def publish_fork(order: Publication, context: Context, api: Api | None, say: Say
         raise UserError(
             "--stage two: GITHUB_TOKEN is not set or is not a token", "Pass `github-token: ${{ github.token }}`."
         )
+    # The commit of the run that is reported, not that of this workflow's branch.
     here = replace(context, head=triggering.head)
     shown = load_from_stranger(order, here)
     run_url = replace(here, run=triggering.run).run_url

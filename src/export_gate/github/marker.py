@@ -48,6 +48,7 @@ class Marker:
 
 def parse_marker(body: str) -> Marker | None:
     """The marker at the start of `body`; a marker elsewhere is a quotation."""
+    # GitHub may return line ends as \r\n.
     found = _LINE.fullmatch(body.split("\n", 1)[0].rstrip("\r"))
     if found is None:
         return None

@@ -166,6 +166,7 @@ def exact_before(before: str | None, after: str | None) -> Iterator[Step]:
 
 def preferred(before: tuple[object, ...], after: tuple[object, ...]) -> Iterator[Step]:
     """An order of preference: what comes after the others takes what they leave."""
+    # Added at the end: what was there keeps its precedence.
     if before == after[: len(before)]:
         yield from fewer(before, after)
     elif set(before) <= set(after):

@@ -44,6 +44,7 @@ def _matched(old: dict[str, Tolerance], new: dict[str, Tolerance]) -> dict[str, 
     if set(new) <= set(old):
         return {dtype: (old[dtype], new[dtype]) for dtype in new if dtype in old}
     changed = {dtype: new[dtype] for dtype in new if dtype not in old}
+    # If no dtype was inexact before (`default`), everything was exact.
     strictest = min(
         old.values(), key=lambda tolerance: (tolerance.rtol or 0.0, tolerance.atol or 0.0), default=Tolerance()
     )

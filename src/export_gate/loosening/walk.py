@@ -109,6 +109,7 @@ def _specs(before: Mapping[str, Spec], after: Mapping[str, Spec]) -> Iterator[St
 def _waivers(before: Sequence[Waiver], after: Sequence[Waiver]) -> Iterator[Step]:
     """Waivers by what they accept: a new one, or one that lasts longer, loosens. Of two alike the longer one counts."""
     old, new = (
+        # In order of their ends, so that of two alike the later one stays.
         {_accepted(waiver): waiver for waiver in sorted(each, key=lambda waiver: waiver.until)}
         for each in (before, after)
     )

@@ -42,6 +42,7 @@ def _objections(results: Results, config: Config, verdict: Verdict) -> Iterator[
             f"results of another {config.path}: expected config sha256 {expected}, got {found}",
             "Run `export-gate run` again, then lock.",
         )
+    # A lock replaces the whole file, so a partial run would drop the rest from it.
     missing = [model.name for model in config.models if model.name not in {c.name for c in results.contracts}]
     if missing or results.narrowed or results.planned:
         lacks = f"model {missing[0]}" if missing else "some targets, control inputs or shards"

@@ -90,6 +90,7 @@ def fit(report: Report, draw: Callable[[Shown], str], allowance: Allowance) -> s
     Raises:
         ValueError: not even the verdict fits.
     """
+    # Usually everything fits, and drawing once is enough.
     drawn = draw(_shown(report, _everything(report, allowance), allowance))
     limit = allowance.limit
     if limit is None or allowance.size(drawn) <= limit:

@@ -119,6 +119,7 @@ def _counts(results: Results, rows: Sequence[Row]) -> Counts:
         unchecked=sum(row.state == "skipped" for row in rows),
         violations=severities.count("violation"),
         warnings=severities.count("warning"),
+        # Waived findings are notes too.
         notes=severities.count("note") - waived,
         waived=waived,
         control_inputs=sum(row.compared for row in rows),
@@ -126,6 +127,7 @@ def _counts(results: Results, rows: Sequence[Row]) -> Counts:
 
 
 def _rows(results: Results, measured: Sequence[Measured]) -> tuple[Row, ...]:
+    # A model that was never run has a row all the same, so that it cannot be overlooked.
     observed = {model.contract.name: model for model in measured}
     unseen = {c.name: Measured(contract=c, observation=ModelObservation(model=c.name)) for c in results.contracts}
     return tuple(

@@ -216,8 +216,10 @@ def _element(suite: Suite, started: str) -> ET.Element:
         **_counts([suite]),
         "skipped": str(skipped),
         "time": f"{suite.duration_s:.3f}",
+        # JUnit's usual schema allows no time zone.
         "timestamp": visible(started).removesuffix("Z"),
     }
+    # Every text goes through `visible`: XML 1.0 cannot hold most control characters, not even escaped.
     element = ET.Element("testsuite", attributes)
     properties = ET.SubElement(element, "properties")
     for name, value in suite.properties.items():

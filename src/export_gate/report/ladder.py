@@ -66,6 +66,7 @@ def _ladder(planned: Target, measured: Measured, target: TargetObservation, find
         steps=steps,
         worst=_worst(leaves),
         compared=compared,
+        # The basis proves something only if program and artifact are both affine, and agree on it.
         affine=measured.observation.affine and target.affine and Step(stage="compare", state="ok") in steps,
         facts=target.facts,
         notes=target.notes,

@@ -131,6 +131,7 @@ def _trial_advice(
     contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
 ) -> str:
     """What the trial exports showed; empty where they showed nothing."""
+    # Another example is not advised even if it works: the export would depend on which size was picked.
     worked = [trial for trial in trials if trial.answer == "exported" and "example" not in trial.declared]
     if worked:
         whole = [trial for trial in worked if trial.declared == {"mode": "auto"}]
@@ -205,6 +206,7 @@ def _suggested(text: str) -> list[str]:
 
 def _constant_advice(contract: ModelContract, name: str, value: str, failure: Failure) -> str:
     key, dim = _key(contract, name), _dim(contract, name)
+    # torch's own names (`_side`) count steps of `multiple-of`.
     size = int(value) * (dim.multiple_of if dim and name != dim.name else 1)
     if size == 1:
         return (
@@ -231,6 +233,7 @@ def _suggestion_advice(contract: ModelContract, line: str, lines: tuple[str, ...
         return [f"Set `{_key(contract, name)}.multiple-of` to {step}: the model requires it."]
     if bounds:
         name, low, high = bounds.groups()
+        # torch prints bounds of its helper dims too; what to do about them is in the line that uses the helper.
         others = " ".join(other.partition("=")[2] for other in lines if other.strip() != line)
         is_helper = not _is_declared(contract, name) and re.search(rf"\b{re.escape(name)}\b", others)
         return [] if is_helper else [_bounds_advice(contract, name, low, high)]

@@ -55,6 +55,7 @@ def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measuremen
     masks = tuple(dict.fromkeys(mask for leaf in leaves if leaf.masked for mask in leaf.masked.masks))
     reasons = dict.fromkeys(reason for leaf in leaves if leaf.masked for reason in leaf.masked.reasons)
     places = " and ".join(PLACES[reason] for reason in reasons)
+    # The comparison is the one without the dropped elements.
     dropped, kept = worst.masked.dropped, worst.comparison.elements
     return Finding(
         rule=RULE.name,

@@ -179,6 +179,7 @@ def measure_run(contracts: Sequence[ModelContract], run: RunObservation) -> tupl
 
 def measure(contract: ModelContract, observation: ModelObservation) -> Measured:
     """Everything that is judged of one model."""
+    # Only for its `seen`, which puts separate exports after the main one.
     bare = Measured(contract=contract, observation=observation)
     seen = [target for planned in contract.targets for target in bare.seen(planned.name)]
     ended = [(target, target.failure) for target in seen if target.failure]

@@ -80,6 +80,7 @@ def _hint(structure: Structure) -> str:
             "A dict's keys are usually sorted during export: return them in sorted order, or return a tuple, so that "
             "callers who take outputs by position get the right ones."
         )
+    # The marks of leaves that are not tensors, as `Structure` has them.
     if any(name.endswith(":None") for name in structure.expected):
         return "Return tensors only: an artifact cannot return None, and the outputs after it move up."
     if any(":" in name for name in (*structure.expected, *structure.actual)):

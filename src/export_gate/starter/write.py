@@ -70,6 +70,7 @@ def starter_config(wish: Wish, output: Path, order: Order) -> str:
     if not folder.is_dir():
         raise UserError(f"{output}: the folder {folder} does not exist", "create it, or name another file with `-c`")
     check_place(wish.artifact, folder)
+    # Validated first: what is added to a broken config would be blamed for it.
     old = load_config(output) if output.exists() and not wish.is_fresh else None
     pythonpath = tuple(dict.fromkeys(entry for name in wish.factories for entry in needed_pythonpath(name, folder)))
     jobs = make_jobs(wish, folder, old, pythonpath)

@@ -99,6 +99,7 @@ def _slots(controls: ControlSetObservation | None, cases: Sequence[str]) -> Slot
         if member.name in ran:
             families.setdefault(member.family, []).append(member.name)
     known = {name for names in families.values() for name in names}
+    # Inputs of the sweep over sizes are not members of the control set.
     if others := [name for name in ran if name not in known]:
         families.setdefault("other", []).extend(others)
     total = sum(map(len, families.values())) + FAMILY_GAP * len(families)

@@ -96,6 +96,7 @@ def _fits(picture: ErrorPicture, comparison: Comparison) -> bool:
     is_placed = len(picture.where) == len(shape) and all(0 <= i < n for i, n in zip(picture.where, shape, strict=True))
     if not (is_placed and all(0 <= axis < len(shape) for axis in axes)):
         return False
+    # An output with one axis is one row.
     lengths = (1, 1, *(shape[axis] for axis in axes))[-2:]
     is_cut = 0 < picture.columns <= min(lengths[1], MOST_CELLS) and len(picture.grid) % picture.columns == 0
     is_cut = is_cut and 0 < len(picture.grid) // picture.columns <= min(lengths[0], MOST_CELLS)

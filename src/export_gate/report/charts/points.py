@@ -48,6 +48,7 @@ def worst_output(case: CaseResult, leaves: Sequence[Measurement]) -> Point:
         return _without_number(case.case, "", "outputs differ from eager's")
     return max(
         map(output_point, leaves),
+        # Of those over the tolerance, one without a number (NaN, another shape) is worse than any number.
         key=lambda p: (p.over, p.measured is None, p.ratio),
         default=Point(case=case.case, why="nothing"),
     )

@@ -75,6 +75,7 @@ def _sum(one: Sizes, dim: Sizes, factor: int) -> Sizes:
     return Sizes(
         low=one.low + factor * dim.low,
         high=one.high + factor * dim.high,
+        # One size alone has no step; of two steps, every sum is a multiple of their greatest common divisor.
         step=factor * dim.step if one.low == one.high else math.gcd(one.step, factor * dim.step),
         others=tuple(one.low + factor * other for other in dim.others),
     )
