@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from export_gate.run.interpreter import worker_environment
+from export_gate.run.environment import worker_environment
 
 SERVER = Path(__file__).with_name("preloaded_server.py")
 WORKER = Path(__file__).parents[2] / "src" / "export_gate" / "worker" / "__main__.py"

@@ -14,10 +14,11 @@ from export_gate.config.document import read_document
 from export_gate.config.grammar import CONFIG
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Allowance, Node, Unreadable
-from export_gate.config.paths import default_pythonpath, repository_root
+from export_gate.config.paths import default_pythonpath
 from export_gate.config.record import WAIVERS_MAX_DAYS, Config, Position
 from export_gate.config.source import decode_text, read_bytes
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 
 
 def load_config(path: Path) -> Config:
@@ -58,7 +59,12 @@ def parse_config(content: bytes, path: Path, *, shown: str = "", is_past: bool =
     shared = values.get("env", {})
     models = tuple(
         # Not `root`, in which every model has the targets of `defaults`.
-        replace(model, targets_listed=_listed_in(written, name), env={**shared, **model.env})
+        replace(
+            model,
+            targets_listed=_listed_in(written, name),
+            env={**shared, **model.env},
+            cache=model.cache and values.get("cache", True),
+        )
         for name, model in values["models"].items()
     )
     return _record(path, content, folder, root, {**values, "models": models})

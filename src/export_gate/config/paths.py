@@ -66,11 +66,6 @@ class RelativePath:
         return Text(expected=self.expected, pattern=ONE_LINE).schema(defs)
 
 
-def repository_root(folder: Path) -> Path:
-    """The folder or its nearest parent that contains `.git`; else the folder itself."""
-    return next((up for up in (folder, *folder.parents) if os.path.lexists(up / ".git")), folder)
-
-
 def default_pythonpath(folder: Path) -> tuple[str, ...]:
     """The config's folder, and its `src` if there is one."""
     return (str(folder), *(str(folder / "src") for _ in (1,) if (folder / "src").is_dir()))

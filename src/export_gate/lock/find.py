@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from export_gate.config import Config
-from export_gate.config.paths import repository_root
 from export_gate.lock.file import HINT, LARGEST_BYTES, lock_path, parse_lock, read_lock
 from export_gate.rules.lock.record import Lock, LockUsed
 from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file_at, find_commit
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

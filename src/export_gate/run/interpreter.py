@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from export_gate.config.paths import repository_root
+from export_gate.run.environment import worker_environment
 from export_gate.wall.errors import UserError
-from export_gate.wall.variables import is_secret
+from export_gate.wall.repository import repository_root
 
 BIN = "Scripts" if sys.platform == "win32" else "bin"
 PYTHON_NAMES = ("python.exe",) if sys.platform == "win32" else ("python", "python3")
@@ -123,29 +123,6 @@ def _on_path(environment: Mapping[str, str]) -> Path | None:
     entries = [entry for entry in environment.get("PATH", "").split(os.pathsep) if entry and Path(entry) != own]
     found = next((path for name in PYTHON_NAMES if (path := shutil.which(name, path=os.pathsep.join(entries)))), None)
     return Path(found) if found else None
-
-
-def worker_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The part of the environment that project code may see: no tokens, no CI variables."""
-    return {
-        name: value
-        for name, value in environment.items()
-        if (name.upper() in ALLOWED or name.upper().startswith(ALLOWED_PREFIXES)) and not is_secret(name)
-    }
-
-
-# Lists of what passes, not of what does not: a variable that nobody thought of may be a secret.
-ALLOWED = frozenset({
-    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "TMPDIR", "TMP", "TEMP", "PWD",
-    "VIRTUAL_ENV", "CONDA_PREFIX", "CI", "CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "LD_LIBRARY_PATH",
-    "LD_PRELOAD", "DYLD_LIBRARY_PATH", "PYTHONPATH", "PYTHONHASHSEED", "PYTHONUTF8", "PYTHONIOENCODING",
-    "PYTHONWARNINGS", "PYTHONDONTWRITEBYTECODE", "SSL_CERT_FILE", "SSL_CERT_DIR", "SYSTEMROOT", "SYSTEMDRIVE",
-    "COMSPEC", "PATHEXT", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "WINDIR",
-})  # fmt: skip
-ALLOWED_PREFIXES = (
-    "LC_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "AOT_INDUCTOR_", "AOTI_", "ATEN_",
-    "CUDA_", "HF_", "TRANSFORMERS_", "XDG_", "ORT_", "ONNX_", "DNNL_", "ONEDNN_", "NUMPY_", "TRITON_",
-)  # fmt: skip
 
 
 def why_no_python(path: Path, environment: Mapping[str, str]) -> str:

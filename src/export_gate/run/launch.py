@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from export_gate.run.interpreter import why_no_python, worker_environment
+from export_gate.run.environment import worker_environment
+from export_gate.run.interpreter import why_no_python
 from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.protocol import Event, read_numbered, request_line
 from export_gate.wall.request import AnyRequest, ReplayRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from export_gate.run.interpreter import worker_environment
+from export_gate.run.environment import worker_environment
 from export_gate.wall.contract import Job
 
 

@@ -8,9 +8,10 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from export_gate.config.paths import ATTRIBUTE, default_pythonpath, repository_root
+from export_gate.config.paths import ATTRIBUTE, default_pythonpath
 from export_gate.report.escape import one_line
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 
 GENERIC = frozenset({"model", "models", "net", "module", "main", "factory", "make", "create", "build", "get", "init"})
 """Generic names, which do not identify the model."""

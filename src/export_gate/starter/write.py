@@ -12,7 +12,7 @@ from jinja2 import Template
 
 from export_gate.config import Config, load_config
 from export_gate.config.names import NAME, OUTPUT_NAME
-from export_gate.config.paths import default_pythonpath, repository_root
+from export_gate.config.paths import default_pythonpath
 from export_gate.report.render import environment
 from export_gate.run.ask import ask
 from export_gate.run.order import Order
@@ -23,6 +23,7 @@ from export_gate.wall.codec import decode
 from export_gate.wall.contract import Job, ModelContract
 from export_gate.wall.description import Description, Found
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 from export_gate.wall.request import Describe
 
 

@@ -19,6 +19,8 @@ class Observe:
     kind: Literal["observe"] = "observe"
     diagnosis: bool = True
     """Run experiments after a failure that find its cause."""
+    dependencies: bool = False
+    """Answer with what the verdict depends on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

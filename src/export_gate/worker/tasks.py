@@ -47,7 +47,7 @@ def work(job: Job, request: Request, channel: Channel) -> None:
         case Observe():
             from export_gate.worker.study.engine import observe_model
 
-            observe_model(job, channel, is_diagnosed=request.task.diagnosis)
+            observe_model(job, channel, task=request.task)
         case ListControls():
             from export_gate.worker.study.listing import list_controls
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from export_gate.run import interpreter
-from export_gate.run.interpreter import find_interpreter, find_runtime, why_no_python, worker_environment
+from export_gate.run.environment import worker_environment
+from export_gate.run.interpreter import find_interpreter, find_runtime, why_no_python
 from export_gate.wall.errors import UserError
 
 

@@ -1,4 +1,4 @@
-"""Note which of the caller's environment variables the project's code looks for, and does not get."""
+"""Note which environment variables are asked for, and which of the caller's the project's code does not get."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 from export_gate.wall.variables import is_secret
 from export_gate.worker.process.files_read import is_installed
 
+ALL = "*"
+"""Stands for every variable."""
 LOOKED_UP_BY = ("os", "_collections_abc", "collections.abc")
 """Modules whose frames only pass a look-up on."""
 OF_THE_SYSTEM = (
@@ -26,7 +28,12 @@ OF_THE_SYSTEM = (
 
 
 @contextmanager
-def look_ups_noted(names: Collection[str], roots: Collection[Path], package: str) -> Iterator[Callable[[], list[str]]]:
+def look_ups_noted(
+    names: Collection[str],
+    roots: Collection[Path],
+    package: str,
+    asked: Callable[[str], object] = lambda _: None,
+) -> Iterator[Callable[[], list[str]]]:
     """Watch `os.environ`; yields what says which of the names the project's code looked for.
 
     A package that the project's code calls looks for it on the project's behalf, except while it is imported, and
@@ -36,12 +43,19 @@ def look_ups_noted(names: Collection[str], roots: Collection[Path], package: str
         names: Variables that the process does not have.
         roots: Folders of the project's code.
         package: A package that is the project's wherever it is installed; empty for none.
+        asked: Told of every variable that anybody asks for, set or not; `*` if all are listed.
     """
     found: set[str] = set()
     wanted, note = frozenset(names), found.add
 
     class Noted(type(os.environ)):  # type: ignore[misc] # os._Environ, which is not public
+        def __iter__(self) -> Any:
+            asked(ALL)
+            return super().__iter__()
+
         def __getitem__(self, name: Any) -> Any:
+            if isinstance(name, str):
+                asked(name)
             try:
                 return super().__getitem__(name)
             except KeyError:

@@ -7,15 +7,19 @@ it came from. Eager is released before the export, so that the weights are in me
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import torch
 
+from export_gate.wall.codec import encode
 from export_gate.wall.contract import Job, ModelContract
 from export_gate.wall.observation import HygieneObservation, Problem
+from export_gate.wall.protocol import Event
+from export_gate.wall.request import Observe
 from export_gate.worker.controls.made import with_makers
 from export_gate.worker.model import hygiene
 from export_gate.worker.model.adapt import adapt, builds_objects, input_changes
@@ -27,8 +31,11 @@ from export_gate.worker.model.factory import (
     load_factory,
 )
 from export_gate.worker.process.channel import Channel
-from export_gate.worker.process.files_read import remember_files
+from export_gate.worker.process.dependencies import find_dependencies
+from export_gate.worker.process.files_read import files_read
 from export_gate.worker.process.integrity import watched
+from export_gate.worker.process.looking import looks_noted
+from export_gate.worker.process.recording import Seen, recorded
 from export_gate.worker.process.stages import Desk, at_desk
 from export_gate.worker.process.variables import look_ups_noted
 from export_gate.worker.study.allowance import Allowance
@@ -45,6 +52,7 @@ from export_gate.worker.study.variants import EachTarget, observe_variants
 
 Sequel = Callable[[Study, Desk], None]
 """Further work on a model after it was observed."""
+_OBSERVE = Observe()
 
 
 def observe_model(
@@ -53,7 +61,7 @@ def observe_model(
     then: Sequel | None = None,
     *,
     each: EachTarget | None = None,
-    is_diagnosed: bool = True,
+    task: Observe = _OBSERVE,
 ) -> None:
     """Observe the job's model and send every fact as it is known.
 
@@ -62,20 +70,31 @@ def observe_model(
         channel: where the facts go.
         then: follows once its targets are done.
         each: follows on each target of each export, while its program is there.
-        is_diagnosed: whether experiments follow a failure.
+        task: whether experiments follow a failure, and whether the model's dependencies are sent.
     """
-    # These three watch what the project's code does, so they begin before any of it is imported.
-    started, files = time.perf_counter(), remember_files(Path(job.base))
-    roots = tuple(Path(folder) for folder in (job.base, *job.pythonpath))
-    with look_ups_noted(job.withheld, roots, factory_package(job.contract)) as missed, watched() as replaced:
+    # What watches the project's code begins before any of it is imported.
+    started, seen = time.perf_counter(), recorded()
+    with _noted(job, seen) as missed, watched() as replaced:
         with at_desk(job, channel) as desk:
-            _observe(job, desk, then, each, Allowance(is_off=not is_diagnosed))
+            _observe(job, desk, then, each, Allowance(is_off=not task.diagnosis))
         names = replaced()
         if names:
             channel.set("problem", _tampered(job.contract, names))
         channel.set("variables_missed", missed())
-    channel.set("files", files())
+    channel.set("files", files_read(seen, Path(job.base)))
+    if task.dependencies:
+        found = encode(find_dependencies(seen, job))
+        channel.send(Event(op="answer", model=job.contract.name, field="dependencies", value=found))
     channel.set("duration_s", time.perf_counter() - started)
+
+
+@contextmanager
+def _noted(job: Job, seen: Seen) -> Iterator[Callable[[], list[str]]]:
+    """Note what the project's code looks for; yields what says which variables it does not get."""
+    roots = tuple(Path(folder) for folder in (job.base, *job.pythonpath))
+    note = partial(seen.note, "asked")
+    with looks_noted(seen), look_ups_noted(job.withheld, roots, factory_package(job.contract), note) as missed:
+        yield missed
 
 
 def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | None:

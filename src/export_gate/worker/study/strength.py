@@ -39,7 +39,7 @@ LIMIT_S, LIMIT_FACTOR = 30.0, 10.0
 
 def measure_strength(job: Job, question: MeasureStrength, channel: Channel) -> None:
     """Observe the job's model, then send what its control set is worth on the main export's file."""
-    observe_model(job, channel, each=partial(_measure, question), is_diagnosed=False)
+    observe_model(job, channel, each=partial(_measure, question), task=Observe(diagnosis=False))
 
 
 def _measure(question: MeasureStrength, study: Study, work: Verification, desk: Desk) -> None:

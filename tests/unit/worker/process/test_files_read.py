@@ -11,10 +11,11 @@ from pathlib import Path
 USE = """
 import json, os, sys
 from pathlib import Path
-from export_gate.worker.process.files_read import remember_files
+from export_gate.worker.process.files_read import files_read
+from export_gate.worker.process.recording import recorded
 base = Path("nets").absolute()
 os.chdir(base)
-files = remember_files(base)
+seen = recorded()
 sys.path.insert(0, "")
 import package.inner
 open("../weights.bin").read()
@@ -27,7 +28,7 @@ except FileNotFoundError:
     pass
 (Path("../link.txt")).read_text()
 os.chdir("/")
-print(json.dumps(files()))
+print(json.dumps(files_read(seen, base)))
 """
 
 

@@ -1,0 +1,11 @@
+"""Where a checkout begins."""
+
+from __future__ import annotations
+
+import os.path
+from pathlib import Path
+
+
+def repository_root(folder: Path) -> Path:
+    """The folder or its nearest parent that contains `.git`; else the folder itself."""
+    return next((up for up in (folder, *folder.parents) if os.path.lexists(up / ".git")), folder)
