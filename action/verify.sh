@@ -39,6 +39,15 @@ if [ -n "$CONFIG" ]; then options+=(--config "$CONFIG"); fi
 if [ -n "$PROJECT_PYTHON" ]; then options+=(--python "$PROJECT_PYTHON"); fi
 if [ -n "$SHARD" ]; then options+=(--shard "$SHARD"); fi
 if [ -n "${BASE_SHA:-}" ]; then options+=(--base "$BASE_SHA"); fi
+# Verdicts that a pull request's own code could have written are worth nothing to it or to others.
+if [ -z "${CACHE:-}" ]; then
+  options+=(--no-cache)
+else
+  options+=(--cache-dir "$CACHE")
+  if [ "$GITHUB_REF" != "refs/heads/${DEFAULT_BRANCH:-}" ] || [ "$GITHUB_EVENT_NAME" = pull_request_target ]; then
+    options+=(--cache-read-only)
+  fi
+fi
 for target in ${TARGETS//,/ }; do options+=(--target "$target"); done
 models=(${MODELS//,/ })
 

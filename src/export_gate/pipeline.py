@@ -1,9 +1,9 @@
 """The product on one screen: config -> plan -> observe -> judge -> report.
 
 `export-gate.yml` becomes contracts (`config/`), the selected ones become jobs (`plan`), the worker turns jobs into
-observations under the project's own interpreter (`observe`, and everything in `worker/` beyond the wall), the rules
-turn observations into findings and a verdict (`rules/`), and the report turns both into text (`report/`). Only `cli`
-prints or exits.
+observations under the project's own interpreter (`observe`, and everything in `worker/` beyond the wall), except those
+of unchanged models, which the cache has (`recall`). The rules turn observations into findings and a verdict (`rules/`),
+and the report turns both into text (`report/`). Only `cli` prints or exits.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from export_gate import __version__
+from export_gate.cache.memory import keep_verdicts, open_cache
+from export_gate.cache.recall import Recalled, recall
 from export_gate.config import load_config
 from export_gate.config.limits import require_short_waivers
 from export_gate.lock.find import find_lock
@@ -22,16 +24,18 @@ from export_gate.outcome.folder import prepare_folder, publish
 from export_gate.outcome.judging import Outcome, judged
 from export_gate.outcome.saved_case import save_smallest
 from export_gate.report.results import Results
+from export_gate.rules.judge import Terms
 from export_gate.run.change import base_of, find_change
 from export_gate.run.checkout import find_checkout, head_revision
 from export_gate.run.interpreter import Interpreter, find_interpreter
 from export_gate.run.launch import Listener
-from export_gate.run.observe import observe
+from export_gate.run.observe import Observed, observe
 from export_gate.run.order import Order, worker_request
 from export_gate.run.plan import make_plan, unselected_targets
 from export_gate.run.seal import remove_unfinished, sealed
 from export_gate.run.shards import jobs_of
 from export_gate.wall.contract import Job
+from export_gate.wall.observation import RunObservation
 from export_gate.wall.request import Observe, Task
 
 _OBSERVE = Observe()
@@ -65,18 +69,24 @@ def verify(
         GateError: the worker broke down.
     """
     started, clock = datetime.now(timezone.utc), time.monotonic()
+    today = started.date().isoformat()
     config = load_config(order.config)
-    change, terms = find_change(config, base_of(order.base, order.environment), order.environment)
-    require_short_waivers(config, started.date(), terms.waivers_max_days)
+    change, base_terms = find_change(config, base_of(order.base, order.environment), order.environment)
+    require_short_waivers(config, started.date(), base_terms.waivers_max_days)
     planned = make_plan(config, order.selection, order.folder)
     jobs = planned if order.shard is None else jobs_of(order.shard, planned)
     python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
     found = find_lock(config, order.base, order.environment)
     # The last step before the worker: a mistake in the order must not remove an earlier run's results.
     prepare_folder(order.folder, jobs)
-    observed = observe(worker_request(order, jobs, task), python.path, order.environment, announce(python, jobs))
+    terms = Terms(today=today, is_whole=not order.selection.is_narrow, lock=found.lock, unpushed=dict(order.unpushed))
+    cache = open_cache(order, python.path, today)
+    recalled = Recalled() if cache is None else recall(cache, jobs, order.folder, terms)
+    rest = recalled.rest(jobs)
+    observed = _observed(order, rest, task, python, announce)
+    run = recalled.joined(observed.run, jobs)
     # Only now: every process of the project has ended, so nothing can change the artifacts any more.
-    remove_unfinished(observed.run, jobs)
+    remove_unfinished(run, jobs)
     contracts = tuple(job.contract for job in jobs)
     results = Results(
         tool_version=__version__,
@@ -86,20 +96,40 @@ def verify(
         started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
         duration_s=time.monotonic() - clock,
         contracts=contracts,
-        run=sealed(observed.run, jobs, order.folder),
+        run=sealed(run, jobs, order.folder),
         findings=(),
         # Replaced by the judge: results that were never judged must not look good.
         verdict="broken",
         head=head_revision(config.path.resolve().parent),
         checkout=find_checkout(config, [contract.name for contract in contracts]),
         planned=() if order.shard is None else tuple(job.contract for job in planned),
-        judged_on=started.date().isoformat(),
+        judged_on=today,
         unselected_models=len(config.models) - len(planned),
         unselected_targets=unselected_targets(config, tuple(job.contract for job in planned)),
         narrowed=order.selection.is_narrow,
         lock=found.lock,
         change=change,
-        fail_on="warning" if "warning" in {config.fail_on, terms.fail_on} else "violation",
+        fail_on="warning" if "warning" in {config.fail_on, base_terms.fail_on} else "violation",
         unpushed=dict(order.unpushed),
     )
-    return replace(judged(results), notes=(found.note,) if found.note else ()), observed.answers
+    outcome = judged(results)
+    notes: tuple[str, ...] = (found.note,) if found.note else ()
+    if cache is not None:
+        notes += keep_verdicts(cache, outcome.results, rest, observed.answers, order.folder)
+    return replace(outcome, notes=notes), observed.answers
+
+
+def _observed(
+    order: Order,
+    jobs: tuple[Job, ...],
+    task: Task,
+    python: Interpreter,
+    announce: Callable[[Interpreter, tuple[Job, ...]], Listener],
+) -> Observed:
+    """What the worker observes; it does not start if there is nothing to observe."""
+    if not jobs:
+        return Observed(run=RunObservation(), answers=())
+    if isinstance(task, Observe) and order.cache is not None:
+        task = replace(task, dependencies=True)
+    request = worker_request(order, jobs, task)
+    return observe(request, python.path, order.environment, announce(python, jobs))

@@ -78,8 +78,9 @@ def test_configs_on_the_pages_are_valid(block: Block, tmp_path: Path):
     for name in re.findall(r"path: ([\w./-]+)", block.text):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
-    for name in re.findall(r"pythonpath: \[([\w./-]+)\]", block.text):
-        (tmp_path / name).mkdir(parents=True, exist_ok=True)
+    for names in re.findall(r"\b(?:pythonpath|paths): \[([\w./, -]+)\]", block.text):
+        for name in names.split(", "):
+            (tmp_path / name).mkdir(parents=True, exist_ok=True)
     is_whole = "version" in block.keys
     text = block.text if is_whole else yaml.safe_dump(completed(yaml.safe_load(block.text)))
     config = tmp_path / "export-gate.yml"

@@ -48,6 +48,22 @@ from export_gate.cli.terminal import complain, follow, say, show
     help="Write the smallest failing input that is found to this .npz file; `--case FILE` runs it again.",
 )
 @click.option("--no-diagnosis", is_flag=True, help="Skip the experiments that find the cause of a failure.")
+@click.option("--no-cache", is_flag=True, help="Verify unchanged models again, and keep no verdict.")
+@click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="EXPORT_GATE_CACHE",
+    help="Keep the verdicts of unchanged models here. Default: export-gate in the user's cache folder; in CI, none.",
+)
+@click.option("--cache-read-only", is_flag=True, help="Use kept verdicts, but keep no new ones.")
+@click.option(
+    "--cache-size",
+    type=click.FloatRange(min=0, min_open=True),
+    default=2.0,
+    show_default=True,
+    metavar="GB",
+    help="Remove what was used longest ago once the cache is larger.",
+)
 @quiet_option
 def run(
     models: tuple[str, ...],
@@ -63,6 +79,10 @@ def run(
     jobs: int | None,
     save_case: Path | None,
     no_diagnosis: bool,
+    no_cache: bool,
+    cache_dir: Path | None,
+    cache_read_only: bool,
+    cache_size: float,
     quiet: bool,
 ) -> None:
     """Export and verify MODELS (default: all), and print the report."""
@@ -73,8 +93,9 @@ def run(
         return
     # Only now: the imports take longer than to see that a push needs no verdict.
     from export_gate import pipeline
+    from export_gate.cache.place import choose_folder
     from export_gate.outcome import judging
-    from export_gate.run.order import Order, default_parallel
+    from export_gate.run.order import CachePlace, Order, default_parallel
     from export_gate.run.plan import Selection, from_config
     from export_gate.run.pushing import find_push
     from export_gate.run.shards import parse_shard
@@ -82,6 +103,7 @@ def run(
     push = find_push(os.environ, path.resolve().parent)
     for line in push.notes:
         complain(f"note: {line}")
+    place = None if no_cache else choose_folder(cache_dir, os.environ)
     order = Order(
         config=path,
         selection=Selection(models=models, targets=targets, skipped=skipped, cases=from_config(cases, path)),
@@ -94,6 +116,9 @@ def run(
         unpushed=push.unpushed,
         diagnosis=not no_diagnosis,
         save_case=save_case,
+        cache=None
+        if place is None
+        else CachePlace(folder=place, keeps=not cache_read_only, limit_bytes=round(cache_size * 1e9)),
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)

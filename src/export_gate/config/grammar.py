@@ -11,7 +11,7 @@ from export_gate.config.containers import Field, ListOf, Section, Table, Values
 from export_gate.config.controls import CONTROLS, TOLERANCE
 from export_gate.config.dims import DIMS
 from export_gate.config.inputs import INPUTS
-from export_gate.config.kinds import Anything, Choice, Exactly, Number, Scope, Text
+from export_gate.config.kinds import Anything, Choice, Exactly, Number, Scope, Switch, Text
 from export_gate.config.names import NAME
 from export_gate.config.nodes import Node
 from export_gate.config.outputs import OUTPUTS
@@ -66,6 +66,8 @@ def _verify_names(_values: Values, node: Node, scope: Scope) -> None:
             scope.problems.expected_key(model, "model names that differ in more than case", got=clash)
 
 
+_DEPENDENCY = RelativePath(must_be="file or folder")
+
 MODEL = Section(
     title="model",
     make=_make_model,
@@ -97,6 +99,12 @@ MODEL = Section(
         Field("tolerance", TOLERANCE, "Model-wide tolerance; overrides the defaults of target and dtype."),
         Field("targets", TARGETS, "Targets to verify; by default exported-program, pt2 and onnx."),
         Field("timeout", TIME, "Time limit of one worker process of the model; by default 10m.", to="timeout_s"),
+        Field("cache", Switch(), "Whether an unchanged model's verdict is reused; by default true."),
+        Field(
+            "paths",
+            ListOf(item=_DEPENDENCY, unique=True, expected="a list of files and folders"),
+            "Files and folders that Python does not see the model read; if one changes, it is verified again.",
+        ),
         Field("waivers", WAIVERS, "Violations that are accepted until a date."),
     ),
 )
@@ -141,6 +149,7 @@ CONFIG = Section(
             ListOf(item=_PATTERN, unique=True, expected="a list of patterns such as docs/**"),
             "Patterns of files that no model reads; a push of such files alone is not verified by the hook.",
         ),
+        Field("cache", Switch(), "Whether verdicts of unchanged models are reused at all; by default true."),
         # before the models, so that a mistake in it is reported under its own name
         Field("defaults", DEFAULTS, "Any model key except factory, dims, inputs, outputs and waivers."),
         Field(

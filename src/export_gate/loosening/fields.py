@@ -53,6 +53,8 @@ FIELDS: dict[str, Directions] = {
         "targets_listed": unimportant,
         "strict": unimportant,  # the exported-program target's
         "timeout_s": replaced,
+        "cache": weaker(False, True),
+        "paths": fewer,
         "waivers": "waivers",
     },
     "Dim": {

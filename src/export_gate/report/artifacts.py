@@ -34,6 +34,7 @@ def manifest(model: ModelObservation, results: Results) -> dict[str, Any]:
         "config-sha256": results.config_sha256,
         "controls-sha256": model.controls.sha256 if model.controls else None,
         "started": results.started,
+        "reused": encode(model.reused) if model.reused else None,
         "environment": encode(environment) if environment else None,
         "artifacts": [
             {

@@ -14,6 +14,7 @@ from export_gate.report.evidence import (
     left_out_lines,
     model_evidence,
     run_evidence,
+    unchanged_line,
 )
 from export_gate.report.filters import plural
 from export_gate.report.findings import views
@@ -163,6 +164,7 @@ def _row(measured: Measured, findings: Sequence[Finding], reason: str) -> Row:
         affine=affine_line([ladder for cell in filled for ladder in cell.ladders], controls),
         left_out=left_out_lines(controls),
         dropped=dropped_line(controls),
+        unchanged=unchanged_line(observation.reused),
         parameters=observation.parameters,
         weights_bytes=observation.weights_bytes,
         peak_memory_bytes=observation.peak_memory_bytes,

@@ -86,6 +86,8 @@ class Row:
     left_out: tuple[str, ...] = ()
     dropped: str = ""
     """The control inputs that the limit and the budget left out; empty for none."""
+    unchanged: str = ""
+    """`unchanged since 1a2b3c4d5e, verified 2026-11-30`; empty if it was verified in this run."""
     parameters: int = 0
     weights_bytes: int = 0
     peak_memory_bytes: int = 0

@@ -13,11 +13,13 @@ from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spe
 def named_files(config: Config, root: Path) -> frozenset[str]:
     """Files and folders that models read, as paths from the root of the checkout."""
     folder = config.path.resolve().parent
-    paths = (folder / name for model in config.models for name in _named(model, config.pythonpath))
+    paths = (folder / name for model in config.models for name in model_files(model, config.pythonpath))
     return frozenset(os.path.relpath(path, root.resolve()).replace(os.sep, "/") for path in paths)
 
 
-def _named(model: ModelContract, pythonpath: Sequence[str]) -> Iterator[str]:
+def model_files(model: ModelContract, pythonpath: Sequence[str]) -> Iterator[str]:
+    """What a model's contract names, from the config's folder: files, folders and texts that may name one."""
+    yield from model.paths
     controls = model.controls
     yield from (target.artifact for target in model.targets if target.artifact is not None)
     yield from (source.path for source in controls.data)

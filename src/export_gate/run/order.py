@@ -15,6 +15,16 @@ from export_gate.wall.request import Request, Task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CachePlace:
+    """Where verdicts of unchanged models are kept."""
+
+    folder: Path
+    keeps: bool = True
+    """Whether new verdicts are written to it."""
+    limit_bytes: int = 2_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What a caller wants to check."""
 
@@ -38,6 +48,8 @@ class Order:
     """The commit whose interface lock applies, and whose config shows what a change loosens; None means the working
     tree's lock, and no comparison of configs except before a push.
     """
+    cache: CachePlace | None = None
+    """None verifies every model, and keeps no verdict."""
 
 
 def default_parallel() -> int:

@@ -388,6 +388,10 @@ class ModelContract:
     """Export in strict mode; the exported-program target sets it for all targets, even if it is not selected itself."""
     timeout_s: float = 600.0
     """Bound on one worker process of this model, in seconds."""
+    cache: bool = True
+    """Whether its verdict may be reused while nothing that it depends on has changed."""
+    paths: tuple[str, ...] = ()
+    """Files and folders that the verdict depends on and that Python does not see, relative to the config."""
     waivers: tuple[Waiver, ...] = ()
 
     def dim(self, name: str) -> Dim:

@@ -456,6 +456,16 @@ class HygieneObservation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reused:
+    """Where observations come from that an earlier run made, since when nothing has changed."""
+
+    commit: str
+    """Of the earlier run, with `-dirty` if files were not as they are in it; empty outside of git."""
+    day: str
+    """ISO date (UTC) of the earlier run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelObservation:
     """All observations of one model."""
 
@@ -501,6 +511,8 @@ class ModelObservation:
     """Files that its process read, from the root of the checkout."""
     variables_missed: tuple[str, ...] = ()
     """Environment variables that the project's code looked for and did not get, though the caller or `env` has them."""
+    reused: Reused | None = None
+    """None if the model was observed in this run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

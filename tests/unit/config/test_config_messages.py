@@ -44,7 +44,8 @@ models:
     controls: {sizes: {n: [9]}}
     tolerances: {}
 """
-    keys = "factory, kwargs, env, train-mode, dims, inputs, outputs, controls, tolerance, targets, timeout, waivers"
+    keys = "factory, kwargs, env, train-mode, dims, inputs, outputs, controls, tolerance, targets, timeout"
+    keys += ", cache, paths, waivers"
     dtypes = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, bool, complex64, complex128"
     unused = "expected a dim that an input's shape names"
     assert project.mistakes(text) == [
@@ -129,7 +130,7 @@ def test_a_key_cannot_break_a_line_or_colour_a_terminal(project: Project):
     assert lines == [
         (
             "export-gate.yml:1:1: 'a\\nb\\x1b[31m': expected one of the keys version, python, pythonpath, env, "
-            "relaxed, fail-on, waivers-max-days, ignore, defaults, models, got 'a\\nb\\x1b[31m'"
+            "relaxed, fail-on, waivers-max-days, ignore, cache, defaults, models, got 'a\\nb\\x1b[31m'"
         ),
         "export-gate.yml:3:9: models: expected a mapping of at least one model by name, got '\\x1b[2J'",
     ]

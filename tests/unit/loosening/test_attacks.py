@@ -18,6 +18,8 @@ fail-on: warning
 models:
   encoder:
     factory: "net:make"
+    cache: false
+    paths: [data]
     dims:
       batch: {min: 2, max: 16, separate: [1]}
       side: {min: 16, max: 64, multiple-of: 8}
@@ -106,6 +108,8 @@ LOOSER = {
     ),
     "a target's kind": ("kind: pt2", "kind: onnx", "`encoder`: targets.ship.kind pt2 -> onnx"),
     "a target of another name": ("      ship: {kind: pt2}\n", "", "`encoder`: targets.ship removed"),
+    "verdicts that are reused": ("cache: false", "cache: true", "`encoder`: cache false -> true"),
+    "a dependency": ("paths: [data]", "paths: []", "`encoder`: paths without data"),
     "guards": ("guards: require", "guards: ignore", "`encoder`: targets.onnx.guards require -> ignore"),
     "inputs that the project draws": (
         "draws: [normal, zeros]}",

@@ -23,6 +23,7 @@ from export_gate.wall.observation import (
     OutputLeaf,
     Probe,
     Problem,
+    Reused,
     RunObservation,
     TargetObservation,
 )
@@ -349,8 +350,20 @@ def _one_case(error: float) -> tuple[CaseResult, ...]:
     return (CaseResult(case="halves-1@batch=16", outputs=(comparison(error),)),)
 
 
+def unchanged() -> Results:
+    """Three models, one of which was verified in this run."""
+    run = green().run
+    commits = ("9c1185a5c5e9fc54612808977ee8f548b2258d31", "0b7e1f5d5e0c7a2f3b4c5d6e7f8091a2b3c4d5e6-dirty")
+    reused = [
+        replace(model, reused=Reused(commit=commit, day="2026-02-27"))
+        for model, commit in zip(run.models, commits, strict=False)
+    ]
+    return results(green().contracts, replace(run, models=(*reused, run.models[-1])))
+
+
 RUNS = {
     "green": green,
+    "unchanged": unchanged,
     "red": red,
     "problem": problem,
     "broken": broken,

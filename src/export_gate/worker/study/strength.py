@@ -16,7 +16,7 @@ from pathlib import Path
 from export_gate.wall.codec import encode
 from export_gate.wall.contract import Job
 from export_gate.wall.protocol import Event
-from export_gate.wall.request import MeasureStrength
+from export_gate.wall.request import MeasureStrength, Observe
 from export_gate.wall.strength import Mutant, Strength
 from export_gate.worker.mutants.anatomy import Anatomy
 from export_gate.worker.mutants.plan import plan_mutations

@@ -1,0 +1,84 @@
+"""What every verdict depends on beside its own files: the gate, the machine and the environment."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import sys
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from export_gate.run.environment import worker_environment
+
+PACKAGE = Path(__file__).parents[1]
+ONLY_IF_ASKED = frozenset({
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "PWD", "TMPDIR", "TMP", "TEMP", "VIRTUAL_ENV", "CONDA_PREFIX",
+    "CI", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "PROGRAMDATA", "PROGRAMFILES", "PROMPT", "WINDIR", "SYSTEMROOT",
+    "SYSTEMDRIVE", "COMSPEC", "PATHEXT",
+})  # fmt: skip
+"""Variables that nothing but the code that asks for them depends on; native code may read any other."""
+_VECTOR = ("avx", "amx", "sse", "fma", "asimd", "sve", "neon", "f16c", "vnni", "bf16")
+"""How the names begin of those features of a CPU that change results."""
+
+
+def circumstances(python: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """What must be equal, by name.
+
+    Args:
+        python: the interpreter, from the root of the checkout if it is inside.
+        environment: the caller's.
+    """
+    given = worker_environment(environment)
+    always = {name: value for name, value in given.items() if not _only_if_asked(name)}
+    return {
+        "export-gate": _own_digest(),
+        "interpreter": python,
+        "machine": _machine(),
+        "environment": digest_of(sorted(f"{name}={value}" for name, value in always.items())),
+    }
+
+
+def visible_variables(environment: Mapping[str, str], wanted: Mapping[str, str | None], folder: str) -> dict[str, str]:
+    """The variables that a model's process has, where `wanted` is the contract's `env`."""
+    given = {name: environment.get(name) if value is None else value for name, value in wanted.items()}
+    set_here = {name: value for name, value in given.items() if value is not None}
+    return {**worker_environment(environment), **set_here, "PWD": folder}
+
+
+def digest_of(lines: Iterable[str]) -> str:
+    """A sha256 over lines of text."""
+    return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _only_if_asked(name: str) -> bool:
+    return name.upper() in ONLY_IF_ASKED or name.upper().startswith("XDG_")
+
+
+@cache
+def _own_digest() -> str:
+    """A sha256 over the gate's sources: two versions may have the same number, as two commits of a branch do."""
+    digest = hashlib.sha256()
+    for folder, inner, files in os.walk(PACKAGE):
+        inner[:] = sorted(name for name in inner if name != "__pycache__")
+        for name in sorted(files):
+            if name.endswith(".py"):
+                path = os.path.join(folder, name)  # noqa: PTH118 - called for hundreds of files
+                digest.update(f"{os.path.relpath(path, PACKAGE)}\0".encode())
+                with open(path, "rb") as file:  # noqa: PTH123 - as above
+                    digest.update(file.read())
+    return digest.hexdigest()
+
+
+@cache
+def _machine() -> str:
+    """What native code computes differently on: the system, the C library and the CPU's vector units."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features"))), [])
+    vector = sorted(flag for flag in flags if flag.startswith(_VECTOR))
+    library = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", {}) else ""
+    return " ".join(filter(None, (sys.platform, platform.machine(), library, *vector)))

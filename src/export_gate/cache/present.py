@@ -1,0 +1,120 @@
+"""The state, as it is now, of what verdicts depend on: files, folders, modules and installed packages."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from export_gate.wall.digest import digest_file
+
+MISSING = "missing"
+_PASSING = ("__pycache__", ".export-gate", ".git")
+"""Entries of a folder that come and go without a meaning."""
+_MODULES = (".py", ".so", ".pyd", ".pyc")
+_STARTUP = ("sitecustomize.py", "usercustomize.py")
+"""Modules that Python imports whenever it starts."""
+_RECORDS = ("RECORD", "METADATA", "PKG-INFO")
+"""Files that tell one installation of a package from another, the most exact first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Looks at each thing once; paths are absolute, or start at the root of the checkout."""
+
+    root: Path
+    known: dict[tuple[str, str], str] = field(default_factory=dict)
+    changed_ns: dict[str, int] = field(default_factory=dict)
+    """When the system last noted a change of each file that was looked at."""
+
+    def file(self, name: str) -> str:
+        """The sha256 of a file's bytes, and where it really is if that is elsewhere; or what is there instead."""
+        return self._once("file", name, lambda: self._file(name))
+
+    def folder(self, name: str) -> str:
+        """A digest of the names in a folder."""
+        return self._once("folder", name, lambda: _listing(self._entries(name)))
+
+    def modules(self, name: str, wanted: Collection[str]) -> str:
+        """What a folder has that Python would import under one of these names."""
+        found = self._entries(name)
+        if found is None:
+            return MISSING
+        importable = (entry for entry in found if entry.endswith(("/", *_MODULES)))
+        return " ".join(entry for entry in importable if entry.rstrip("/").partition(".")[0] in wanted)
+
+    def site(self, name: str) -> str:
+        """A digest of what is installed in a folder: distributions with their versions, and what runs at the start."""
+        return self._once("site", name, lambda: self._site(name))
+
+    def below(self, name: str) -> Iterator[str]:
+        """The files below a folder, or the file itself."""
+        place = self.root / name
+        if not place.is_dir():
+            yield name
+            return
+        for folder, inner, files in os.walk(place):
+            inner[:] = sorted(each for each in inner if each not in _PASSING)
+            yield from (self.named(os.path.join(folder, file)) for file in sorted(files))  # noqa: PTH118
+
+    def named(self, path: str) -> str:
+        """A path from the root of the checkout, or as it is if it is elsewhere."""
+        if path == str(self.root):
+            return "."
+        start = f"{self.root}{os.sep}"
+        return path.removeprefix(start).replace(os.sep, "/") if path.startswith(start) else path
+
+    def _once(self, kind: str, name: str, look: object) -> str:
+        if (kind, name) not in self.known:
+            self.known[kind, name] = look()  # type: ignore[operator] # one of the lambdas above
+        return self.known[kind, name]
+
+    def _file(self, name: str) -> str:
+        path = self.root / name
+        try:
+            found, link = path.stat(), path.lstat()
+            if not stat.S_ISREG(found.st_mode):
+                return "a folder" if stat.S_ISDIR(found.st_mode) else "no regular file"
+            self.changed_ns[name] = max(found.st_ctime_ns, link.st_ctime_ns)
+            real = os.path.realpath(path)
+            moved = "" if real == os.path.join(os.path.realpath(self.root), name) else f" in {self.named(real)}"  # noqa: PTH118
+            return digest_file(path) + moved
+        except FileNotFoundError:
+            return MISSING
+        except OSError as error:
+            return f"unreadable: {error.strerror or error}"
+
+    def _entries(self, name: str) -> list[str] | None:
+        """Names in the folder, those of folders with `/`."""
+        try:
+            with os.scandir(self.root / name) as entries:
+                found = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]
+        except OSError:
+            return None
+        return sorted(entry for entry in found if entry.rstrip("/") not in _PASSING)
+
+    def _site(self, name: str) -> str:
+        entries = self._entries(name)
+        if entries is None:
+            return MISSING
+        lines = list(entries)
+        for entry in entries:
+            if entry.endswith((".dist-info/", ".egg-info/")):
+                lines.append(self._record(f"{name}/{entry}"))
+            elif entry.endswith((".pth", ".egg-link", ".egg-info")) or entry in _STARTUP:
+                lines.append(self.file(f"{name}/{entry}"))
+        lines += self._entries(os.path.join(name, *[os.pardir] * 3, "conda-meta")) or ()  # noqa: PTH118
+        return _listing(lines)
+
+    def _record(self, folder: str) -> str:
+        states = (self.file(f"{folder}{record}") for record in _RECORDS)
+        return next((state for state in states if state != MISSING), MISSING)
+
+
+def _listing(names: list[str] | None) -> str:
+    if names is None:
+        return MISSING
+    return hashlib.sha256("\n".join(names).encode("utf-8", "surrogateescape")).hexdigest()

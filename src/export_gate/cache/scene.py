@@ -1,0 +1,71 @@
+"""One run as the cache sees it: whose verdicts are kept where, and what the present is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_gate.cache.circumstances import circumstances, visible_variables
+from export_gate.cache.compare import Now
+from export_gate.cache.folder import CacheFolder
+from export_gate.cache.present import Present
+from export_gate.wall.repository import repository_root
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What is equal for all models of a run."""
+
+    folder: CacheFolder
+    base: Path
+    """The config's folder."""
+    repository: str
+    """Entries of another one are not used."""
+    config: str
+    """The config, from the root of the checkout."""
+    environment: Mapping[str, str]
+    circumstances: Mapping[str, str]
+    present: Present
+    today: str
+
+    def key(self, model: str) -> str:
+        """Where the model's entries are."""
+        return hashlib.sha256(json.dumps([self.repository, self.config, model]).encode()).hexdigest()[:32]
+
+    def now(self, env: Mapping[str, str | None]) -> Now:
+        """The present for a model whose contract has this `env`."""
+        return Now(
+            present=self.present,
+            circumstances=self.circumstances,
+            variables=visible_variables(self.environment, env, str(self.base)),
+            today=self.today,
+        )
+
+
+def make_scene(folder: CacheFolder, config: Path, python: Path, environment: Mapping[str, str], today: str) -> Scene:
+    """The scene of a run with that config, interpreter and environment.
+
+    Args:
+        folder: where verdicts are kept.
+        config: the config's path.
+        python: the project's interpreter.
+        environment: the caller's.
+        today: ISO date (UTC).
+    """
+    base = config.resolve().parent
+    root = repository_root(base)
+    present = Present(root)
+    return Scene(
+        folder=folder,
+        base=base,
+        repository=environment.get("GITHUB_REPOSITORY") or str(root),
+        config=present.named(str(base / config.name)),
+        environment=environment,
+        circumstances=circumstances(present.named(os.path.abspath(python)), environment),  # noqa: PTH100 - a venv's is a link
+        present=present,
+        today=today,
+    )
