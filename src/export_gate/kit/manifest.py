@@ -71,6 +71,7 @@ def _output(measured: Measured, target: TargetName, leaf: OutputLeaf, written: S
         python=is_python and leaf.dtype in VALUES_DTYPES,
         tolerance=resolve_tolerance(contract, target, _compared_dtype(measured, target, leaf)),
         nonfinite=nonfinite_policy(contract, measured.observation, leaf.name),
+        is_compared=not any(output.name == leaf.name and output.leaf == "ignore" for output in contract.outputs),
     )
 
 

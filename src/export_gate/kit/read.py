@@ -86,7 +86,7 @@ def _contradictions(kit: Kit) -> Iterator[str]:
     for name in kit.files:
         if not is_inside(name):
             yield f"{shown(name)} is not a path inside the kit"
-    if not kit.cases or not kit.numbers:
+    if not kit.cases or not any(output.is_compared for output in kit.numbers):
         yield "no data sets with outputs: there is nothing to compare"
     for export in kit.exports:
         yield from _export_contradictions(kit, export)

@@ -47,6 +47,8 @@ class KitOutput:
     tolerance: Tolerance
     """As resolved for the ONNX target when the kit was made."""
     nonfinite: Literal["match", "forbid", "allow"] = "match"
+    is_compared: bool = True
+    """False where the contract leaves the output out of the comparison."""
 
     @property
     def is_number(self) -> bool:
@@ -59,7 +61,9 @@ class DataSet:
     """One control input with what eager returned for it."""
 
     folder: str
-    """`test_data_set_0`, inside the export's folder."""
+    """`test_data_set_0`, inside the export's folder. Where only a part of the first output is compared, as a mask says,
+    it has `compared_0.pb`, which is true there.
+    """
     case: str
     """The control input's name."""
     group: Literal["generated", "data", "golden", "function", "affine"] = "generated"

@@ -108,13 +108,46 @@ def test_output_names_of_contract_and_graph(tmp_path: Path):
     """The contract's names in messages, the graph's in files; a leaf that is no number makes another structure."""
     outputs = (
         KitOutput(name="scores", graph_name="y", dtype="float32", tolerance=LOOSE),
-        KitOutput(name="extra", graph_name="extra", dtype="None", tolerance=Tolerance(atol=0, rtol=0)),
+        KitOutput(name="extra", graph_name="extra", dtype="object", tolerance=Tolerance(atol=0, rtol=0)),
     )
     found = replayed(write_kit(tmp_path / "kit", outputs=outputs))
     assert [message.partition(": ")[0] for message, _ in messages(found)] == ["doubling, onnx, case normal-0@n=2"]
     assert messages(found)[0][1] == 3
     assert found.exit_code == 1
     assert replayed(list_again(tmp_path / "kit", outputs=outputs[:1])).exit_code == 0
+
+
+def test_outputs_that_are_not_compared_may_be_anything(tmp_path: Path):
+    """An ignored output differs from its file, and one that is None has no place in the graph."""
+    ignored = KitOutput(name="aux", graph_name="y", dtype="float32", tolerance=LOOSE, is_compared=False)
+    graph = model(DOUBLED, helper.make_node("Identity", ["x"], ["kept"]))
+    graph.graph.output.append(helper.make_tensor_value_info("kept", TensorProto.FLOAT, ["n"]))
+    outputs = (
+        ignored,
+        KitOutput(name="loss", graph_name="loss", dtype="None", tolerance=LOOSE),
+        KitOutput(name="kept", graph_name="kept", dtype="float32", tolerance=LOOSE),
+    )
+    kit = write_kit(
+        tmp_path / "kit", graph, outputs=(KitOutput(name="y", graph_name="y", dtype="float32", tolerance=LOOSE),)
+    )
+    for number in range(3):
+        folder = kit / f"test_data_set_{number}"
+        write_tensor(folder / "output_0.pb", np.full(2 + number, 7, np.float32), "y")
+        write_tensor(folder / "output_1.pb", np.linspace(-1, 1, 2 + number, dtype=np.float32), "kept")
+    assert replayed(list_again(kit, outputs=outputs)).exit_code == 0
+    write_tensor(kit / "test_data_set_2" / "output_1.pb", np.full(4, 7, np.float32), "kept")
+    assert [count for _, count in messages(replayed(list_again(kit, outputs=outputs)))] == [1]
+
+
+def test_only_what_a_mask_keeps_is_compared(tmp_path: Path):
+    """A difference where the mask is false is none; one where it is true still is."""
+    kit = write_kit(tmp_path / "kit")
+    write_tensor(kit / "test_data_set_0" / "output_0.pb", np.array([-2, 7], np.float32), "y")
+    for kept, code in (([True, False], 0), ([False, True], 1)):
+        write_tensor(kit / "test_data_set_0" / "compared_0.pb", np.array(kept), "y")
+        assert replayed(list_again(kit)).exit_code == code
+    write_tensor(kit / "test_data_set_0" / "compared_0.pb", np.array([True]), "y")
+    assert "compared_0.pb: expected a bool for each element of the output" in refusal(list_again(kit))
 
 
 def test_a_python_float_may_be_float32(tmp_path: Path):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
 
 from export_gate.wall.conformance import DataSet, KitExport
 from export_gate.wall.errors import UserError
@@ -36,24 +40,48 @@ def check_graph(path: Path, export: KitExport, request: ReplayRequest) -> None:
         raise UserError(f"{path}: its inputs are {found}; kit.json has {wanted}")
 
 
-def read_set(data_set: DataSet, export: KitExport, request: ReplayRequest) -> tuple[list[Leaf], list[Leaf]]:
-    """Read inputs under the graph's names, and expected outputs under the contract's, including non-numeric ones.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What one data set holds."""
+
+    inputs: list[Leaf]
+    """Under the graph's names."""
+    outputs: list[Leaf]
+    """Those that are compared, under the contract's names, including non-numeric ones."""
+    keep: dict[str, npt.NDArray[np.bool_]]
+    """Output -> the elements that are compared, where they are not all."""
+
+
+def read_set(data_set: DataSet, export: KitExport, request: ReplayRequest) -> Expectation:
+    """Read the files of a data set. An output that is None cannot stand in a graph and is not expected of it.
 
     Raises:
         UserError: a file differs from the manifest or is not a tensor.
     """
     paths = (export.path(data_set.folder, f"input_{number}.pb") for number in range(len(export.inputs)))
     inputs = [_read(path, name, request) for path, name in zip(paths, export.inputs, strict=True)]
-    expected: list[Leaf] = []
-    numbers = iter(range(len(request.kit.outputs)))
-    for output in request.kit.outputs:
+    outputs: list[Leaf] = []
+    keep: dict[str, npt.NDArray[np.bool_]] = {}
+    numbers = {output.name: number for number, output in enumerate(request.kit.numbers)}
+    for output in (each for each in request.kit.outputs if each.is_compared and each.dtype != "None"):
         if not output.is_number:
-            expected.append(Leaf(name=output.name, dtype=output.dtype, value=None))
+            outputs.append(Leaf(name=output.name, dtype=output.dtype, value=None))
             continue
-        path = export.path(data_set.folder, f"output_{next(numbers)}.pb")
-        read = _read(path, output.graph_name, request)
-        expected.append(Leaf(name=output.name, dtype=read.dtype, value=read.value, python=output.python))
-    return inputs, expected
+        number = numbers[output.name]
+        read = _read(export.path(data_set.folder, f"output_{number}.pb"), output.graph_name, request)
+        outputs.append(Leaf(name=output.name, dtype=read.dtype, value=read.value, python=output.python))
+        part = export.path(data_set.folder, f"compared_{number}.pb")
+        if part in request.kit.files:
+            keep[output.name] = _places(part, output.graph_name, read, request)
+    return Expectation(inputs=inputs, outputs=outputs, keep=keep)
+
+
+def _places(path: str, tensor: str, output: Leaf, request: ReplayRequest) -> npt.NDArray[np.bool_]:
+    """Read which elements of an output are compared."""
+    value = _read(path, tensor, request).value
+    if value is None or output.value is None or (value.dtype, value.shape) != (np.dtype(bool), output.value.shape):
+        raise UserError(f"{Path(request.folder) / path}: expected a bool for each element of the output")
+    return value
 
 
 def _read(name: str, tensor: str, request: ReplayRequest) -> Leaf:

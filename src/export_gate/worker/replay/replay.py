@@ -24,6 +24,7 @@ from export_gate.worker.process.channel import Channel
 
 if TYPE_CHECKING:
     from export_gate.worker.leaves.values import Leaf
+    from export_gate.worker.replay.kit_files import Expectation
 
 PACKAGES = ("numpy", "onnx", "onnxruntime")
 MESSAGE_CHARACTERS = 2000
@@ -89,10 +90,10 @@ def _replay(export: KitExport, request: ReplayRequest, reporter: Reporter) -> No
         reporter.fail(error)
         return
     for data_set in export.data_sets:
-        inputs, expected = read_set(data_set, export, request)
+        expected = read_set(data_set, export, request)
         reporter.go_to("run", data_set.case)
         try:
-            actual = _run(session, inputs, request)
+            actual = _run(session, expected.inputs, request)
         except Exception as error:  # noqa: BLE001 - as above
             reporter.fail(error)
             return
@@ -100,12 +101,15 @@ def _replay(export: KitExport, request: ReplayRequest, reporter: Reporter) -> No
 
 
 def _compare(
-    data_set: DataSet, expected: list[Leaf], actual: list[Leaf], request: ReplayRequest, reporter: Reporter
+    data_set: DataSet, expected: Expectation, actual: list[Leaf], request: ReplayRequest, reporter: Reporter
 ) -> None:
     from export_gate.worker.leaves.compare import compare_case
 
     axis = next((o.tolerance.axis for o in request.kit.outputs if o.tolerance.axis is not None), None)
-    reporter.channel.add("cases", compare_case(data_set.case, expected, actual, axis), target=reporter.target)
+    ignored = {output.name for output in request.kit.outputs if not output.is_compared}
+    left = [leaf for leaf in actual if leaf.name not in ignored]
+    result = compare_case(data_set.case, expected.outputs, left, axis, expected.keep)
+    reporter.channel.add("cases", result, target=reporter.target)
 
 
 def _run(session: Any, inputs: list[Leaf], request: ReplayRequest) -> list[Leaf]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from export_gate.wall.codec import encode
 from export_gate.wall.conformance import MANIFEST, ONNX_FILE, DataSet, KitData, KitExport
-from export_gate.wall.contract import Job, ModelContract, Target, cases_folder, target_key
+from export_gate.wall.contract import Job, Target, cases_folder, target_key
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
 from export_gate.wall.targets import kind_named
@@ -26,9 +26,11 @@ from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, tensor_bytes
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.engine import observe_model
+from export_gate.worker.study.excuses import compared
 from export_gate.worker.study.handed_in import existing_artifact
+from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.records import Study, Variant
-from export_gate.worker.study.variants import variants
+from export_gate.worker.study.variants import masks_in, variants
 from export_gate.worker.targets import TARGETS
 
 
@@ -80,9 +82,10 @@ def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
         for number, case in enumerate(cases)
     )
     python: dict[str, None] = {}
+    masks = masks_in(study)
     for each, case in zip(sets, cases, strict=True):
         leaves = references[case.name].leaves
-        _write_set(folder / each.folder, case, leaves, graph, study.contract)
+        _write_set(folder / each.folder, case, leaves, graph, masks)
         python.update(dict.fromkeys(leaf.name for leaf in leaves if leaf.python))
     export = KitExport(folder=variant.folder, separate=variant.separate, inputs=graph.inputs, data_sets=sets)
     return KitData(export=export, graph_names=graph.graph_names, python=tuple(python))
@@ -136,8 +139,9 @@ def _read_graph(path: Path) -> Graph:
     )
 
 
-def _write_set(folder: Path, case: ControlCase, outputs: Sequence[Leaf], graph: Graph, contract: ModelContract) -> None:
+def _write_set(folder: Path, case: ControlCase, outputs: Sequence[Leaf], graph: Graph, masks: Masks) -> None:
     folder.mkdir(parents=True, exist_ok=True)
+    contract = masks.contract
     model, names = contract.name, {path: spec.name or path for path, spec in tensor_leaves(contract)}
     given = {names[leaf.name]: leaf for leaf in flatten(case.make()) if leaf.name in names}
     for number, name in enumerate(graph.inputs):
@@ -145,8 +149,13 @@ def _write_set(folder: Path, case: ControlCase, outputs: Sequence[Leaf], graph: 
             raise UserError(f"models.{model}: the ONNX file has an input {name!r} that the contract lacks")
         _write_tensor(folder / f"input_{number}.pb", given[name], name, model)
     numbers = [leaf for leaf in outputs if leaf.dtype in ELEMENT_TYPES]
+    parts = compared({leaf.name: leaf.value.shape for leaf in numbers if leaf.value is not None}, case, masks)
     for number, leaf in enumerate(numbers):
-        _write_tensor(folder / f"output_{number}.pb", leaf, graph.graph_names.get(leaf.name, leaf.name), model)
+        name = graph.graph_names.get(leaf.name, leaf.name)
+        _write_tensor(folder / f"output_{number}.pb", leaf, name, model)
+        if leaf.name in parts:
+            part = Leaf(name=leaf.name, dtype="bool", value=parts[leaf.name])
+            _write_tensor(folder / f"compared_{number}.pb", part, name, model)
 
 
 def _write_tensor(path: Path, leaf: Leaf, name: str, model: str) -> None:

@@ -50,7 +50,7 @@ def observe_variants(study: Study, desk: Desk, each: EachTarget | None = None) -
     """
     found: list[DimFound] = []
     further = Further(study=study, desk=desk)
-    masks = _masks(study)
+    masks = masks_in(study)
     for variant in variants(study.contract, study.trial.cases):
         targets = [t for t in study.contract.targets if target_key(t.name, variant.separate) not in study.job.skip]
         export = _export(study, variant, found, desk)
@@ -64,7 +64,7 @@ def observe_variants(study: Study, desk: Desk, each: EachTarget | None = None) -
                 each(study, work, desk)
 
 
-def _masks(study: Study) -> Masks:
+def masks_in(study: Study) -> Masks:
     """The object that finds out about masks once a difference needs it."""
     laboratory = Laboratory(
         factory=study.factory, parameters=study.parameters, names=study.eager.names, weights=study.weights
