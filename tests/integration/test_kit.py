@@ -43,8 +43,8 @@ def echo():
 
 def counted():
     class Counted(torch.nn.Module):
-        def forward(self, x):
-            return {"y": 2 * x, "rows": x.shape[0]}
+        def forward(self, x, mask):
+            return {"y": 2 * x * mask, "rows": x.shape[0], "loss": None, "aux": x + 1}
     return Counted().eval()
 """
 CONFIG = """
@@ -67,8 +67,11 @@ models:
     targets: {exported-program: {}, pt2: {}, onnx: {}}
   counted:
     factory: models:counted
-    dims: {batch: {min: 2, max: 4}}
-    inputs: {x: {dtype: float32, shape: [batch, 2], range: [-1, 1]}}
+    dims: {batch: {min: 2, max: 4}, seq: {min: 2, max: 4}}
+    inputs:
+      x: {dtype: float32, shape: [batch, seq], range: [-1, 1]}
+      mask: {dtype: int64, shape: [batch, seq], range: [0, 1], mask: keep}
+    outputs: {y: {where: mask}, rows: {}, loss: none, aux: ignore}
     controls: {limit: 6, affine-basis: never}
     targets: {onnx: {}}
   handed-in:
@@ -373,8 +376,8 @@ def test_separate_exports_and_names_that_differ(project: Path):
 
 
 @pytest.mark.slow
-def test_python_numbers_are_outputs_too(project: Path):
-    """An int that forward returns is a 0-d int64 tensor, compared exactly."""
+def test_kit_holds_what_is_compared_of_the_outputs(project: Path):
+    """An int is a 0-d int64 tensor; None has no file; what a mask keeps of an output counts."""
     done = gate("kit", "counted", "-q", cwd=project)
     assert (done.status, done.stderr) == (0, ""), done.stdout
     rows = manifest(project / "counted-kit")["outputs"][1]
@@ -382,6 +385,16 @@ def test_python_numbers_are_outputs_too(project: Path):
     assert rows["tolerance"] == {"atol": 0.0, "rtol": 0.0, "axis": None}
     first = tensors(project / "counted-kit" / "test_data_set_0", "output")["rows"]
     assert (first.dtype, first.shape) == (np.int64, ())
+    assert [output["is_compared"] for output in manifest(project / "counted-kit")["outputs"]] == [
+        True,
+        True,
+        True,
+        False,
+    ]
+    found = project / "counted-kit" / "test_data_set_0"
+    assert sorted(path.name for path in found.glob("[co]*")) == ["compared_0.pb", *(f"output_{n}.pb" for n in range(3))]
+    kept, given = (onnx.load_tensor(str(found / name)) for name in ("compared_0.pb", "input_1.pb"))
+    assert (numpy_helper.to_array(kept) == numpy_helper.to_array(given)).all()
     replayed = gate("replay", "counted-kit", cwd=project)
     assert (replayed.status, replayed.stderr) == (0, "")
     assert "counted conforms: 6 of 6 data sets" in replayed.stdout
