@@ -22,6 +22,8 @@ def shown(value: object) -> str:
         return str(value).lower()
     if isinstance(value, (tuple, list)):
         text = f"[{', '.join(shown(item) for item in value)}]"
+    elif isinstance(value, Mapping):
+        text = f"{{{', '.join(f'{key}: {shown(item)}' for key, item in value.items())}}}"
     elif isinstance(value, (int, float)):
         text = f"{value:.4g}" if isinstance(value, float) else str(value)
     else:
@@ -50,16 +52,44 @@ def _written(value: object) -> str:
     return json.dumps(value, sort_keys=True, default=repr)
 
 
-def each_replaced(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[Step]:
-    """For settings by name, each of which changes what is checked."""
+def another(noun: str) -> Compare:
+    """For what says which model, file or call is verified: what passes now is not what passed at the base."""
+
+    def compare(before: object, after: object) -> Iterator[Step]:
+        if _written(before) != _written(after):
+            is_shown = shown(before) != shown(after)  # else they differ in type alone, or far inside
+            change = arrow(before, after) if is_shown else arrow(_written(before), _written(after))
+            yield "loosened", "", f"{change}, so that another {noun} is verified"
+
+    return compare
+
+
+def another_file(before: str | None, after: str | None) -> Iterator[Step]:
+    """As `another` for a file that is handed in; without it, what ships is not verified any more."""
+    if after is None and before is not None:
+        yield "loosened", "", arrow(before, after)
+    else:
+        yield from another("file")(before, after)
+
+
+def variables(before: Mapping[str, object], after: Mapping[str, object]) -> Iterator[Step]:
+    """Environment variables by name: another value may make another model, and one that is passed on may be needed."""
     for name in dict.fromkeys((*before, *after)):
         if name not in after:
-            yield "changed", name, "removed"
+            yield "loosened", name, "removed"
         elif name not in before:
-            yield "changed", name, f"added{'' if after[name] is None else f', {shown(after[name])}'}"
+            is_passed_on = after[name] is None
+            added = "added" if is_passed_on else f"added, {shown(after[name])}"
+            yield "changed" if is_passed_on else "loosened", name, added
         elif before[name] != after[name]:
             texts = ("the caller's" if each is None else shown(each) for each in (before[name], after[name]))
-            yield "changed", name, " -> ".join(texts)
+            yield "loosened", name, " -> ".join(texts)
+
+
+def folders(before: tuple[str, ...], after: tuple[str, ...]) -> Iterator[Step]:
+    """Folders that are searched in order: one that is not the last may have another module of the same name."""
+    if before != after:
+        yield "changed" if after[: len(before)] == before else "loosened", "", arrow(before, after)
 
 
 def loosened_by_any(before: object, after: object) -> Iterator[Step]:
@@ -145,16 +175,10 @@ def lost(before: object, after: object) -> Iterator[Step]:
         yield effect, "", arrow(before, after)
 
 
-def removed(before: object, after: object) -> Iterator[Step]:
-    """Without it, less is checked; with it, or with another one, something else."""
+def lost_or_other(before: object, after: object) -> Iterator[Step]:
+    """Without it, less is checked, and nobody sees whether another one checks as much."""
     if before != after:
-        yield "loosened" if after is None else "changed", "", arrow(before, after)
-
-
-def swapped(before: object, after: object) -> Iterator[Step]:
-    """With it, less is checked; without it, what only it gave is missing; another one checks something else."""
-    if before != after:
-        yield "loosened" if None in (before, after) else "changed", "", arrow(before, after)
+        yield "tightened" if before is None else "loosened", "", arrow(before, after)
 
 
 def exact_before(before: str | None, after: str | None) -> Iterator[Step]:
@@ -175,9 +199,10 @@ def preferred(before: tuple[object, ...], after: tuple[object, ...]) -> Iterator
         yield from fewer(before, after)
 
 
-def gained(before: object, after: object) -> Iterator[Step]:
-    """With it, less is checked; another one checks something else."""
-    yield from ((effect, key, arrow(before, after)) for effect, key, _ in lost(after, before))
+def own_draws(before: object, after: object) -> Iterator[Step]:
+    """With it, or with another one, nobody sees which values are drawn; without it, the gate's own families are."""
+    if before != after:
+        yield "tightened" if after is None else "loosened", "", arrow(before, after)
 
 
 def coarser(before: int, after: int) -> Iterator[Step]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from export_gate.loosening.compare import Step, fewer, larger, loosened_by_any, replaced, shown, weaker
+from export_gate.loosening.compare import Step, fewer, folders, larger, loosened_by_any, shown, weaker
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange
 from export_gate.loosening.together import lengths
 from export_gate.loosening.tolerances import tolerances
@@ -79,7 +79,7 @@ def _source(contract: ModelContract) -> tuple[str, str]:
 def _top_level(before: Checked, after: Checked) -> Iterator[Alteration]:
     steps = {
         "python": loosened_by_any(before.python, after.python),
-        "pythonpath": replaced(before.pythonpath, after.pythonpath),
+        "pythonpath": folders(before.pythonpath, after.pythonpath),
         "relaxed": weaker("fail", "warn")(before.relaxed, after.relaxed),
         "fail-on": weaker("warning", "violation")(before.fail_on, after.fail_on),
         "waivers-max-days": larger(before.waivers_max_days, after.waivers_max_days),

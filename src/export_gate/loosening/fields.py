@@ -10,26 +10,26 @@ from typing import Literal, Union
 from export_gate.loosening.compare import (
     OTHER,
     Compare,
+    another,
+    another_file,
     coarser,
-    each_replaced,
     exact_before,
     fewer,
     fewer_of_all,
     fixed_axes,
-    gained,
     larger,
     larger_limit,
     loosened_by_any,
-    lost,
+    lost_or_other,
     narrower_range,
-    removed,
+    own_draws,
     replaced,
     restricted,
     size_lists,
     smaller,
     smaller_count,
-    swapped,
     unimportant,
+    variables,
     weaker,
 )
 
@@ -37,12 +37,15 @@ Part = Literal["record", "records", "specs", "waivers", "options"]
 """A field that holds records: one, several paired by name or path, an input's parts, waivers, or a target's options."""
 Directions = dict[str, Union[Compare, Part]]
 
+STATIC_DIM = "Dim, static"
+"""Stands for a dim that was static and still is: its range only chooses the one size."""
+
 FIELDS: dict[str, Directions] = {
     "ModelContract": {
         "name": unimportant,  # models are paired by it
-        "factory": replaced,
-        "kwargs": replaced,
-        "env": each_replaced,
+        "factory": another("model"),
+        "kwargs": another("model"),
+        "env": variables,
         "train_mode": weaker("refuse", "force-eval"),
         "dims": "records",
         "inputs": "specs",
@@ -62,9 +65,15 @@ FIELDS: dict[str, Directions] = {
         "min": larger,
         "max": smaller,
         "multiple_of": coarser,
-        "example": unimportant,  # but for a static dim, see together.py
+        "example": unimportant,
         "separate": fewer,  # for one that comes in the range, see together.py
         "mode": weaker("strict", "auto", "static"),
+    },
+    STATIC_DIM: {
+        "name": unimportant,
+        **dict.fromkeys(("min", "max", "multiple_of", "example"), unimportant),  # see together.py
+        "separate": fewer,
+        "mode": unimportant,
     },
     "TensorSpec": {
         "kind": unimportant,  # compared in walk.py
@@ -73,14 +82,14 @@ FIELDS: dict[str, Directions] = {
         "range": narrower_range,
         "values": fewer_of_all,
         "positions": restricted,
-        "make": gained,
+        "make": own_draws,
         "name": replaced,
         "mask": weaker("any", None, OTHER),
         "order": restricted,
         "nonfinite": fewer,
         "draws": fewer_of_all,
     },
-    "ConstantSpec": {"kind": unimportant, "value": replaced, "dtype": replaced},
+    "ConstantSpec": {"kind": unimportant, "value": another("call"), "dtype": another("call")},
     "SequenceSpec": {"kind": unimportant, "items": "specs", "build": replaced},
     "DictSpec": {"kind": unimportant, "items": "specs", "build": replaced},
     "Output": {
@@ -92,32 +101,37 @@ FIELDS: dict[str, Directions] = {
         "where": weaker("all", None, OTHER),
     },
     "Controls": {
-        "seed": replaced,
+        "seed": loosened_by_any,  # a failing draw may be gone
         "random": smaller,
         "sizes": size_lists,
         "affine_basis": weaker("always", "auto", "never"),
         "data": "records",
         "golden": "records",
-        "function": lost,
-        "make": swapped,
+        "function": lost_or_other,
+        "make": loosened_by_any,
         "generated": weaker(True, False),
         "budget_flops": smaller,
         "limit": smaller,
     },
     "DataSource": {
         "path": unimportant,
-        "inputs": replaced,
+        "inputs": loosened_by_any,
         "count": smaller_count,
         "stratify": replaced,
         "group": replaced,
     },
-    "GoldenSource": {"path": unimportant, "inputs": replaced, "outputs": replaced, "tolerance": unimportant},
+    "GoldenSource": {
+        "path": unimportant,
+        "inputs": loosened_by_any,
+        "outputs": loosened_by_any,
+        "tolerance": unimportant,
+    },
     "Target": {
         "name": unimportant,  # targets are paired by it
         "kind": loosened_by_any,
         "tolerance": unimportant,  # what applies after all defaults is compared in tolerances.py
         "guards": weaker("require", "warn", "ignore"),
-        "artifact": removed,
+        "artifact": another_file,
         "budget": "record",
         "options": "options",  # each says itself what loosens it, in wall/targets.py
     },

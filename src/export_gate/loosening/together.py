@@ -20,8 +20,23 @@ def dim(before: Dim, after: Dim) -> Iterator[Step]:
     if own := [size for size in after.separate if size in before.sizes and size not in before.separate]:
         verb = "is" if len(own) == 1 else "are"
         yield "loosened", "separate", f"{', '.join(map(shown, own))} {verb} no longer verified in the main export"
-    if before.mode == after.mode == "static" and before.example != after.example:
-        yield "loosened", "example", arrow(before.example, after.example)
+    if is_static(before, after):
+        yield from _one_size(before, after)
+
+
+def is_static(before: Dim, after: Dim) -> bool:
+    """Whether only one size was verified, and still is."""
+    return before.mode == after.mode == "static"
+
+
+def _one_size(before: Dim, after: Dim) -> Iterator[Step]:
+    """The example is the size; without one, the range and its steps choose it."""
+    if before.example == after.example is not None:
+        return
+    for key in ("min", "max", "multiple_of", "example"):
+        old, new = getattr(before, key), getattr(after, key)
+        if old != new:
+            yield "loosened", key.replace("_", "-"), f"{arrow(old, new)}, so that another size may be the one verified"
 
 
 def tensor(before: TensorSpec, after: TensorSpec) -> Iterator[Step]:

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from export_gate.loosening.compare import Compare, Step, arrow, loosened_by_any, preferred, replaced, weaker
-from export_gate.loosening.fields import FIELDS, YAML_KEYS
-from export_gate.loosening.together import dim, order, tensor
+from export_gate.loosening.fields import FIELDS, STATIC_DIM, YAML_KEYS
+from export_gate.loosening.together import dim, is_static, order, tensor
 from export_gate.wall.contract import Dim, Output, Spec, Target, TensorSpec, Waiver
 from export_gate.wall.targets import Words, kind_named
 
 
 def records(before: Any, after: Any) -> Iterator[Step]:
     """The steps from one record to another of its kind."""
-    directions = FIELDS.get(type(before).__name__, {})
+    name = type(before).__name__
+    if isinstance(before, Dim) and is_static(before, after):
+        name = STATIC_DIM
+    directions = FIELDS.get(name, {})
     for field in dataclasses.fields(before):
         # Nobody has decided about such a field, so any change of it must be reviewed.
         direction = directions.get(field.name, loosened_by_any)

@@ -65,8 +65,10 @@ def file_at(commit: str, wanted: Wanted, environment: Mapping[str, str]) -> byte
         UserError: it is not a regular file, or too large.
         UnreadableError: git cannot list the commit's files.
     """
-    path, folder = wanted.path, wanted.path.parent
-    entry = git_output(folder, "ls-tree", "-z", commit, "--", path.name, environment=environment)
+    path = wanted.path
+    folder = next(up for up in path.parents if up.is_dir())  # the base may have folders that are gone
+    name = path.relative_to(folder).as_posix()
+    entry = git_output(folder, "ls-tree", "-z", commit, "--", name, environment=environment)
     if entry is None:
         raise UnreadableError(f"git cannot list the files of the base {commit[:SHOWN_SHA]}")
     if not entry:

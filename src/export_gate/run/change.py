@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.config.load import parse_config
+from export_gate.config.paths import repository_root
 from export_gate.config.source import MAX_BYTES
 from export_gate.loosening.configs import compare_configs
-from export_gate.loosening.record import CONFIG, Alteration, ConfigChange, Effect
+from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect
 from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file_at, find_commit
+from export_gate.run.moved import SIBLINGS, moved_from
+from export_gate.run.same_file import with_moved_files
 from export_gate.wall.errors import UserError
-
-SIBLINGS = {".yml": ".yaml", ".yaml": ".yml"}
-"""`export-gate.yaml` is read if there is no `export-gate.yml`, so a change can swap them."""
 
 SECOND = "export-gate.yaml"
 """The config that is read by default if there is no `export-gate.yml`."""
@@ -48,10 +49,13 @@ def find_change(config: Config, base: str | None, environment: Mapping[str, str]
         if config.relaxed == "fail":
             raise UserError(f"{path.name}: {error}", FETCH) from error
         return _unknown(str(error), str(error)), config
-    if found is None:
+    if found is not None:
+        return _compared(config, commit, *found, environment)
+    old = moved_from(config, commit, environment)
+    if old is None:
         # A first config loosens nothing: nothing was checked before.
         return _only("changed", f"{commit[:SHOWN_SHA]}", f"{path.name} is new: the base has none"), config
-    return _compared(config, commit, *found)
+    return _moved(config, commit, path, old, environment)
 
 
 def _past_content(commit: str, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | str] | None:
@@ -69,7 +73,22 @@ def _past_content(commit: str, path: Path, environment: Mapping[str, str]) -> tu
     return None
 
 
-def _compared(config: Config, commit: str, path: Path, content: bytes | str) -> tuple[ConfigChange, Config]:
+def _moved(
+    config: Config, commit: str, path: Path, old: Path, environment: Mapping[str, str]
+) -> tuple[ConfigChange, Config]:
+    """What the change does, compared with the config at its old place."""
+    found = _past_content(commit, old, environment)
+    if found is None:
+        raise AssertionError("moved_from names a file of the base")
+    change, terms = _compared(config, commit, *found, environment)
+    where = Path(os.path.relpath(old, path.parent)).as_posix()
+    said = Alteration(effect="changed", model=CONFIG, what=f"the config moved from {where} to {path.name}")
+    return replace(change, alterations=(*change.alterations, said)), terms
+
+
+def _compared(
+    config: Config, commit: str, path: Path, content: bytes | str, environment: Mapping[str, str]
+) -> tuple[ConfigChange, Config]:
     origin = f"{path.name} at {commit[:SHOWN_SHA]}"
     if isinstance(content, str):
         return _unknown(origin, content), config
@@ -77,7 +96,15 @@ def _compared(config: Config, commit: str, path: Path, content: bytes | str) -> 
         before = parse_config(content, path, shown=origin, is_past=True)
     except UserError as error:
         return _unknown(origin, str(error).splitlines()[0]), config
-    return compare_configs(origin, before.checked, config.checked), before
+    change = compare_configs(origin, _checked(before), _checked(config))
+    return with_moved_files(change, before, config, commit, environment), before
+
+
+def _checked(config: Config) -> Checked:
+    """What the config checks, without the folders of this machine."""
+    root = repository_root(Path(os.path.abspath(config.path)).parent)  # noqa: PTH100
+    folders = tuple(Path(os.path.relpath(entry, root)).as_posix() for entry in config.pythonpath)
+    return replace(config.checked, pythonpath=folders)
 
 
 def _unknown(origin: str, why: str) -> ConfigChange:

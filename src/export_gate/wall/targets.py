@@ -150,6 +150,7 @@ _ONNX_OPTIONS = (
         name="optimization",
         values=OneOf(("disable", "basic", "extended", "all")),
         default="all",
+        strongest_first=("all", "extended", "basic", "disable"),
         text="ONNX Runtime's graph optimization level.",
     ),
 )

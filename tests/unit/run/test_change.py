@@ -11,7 +11,10 @@ import pytest
 
 from export_gate.config import load_config
 from export_gate.config.limits import require_short_waivers
+from export_gate.lock.file import lock_text
+from export_gate.lock.find import find_lock
 from export_gate.loosening.record import ConfigChange
+from export_gate.rules.lock.record import Lock
 from export_gate.run.change import base_of, find_change
 from export_gate.wall.errors import UserError
 
@@ -120,7 +123,7 @@ def test_a_config_of_another_name_is_its_own_base(config: Path):
 def test_a_new_config_is_said(config: Path):
     """Without a config at the base nothing is compared, which is not silent."""
     new = config.with_name("new.yml")
-    new.write_text(CONFIG)
+    new.write_text(CONFIG.replace("  m:", "  other:"))
 
     change = found(new, "HEAD")
 
@@ -192,3 +195,84 @@ def test_a_waiver_lasts_at_most_as_long_as_the_base_allows(config: Path):
     )
     config.write_text(waived % "2027-02-28")
     require_short_waivers(load_config(config), date(2026, 11, 30), 90)
+
+
+def moved(config: Path, text: str, name: str = "ci/gate.yml") -> Path:
+    """The config at another place of the repository, with that text; the old one is gone."""
+    config.unlink()
+    new = config.parents[1] / name
+    new.parent.mkdir(exist_ok=True)
+    new.write_text(text)
+    (new.parent / "real.npz").touch()
+    return new
+
+
+@pytest.mark.parametrize("is_tracked", [True, False])
+def test_a_config_that_moved_is_compared_with_the_one_that_it_was(config: Path, is_tracked: bool):
+    """Found by git, or by its models where git does not know the file: no change starts afresh by moving it."""
+    new = moved(config, CONFIG.replace("100", "1").replace("relaxed: fail", ""))
+    if is_tracked:
+        git(new.parent, "add", "--all", ":/")
+
+    change = found(new, "HEAD")
+
+    assert change.policy == "fail"
+    assert [each.text for each in change.of("loosened")] == [
+        "pythonpath [nets] -> [ci]",
+        "relaxed fail -> warn",
+        "`m`: controls.limit 100 -> 1",
+    ]
+    assert [each.text for each in change.of("changed")] == ["the config moved from ../nets/export-gate.yml to gate.yml"]
+
+
+def test_a_copy_is_compared_with_the_config_that_stays(config: Path):
+    """A workflow that is pointed at the copy checks the same models."""
+    new = config.with_name("lax.yml")
+    new.write_text(CONFIG.replace("100", "1"))
+
+    assert loosened(new, "HEAD") == ["`m`: controls.limit 100 -> 1"]
+
+
+def test_another_project_with_the_same_names_is_no_copy(config: Path):
+    """In a repository of many projects a model's name says little; with another factory it is another model."""
+    new = config.with_name("other.yml")
+    new.write_text(CONFIG.replace("net:make", "other:make"))
+
+    assert [each.text for each in found(new, "HEAD").alterations] == ["other.yml is new: the base has none"]
+
+
+def test_the_folder_of_the_old_config_may_be_gone(config: Path):
+    """Git is asked from a folder that exists."""
+    new = moved(config, CONFIG.replace("100", "1"))
+    (config.parent / "real.npz").unlink()
+    config.parent.rmdir()
+
+    assert loosened(new, "HEAD") == ["pythonpath [nets] -> [ci]", "`m`: controls.limit 100 -> 1"]
+
+
+def test_the_lock_of_a_config_that_moved_counts(config: Path):
+    """Else a move would be a way around the interface that callers rely on."""
+    config.with_suffix(".lock").write_text(lock_text(Lock()))
+    base = commit(config.parent)
+    new = moved(config, CONFIG)
+
+    found = find_lock(load_config(new), base, dict(os.environ)).lock
+
+    assert found is not None
+    assert (found.origin, found.is_base) == (f"export-gate.lock at {base[:10]}", True)
+
+
+def test_a_handed_in_file_that_moved_is_the_same_file(config: Path):
+    """Another path is another file, unless git has the same bytes there."""
+    handed_in = CONFIG + "    targets: {onnx: {artifact: a.onnx}}\n"
+    (config.parent / "a.onnx").write_bytes(b"model")
+    config.write_text(handed_in)
+    base = commit(config.parent)
+    (config.parent / "a.onnx").rename(config.with_name("b.onnx"))
+    config.write_text(handed_in.replace("a.onnx", "b.onnx"))
+
+    assert [each.text for each in found(config, base).of("changed")] == [
+        "`m`: targets.onnx.artifact a.onnx -> b.onnx, the same file"
+    ]
+    config.with_name("b.onnx").write_bytes(b"another")
+    assert loosened(config, base) == ["`m`: targets.onnx.artifact a.onnx -> b.onnx, so that another file is verified"]

@@ -1,0 +1,81 @@
+"""Find the config that a change moved: the one of the base that a config without a past stands in for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from export_gate.config import Config
+from export_gate.config.load import parse_config
+from export_gate.config.source import MAX_BYTES
+from export_gate.run.base import UnreadableError, Wanted, file_at
+from export_gate.run.git import git_line, git_output
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.errors import UserError
+
+MOST_FILES = 50
+"""How many files of the base are read in search of a config."""
+
+
+SIBLINGS = {".yml": ".yaml", ".yaml": ".yml"}
+"""`export-gate.yaml` is read where there is no `export-gate.yml`, so a change can swap them."""
+
+
+def moved_from(config: Config, commit: str, environment: Mapping[str, str]) -> Path | None:
+    """Where the config was at the base, absolute; None if it was here, or no file there is about its models.
+
+    A file that git calls renamed is the one. Else it is the one with the most models of the same names; if it still
+    exists, they must have the same factories too, since projects of one repository may use the same names.
+    """
+    path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
+    if any(_is_at(commit, place, environment) for place in (path, path.with_suffix(SIBLINGS.get(path.suffix, "")))):
+        return None
+    top = git_line(path.parent, "rev-parse", "--show-toplevel")
+    if top is None:
+        return None
+    root = Path(top)
+    renamed = _renamed(root, path, commit, environment)
+    if renamed is not None:
+        return renamed
+    found = {old: _shared(config, old, commit, environment) for old in _candidates(root, path, commit, environment)}
+    best = max(found, key=lambda old: found[old], default=None)
+    return best if best is not None and found[best] else None
+
+
+def _is_at(commit: str, path: Path, environment: Mapping[str, str]) -> bool:
+    return bool(git_output(path.parent, "ls-tree", "-z", commit, "--", path.name, environment=environment))
+
+
+def _renamed(root: Path, path: Path, commit: str, environment: Mapping[str, str]) -> Path | None:
+    listed = git_output(root, "diff", "-M", "--diff-filter=R", "--name-status", "-z", commit, environment=environment)
+    words = iter(os.fsdecode(listed or b"").split("\0"))
+    for _, old, new in zip(words, words, words, strict=False):
+        if root / new == path.resolve():
+            return root / old
+    return None
+
+
+def _candidates(root: Path, path: Path, commit: str, environment: Mapping[str, str]) -> Iterator[Path]:
+    """Files that may be configs, those under the usual name first."""
+    asked = ("grep", "-z", "-l", "-a", "-F", "-e", "factory", commit, "--", "*.yml", "*.yaml")
+    listed = git_output(root, *asked, environment=environment)
+    names = [name.partition(":")[2] for name in os.fsdecode(listed or b"").split("\0") if name]
+    names.sort(key=lambda name: (not Path(name).name.startswith("export-gate."), name.count("/"), name))
+    yield from (root / name for name in names[:MOST_FILES] if root / name != path.resolve())
+
+
+def _shared(config: Config, old: Path, commit: str, environment: Mapping[str, str]) -> int:
+    """How many of the config's models the file at the base has."""
+    try:
+        content = file_at(commit, Wanted(path=old, noun="config", largest_bytes=MAX_BYTES), environment)
+        before = parse_config(content, old, is_past=True).models if content is not None else ()
+    except (UserError, UnreadableError):
+        return 0
+    still_there = old.exists()
+    known = {_identity(contract, whole=still_there) for contract in before}
+    return sum(_identity(contract, whole=still_there) in known for contract in config.models)
+
+
+def _identity(contract: ModelContract, *, whole: bool) -> tuple[str, ...]:
+    return (contract.name, contract.factory, repr(contract.kwargs)) if whole else (contract.name,)
