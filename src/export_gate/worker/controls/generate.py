@@ -125,7 +125,7 @@ def _further(contract: ModelContract, plan: SizePlan) -> Iterator[tuple[str, int
     main, known = main_family(contract), known_families(contract)
     if not tensor_leaves(contract):
         return
-    # The order is that of what they caught: the budget takes a prefix.
+    # The order is that of what they caught: `controls.limit` takes a prefix.
     yield from ((family, 1, _with_rows(contract, plan.middle) if family in PADDED else plan.middle) for family in known)
     yield from ((family, 1, plan.middle) for family in _layouts(contract))
     yield from ((main, 1, sizes) for sizes in plan.inner)

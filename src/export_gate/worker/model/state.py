@@ -107,7 +107,7 @@ def _remember(value: Any, seen: set[int]) -> State:
 def _content(kind: Kind, value: Any, seen: set[int]) -> Any:
     match kind:
         case "tensor":
-            # Buffers are copied at any size: forward does write to them, and they are to be restored.
+            # Buffers are copied at any size: forward may write to them, and then they must be restored.
             is_large = isinstance(value, torch.nn.Parameter) and value.numel() > CLONED_PARAMETER
             return tensor_digest(value) if is_large else value.detach().clone()
         case "array" | "set":

@@ -59,6 +59,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc] # torch is untyped here
         if name not in QUIET and len(self.operations) < MOST_OPERATORS:
             tensors = [value for value in pytree.tree_leaves(returned) if isinstance(value, torch.Tensor)]
             self.left_bytes -= sum(tensor.nbytes for tensor in tensors)
+            # Noted beyond the budget too, without values: the alignment needs every operator.
             kept = tuple(tensor.detach().clone() for tensor in tensors) if self.left_bytes > 0 else ()
             self.operations.append(Operation(name=name, values=kept))
         return returned

@@ -141,6 +141,7 @@ def reads(node: Any) -> Iterator[str]:
     yield from (name for name in node.input if name)
     for attribute in node.attribute:
         for graph in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+            # A subgraph reads values of the graph around it by their names.
             inner = {name for other in graph.node for name in other.output} | {value.name for value in graph.input}
             yield from (name for other in graph.node for name in reads(other) if name not in inner)
             yield from (value.name for value in graph.output if value.name not in inner)

@@ -70,6 +70,7 @@ def walk(program: Any, module: torch.fx.GraphModule, call: Call, see: Callable[[
     seed_everything()
     with torch.no_grad():
         try:
+            # The inputs are flat already, as the placeholders want them.
             return Walk(module, see).run(*flat_inputs(program, call), enable_io_processing=False)
         except Stopped:
             return None

@@ -48,6 +48,7 @@ def suspicions(
 
 def _thresholds(end: Gap) -> Iterator[float]:
     threshold = min(end.error, 1.0) / 2
+    # Integers have a floor of 0, down to which there would be hundreds of thresholds.
     floor = max(end.floor, 1e-15)
     while threshold > floor:
         yield threshold

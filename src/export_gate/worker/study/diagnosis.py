@@ -126,7 +126,7 @@ def _experiments(
     selects = selecting(program.program) if program else ()
     if raised is not None and raised.case in patient.references:
         yield from _rungs(patient, patient.forms.names, "", patient.cases[raised.case])
-    # In the order of what tells most for its price: the deadline may end the list anywhere.
+    # What says most for its price comes first: the deadline may end the list anywhere.
     for sick in outputs[:OUTPUTS]:
         worst = sick.wrong[0][2]
         cases = [case for _, _, case in sick.wrong[:CASES]]

@@ -63,7 +63,7 @@ def observe_behaviour(
     except Exception as error:  # noqa: BLE001 - the caller reports it
         return subject.hygiene, error
     facts = told_apart(facts, chance)
-    # By chance, any two copies would differ.
+    # A model that draws at random differs between any two copies.
     if not facts.nondeterministic:
         desk.channel.set("ambient", observe_ambience(cases, subject))
     facts = replace(facts, **{name: getattr(subject.hygiene, name) for name in ("forced_eval", *TRAINING)})

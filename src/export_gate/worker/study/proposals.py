@@ -97,7 +97,7 @@ def _upper_bounds(seen: _Seen, path: str, spec: TensorSpec, weights: Mapping[str
                 words = f"`{path}` >= `{total}`" if offset == -1 else f"`{path}` > `{limit}`"
                 yield _ranged(seen, path, (_low(seen, path, spec), limit), words)
     low, high = seen.of(seen.accepted, path, np.max), seen.of(seen.refused, path, np.max)
-    # A table that is longer than every accepted index, and no longer than any refused one reaches.
+    # A table that every accepted index fits into, and the largest index of no refused input.
     lengths = sorted((length, name) for name, length in weights.items() if low and high and max(low) < length)
     for length, name in lengths:
         if length <= min(high):

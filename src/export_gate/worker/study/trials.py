@@ -134,7 +134,7 @@ def steadiness(
     unsettled = np.zeros(failing.shape, dtype=np.bool_)
     if selects:
         others = [attempt(lambda: bench.laboratory.widened(case.make()))]
-        # A step of one ulp takes every value off an exact half, so it says nothing about operators that round.
+        # A step of one ulp takes values off an exact half, so it says nothing about operators that round.
         if set(selects) & set(CHOOSING):
             others += [attempt(lambda v=values: bench.laboratory.again(v)) for values in jittered(case)]  # type: ignore[misc] # bound per draw
         for other in (_array(leaves, output) for leaves in others):
