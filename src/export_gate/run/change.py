@@ -9,7 +9,6 @@ from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.config.load import parse_config
-from export_gate.config.paths import repository_root
 from export_gate.config.source import MAX_BYTES
 from export_gate.loosening.configs import compare_configs
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect
@@ -17,6 +16,7 @@ from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file
 from export_gate.run.moved import SIBLINGS, moved_from
 from export_gate.run.same_file import with_moved_files
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 
 SECOND = "export-gate.yaml"
 """The config that is read by default if there is no `export-gate.yml`."""
