@@ -13,8 +13,11 @@ from export_gate.worker.mutants.record import Mutation
 
 FLOAT, FLOAT16, DOUBLE, INT32 = 1, 10, 11, 6
 """onnx.TensorProto.DataType."""
-SMALL = ("ArgMax", "ArgMin", "TopK", "NonZero", "Range", "Constant")
-"""Operators whose integers are positions, for which 32 bits are enough."""
+GROWING = frozenset((
+    "Add", "BitShift", "Cast", "CumSum", "MatMul", "Mul", "Pow", "ReduceProd", "ReduceSum", "ScatterElements",
+    "ScatterND", "Sub",
+))  # fmt: skip
+"""Operators whose integers may be too large for 32 bits; others pass positions and such on."""
 
 
 def baked_dims(graph: Anatomy, reference: Mapping[str, Array]) -> Iterator[Mutation]:
@@ -38,13 +41,13 @@ def cast_mutations(graph: Anatomy) -> Iterator[Mutation]:
     sizes = graph.sizes()
     for at, node in enumerate(graph.nodes):
         kind = graph.types.get(node.output[0]) if node.output else None
-        if set(node.output) & sizes or node.op_type in SMALL:
+        if set(node.output) & sizes or node.op_type == "Constant":
             continue
         if kind == FLOAT:
             yield _through(at, node, FLOAT16, FLOAT, "float32 -> float16 -> float32")
         if kind == DOUBLE:
             yield _through(at, node, FLOAT, DOUBLE, "float64 -> float32 -> float64")
-        if kind == INT64:
+        if kind == INT64 and node.op_type in GROWING:
             yield _through(at, node, INT32, INT64, "int64 -> int32 -> int64")
 
 
