@@ -44,6 +44,7 @@ def ci(clone: Path, part: str) -> tuple[int, str]:
     return done.code, done.text
 
 
+@pytest.mark.nightly  # every job of CI is one that passes, and this one lints all over again
 def test_linux_job_lints_and_runs_the_suite(clone: Path):
     """The job of ci.yml passes on this checkout, with every linter and one folder of tests."""
     code, text = ci(clone, "tests/unit/wall -n 1")

@@ -13,6 +13,8 @@ import report_samples as samples
 
 from export_gate.report.results import write_results
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 OUTPUT = re.compile(r"^([\w-]+)<<[0-9a-f]{32}\n(.*)\n[0-9a-f]{32}$", re.MULTILINE)
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from environments import clean_environment
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 TEMPLATES = sorted(path.name for path in (ROOT / "templates").iterdir())
 RENDER_ALL = """

@@ -425,6 +425,7 @@ def test_a_planted_report_is_replaced(step: Step):
     assert (step.folder / "report.md").read_text().startswith("# ✅")
 
 
+@pytest.mark.slow
 def test_warnings_can_fail_the_check(step: Step):
     """--fail-on warning: what is shown and the exit code agree."""
     red = samples.red()
@@ -461,6 +462,7 @@ def test_a_summary_that_is_full_is_told(step: Step):
     assert step.warnings == ["the job summary is already full"]
 
 
+@pytest.mark.slow
 def test_a_template_of_the_project(step: Step):
     """It lays out the comment; where it fails, ours does, with a warning."""
     template = step.folder / "mine.j2"

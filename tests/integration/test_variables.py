@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from harness.gate import gate, surroundings
 
+pytestmark = pytest.mark.slow
+
 MODELS = """
 import os
 import torch

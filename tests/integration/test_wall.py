@@ -16,6 +16,8 @@ from environments import clean_environment
 
 from export_gate.run.interpreter import why_no_python
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 AFFINE = ROOT / "examples" / "affine" / "export-gate.yml"
 PROJECT_PACKAGES = ("torch", "numpy", "onnx", "onnxruntime", "onnxscript", "onnx_ir")

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 GATE = Path(sys.executable).with_name("export-gate")
 PAIR = re.compile(

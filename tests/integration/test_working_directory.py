@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 from harness.gate import gate
 
+pytestmark = pytest.mark.slow
+
 MODELS = """
 import os
 import numpy as np

@@ -240,6 +240,7 @@ def test_a_next_page_on_another_host_is_not_read(github: GitHubServer, api: Api)
     assert caught.value.message == f"{api.host} points to another host: https://evil.example/page2"
 
 
+@pytest.mark.slow
 def test_endless_pages_end(github: GitHubServer, api: Api):
     """A list that always has a next page is left after a hundred."""
     link = {"Link": f'<{github.url}{THREAD}>; rel="next"'}

@@ -56,6 +56,7 @@ def test_what_is_no_plain_url_is_no_link(url: str):
     assert not is_link(url)
 
 
+@pytest.mark.slow
 def test_500_violations_fit_with_marker_and_links():
     """The whole body counts."""
     url = "https://github.com/acme/shop/" + "x" * 1_900
@@ -133,6 +134,7 @@ def test_a_template_of_other_bytes(tmp_path: Path):
         render_with(path, GREEN, 1_000)
 
 
+@pytest.mark.slow
 def test_a_template_that_loops_is_ended(tmp_path: Path):
     """The sandbox bounds one range; nested ones are bounded by the clock."""
     path = tmp_path / "t.j2"

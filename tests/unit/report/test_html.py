@@ -159,6 +159,7 @@ def _named(name: str) -> Results:
     return samples.results((samples.contract(name),), run)
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(name=st.text(st.characters(), min_size=1, max_size=40))
 def test_any_name_comes_back(name: str):

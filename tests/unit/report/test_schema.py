@@ -70,6 +70,7 @@ def test_the_schema_accepts_what_is_written(run: Callable[[], Results]):
     assert list(VALIDATOR.iter_errors(json.loads(json.dumps(encode(run()))))) == []
 
 
+@pytest.mark.slow
 def test_the_schema_refuses_what_the_reader_refuses():
     """A wrong type, a missing field and an unknown key are refused by both or by neither, wherever they are.
 

@@ -272,6 +272,7 @@ def test_an_interface_differs_in_nothing_from_itself(model: LockedModel):
     assert list(differences(model, again)) == []
 
 
+@pytest.mark.slow
 @given(before=models, after=models)
 @settings(max_examples=200, deadline=None)
 def test_any_two_interfaces_can_be_compared(before: LockedModel, after: LockedModel):

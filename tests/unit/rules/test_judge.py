@@ -138,6 +138,7 @@ def test_violations_come_before_warnings_and_notes():
     assert [finding.severity for finding in found] == ["violation", "warning", "note"]
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=20, deadline=None)
 def test_the_order_of_findings_does_not_depend_on_the_order_of_observations(seed: int):

@@ -12,6 +12,8 @@ from torch import nn
 
 from export_gate.worker.export.affine import is_affine_graph, is_affine_onnx
 
+pytestmark = pytest.mark.slow
+
 ROWS = torch.export.Dim("rows", min=2, max=8)
 
 

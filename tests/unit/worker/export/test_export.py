@@ -23,6 +23,8 @@ from export_gate.worker.export.program import (
 from export_gate.worker.model.factory import bind, forward_parameters
 from export_gate.worker.process.failures import failure_of
 
+pytestmark = pytest.mark.slow
+
 BATCH = Dim(name="batch", min=2, max=16)
 SEQ = Dim(name="seq", min=2, max=8)
 SIDE = Dim(name="side", min=8, max=64, multiple_of=8)

@@ -16,6 +16,8 @@ from export_gate.worker.export.axes import found_dims
 from export_gate.worker.export.program import Exported
 from export_gate.worker.targets.onnx_names import dim_names, rename_dims
 
+pytestmark = pytest.mark.slow
+
 PAST, CUR = Dim(name="past", min=0, max=6), Dim(name="cur", min=1, max=4)
 
 

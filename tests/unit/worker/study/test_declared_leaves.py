@@ -19,6 +19,8 @@ from export_gate.wall.contract import (
 from export_gate.wall.observation import ModelObservation, RunObservation
 from export_gate.worker.study.engine import observe_model
 
+pytestmark = pytest.mark.slow
+
 MODEL = '''
 import torch
 from torch import nn

@@ -21,6 +21,8 @@ from export_gate.worker.model.reference import module_runner
 from export_gate.worker.study.rungs import Climber, Forms, climb, selecting
 from export_gate.worker.targets.base import Context
 
+pytestmark = pytest.mark.slow
+
 ONNX = make_target("onnx")
 CONTRACT = contract({"x": tensor("n", 4)}, Dim(name="n", min=2, max=8), targets=(ONNX,))
 X = torch.linspace(-2, 2, 12).reshape(3, 4)

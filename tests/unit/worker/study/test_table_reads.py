@@ -15,6 +15,8 @@ from export_gate.wall.contract import Controls, Dim, ModelContract, make_target
 from export_gate.wall.observation import TableRead, TargetObservation
 from export_gate.worker.study.engine import observe_model
 
+pytestmark = pytest.mark.slow
+
 MODEL = """
 import torch
 from torch import nn

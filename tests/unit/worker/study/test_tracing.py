@@ -23,6 +23,8 @@ from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.rungs import Forms
 from export_gate.worker.study.tracing import Tracer
 
+pytestmark = pytest.mark.slow
+
 ONNX = make_target("onnx")
 CONTRACT = contract({"x": tensor("n", 4, range=(-2, 2))}, Dim(name="n", min=2, max=8), targets=(ONNX,))
 CASE = drawn_case(CONTRACT, "normal", 1, {"n": 5})

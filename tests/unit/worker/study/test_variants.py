@@ -23,6 +23,8 @@ from export_gate.worker.study.records import Variant
 from export_gate.worker.study.variants import variants
 from export_gate.worker.targets.metadata import contract_metadata
 
+pytestmark = pytest.mark.slow
+
 MODEL = '''
 import torch
 from torch import nn

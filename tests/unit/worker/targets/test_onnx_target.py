@@ -23,6 +23,8 @@ from export_gate.worker.targets import onnx as target
 from export_gate.worker.targets.base import Context, describe_artifact, digest_file
 from export_gate.worker.targets.onnx_names import dim_names
 
+pytestmark = pytest.mark.slow
+
 BATCH = Dim(name="batch", min=2, max=6)
 SEQ = Dim(name="seq", min=2, max=5)
 
