@@ -15,6 +15,7 @@ from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChan
 from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file_at, find_commit
 from export_gate.run.moved import SIBLINGS, moved_from
 from export_gate.run.same_file import with_moved_files
+from export_gate.run.workflows import workflow_alterations
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
 
@@ -49,13 +50,16 @@ def find_change(config: Config, base: str | None, environment: Mapping[str, str]
         if config.relaxed == "fail":
             raise UserError(f"{path.name}: {error}", FETCH) from error
         return _unknown(str(error), str(error)), config
+    # With a config that nobody compares, a workflow that chose it is all there is to see.
+    around = workflow_alterations(path.parent, commit, environment)
+    old = moved_from(config, commit, environment) if found is None else None
     if found is not None:
-        return _compared(config, commit, *found, environment)
-    old = moved_from(config, commit, environment)
-    if old is None:
-        # A first config loosens nothing: nothing was checked before.
-        return _only("changed", f"{commit[:SHOWN_SHA]}", f"{path.name} is new: the base has none"), config
-    return _moved(config, commit, path, old, environment)
+        change, terms = _compared(config, commit, *found, environment)
+    elif old is not None:
+        change, terms = _moved(config, commit, path, old, environment)
+    else:  # a first config loosens nothing: nothing was checked before
+        change, terms = _only("changed", commit[:SHOWN_SHA], f"{path.name} is new: the base has none"), config
+    return replace(change, alterations=(*around, *change.alterations)), terms
 
 
 def _past_content(commit: str, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | str] | None:

@@ -1,0 +1,175 @@
+"""Workflows of the base beside those of the change, in real repositories."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from export_gate.run.workflows import workflow_alterations
+
+AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
+TEXT = """
+name: CI
+on:
+  pull_request:
+  push: {branches: [main]}
+env: {EXPORT_GATE_PYTHON: .venv/bin/python, COLOR: "1"}
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    steps:
+      - run: make test
+  gate:
+    runs-on: ubuntu-latest
+    strategy: {matrix: {config: [a.yml, b.yml]}}
+    steps:
+      - uses: actions/checkout@v7
+      - uses: acme/export-gate@v1
+        id: first
+        with:
+          config: ${{ matrix.config }}
+          comment-id: gate
+          fail-on: warning
+      - run: |
+          pip install export-gate
+          export-gate run --config slow.yml \\
+            --target onnx
+"""
+FILE = ".github/workflows/ci.yml"
+JOB = f"{FILE}, job gate: "
+LOOSER = {
+    "another config": ("${{ matrix.config }}", "lax.yml", "input config ${{ matrix.config }} -> lax.yml"),
+    "another interpreter": (
+        "id: first\n        with:",
+        "with:\n          python: mock/python",
+        "input python none -> mock/python",
+    ),
+    "another folder": (
+        "id: first\n        with:",
+        "with:\n          working-directory: lax",
+        "input working-directory . -> lax",
+    ),
+    "fewer models": ("id: first\n        with:", "with:\n          models: small", "input models any -> small"),
+    "warnings pass": ("          fail-on: warning\n", "", "input fail-on warning -> violation"),
+    "no comment": ("comment-id: gate", "comment: never", "input comment always -> never"),
+    "another action": ("acme/export-gate@v1", "evil/export-gate@v1", "action acme/export-gate -> evil/export-gate"),
+    "a step that may fail": ("id: first", "continue-on-error: true", "continue-on-error none -> true"),
+    "a step that is left out": ("id: first", "if: github.actor != 'me'", "if none -> github.actor != 'me'"),
+    "a job that may fail": (
+        "    strategy:",
+        "    continue-on-error: true\n    strategy:",
+        "job continue-on-error none -> true",
+    ),
+    "another interpreter by a variable": (
+        ".venv/bin/python, COLOR",
+        "mock/python, COLOR",
+        "env EXPORT_GATE_PYTHON .venv/bin/python -> mock/python",
+    ),
+    "another matrix": (
+        "[a.yml, b.yml]",
+        "[a.yml]",
+        'matrix {"matrix": {"config": ["a.yml", "b.yml"]}} -> {"matrix": {"config": ["a.yml"]}}',
+    ),
+    "another command": (
+        "--config slow.yml",
+        "--config lax.yml",
+        (
+            "commands [export-gate run --config slow.yml --target onnx]"
+            " -> [export-gate run --config lax.yml --target onnx]"
+        ),
+    ),
+    "no step": (
+        TEXT[TEXT.index("      - uses: acme") : TEXT.index("      - run: |")],
+        "",
+        "action acme/export-gate -> none",
+    ),
+}
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints."""
+    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One with a workflow, committed."""
+    root = tmp_path_factory.mktemp("repository")
+    git(root, "init", "--quiet", "--initial-branch=main")
+    (root / FILE).parent.mkdir(parents=True)
+    (root / FILE).write_text(TEXT)
+    (root / "sub").mkdir()
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "base")
+    return root
+
+
+def said(root: Path, text: str, effect: str = "loosened", **environment: str) -> list[str]:
+    """What is said of the workflow with that text."""
+    (root / FILE).write_text(text)
+    found = workflow_alterations(root / "sub", "HEAD", {**os.environ, **environment})
+    return [each.text for each in found if each.effect == effect]
+
+
+@pytest.mark.parametrize("name", LOOSER)
+def test_a_workflow_that_checks_less_is_said(repository: Path, name: str):
+    """What chooses the config, the models and the interpreter, and whether a failure shows."""
+    old, new, sentence = LOOSER[name]
+    assert TEXT.count(old) == 1
+
+    assert f"{JOB}{sentence}" in said(repository, TEXT.replace(old, new))
+
+
+def test_events_that_no_longer_start_the_check_are_said(repository: Path):
+    """Neither the event nor its filters may go unseen."""
+    text = TEXT.replace("  pull_request:\n", "  pull_request: {paths-ignore: [nets/**]}\n").replace(
+        "  push: {branches: [main]}\n", ""
+    )
+    assert said(repository, text) == [
+        f'{FILE}: on pull_request always -> {{"paths-ignore": ["nets/**"]}}',
+        f"{FILE}: on push removed",
+    ]
+
+
+def test_other_jobs_names_and_defaults_are_no_change(repository: Path):
+    """What chooses nothing is not compared, and a default may be written out."""
+    text = (
+        TEXT.replace("make test", "make check")
+        .replace('COLOR: "1"', 'COLOR: "2"')
+        .replace("comment-id: gate", "comment: always")
+    )
+    assert said(repository, text.replace("# ", "## ")) == []
+    assert said(repository, TEXT.replace("export-gate@v1", "export-gate@v2"), "changed") == [f"{JOB}version v1 -> v2"]
+
+
+def test_steps_that_moved_to_another_file_still_run(repository: Path):
+    """Only a step that is nowhere is gone."""
+    (repository / FILE).with_name("gate.yml").write_text(TEXT)
+    try:
+        assert said(repository, "on: push\njobs: {}\n") == []
+    finally:
+        (repository / FILE).with_name("gate.yml").unlink()
+    assert said(repository, "on: push\njobs: {}\n") == [f"{JOB}no longer runs the gate"] * 2
+
+
+def test_a_workflow_that_cannot_be_read_is_said(repository: Path):
+    """GitHub may still read it."""
+    assert said(repository, TEXT + "jobs: [\n") == [f"{FILE}: cannot be read any more"]
+
+
+def test_the_action_under_another_name_is_known_by_its_repository(tmp_path: Path):
+    """A fork may be called anything; the runner says which one runs."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    (tmp_path / "sub").mkdir()
+    text = TEXT[: TEXT.index("      - run: |")].replace("acme/export-gate", "acme/verify")
+    (tmp_path / FILE).write_text(text)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+    other = text.replace("fail-on: warning", "python: mock")
+
+    assert f"{JOB}input python none -> mock" in said(tmp_path, other, GITHUB_ACTION_REPOSITORY="acme/verify")
