@@ -132,7 +132,7 @@ class Runner:
         return f"{shim.parent}:{Path(os.path.realpath(sys.executable)).parent}:/usr/local/bin:/usr/bin:/bin"
 
     def run(self, event: str, payload: dict[str, Any], workflow: str, *, job: str = "", **more: str) -> Ended:
-        """The workflow of that name, or one job of it, for that event, as the next run."""
+        """Run the workflow of that name, or one job of it, for that event."""
         self.run_id += 1
         (self.work / "artifacts").mkdir(exist_ok=True)
         (self.work / "event.json").write_text(json.dumps(payload))

@@ -194,7 +194,7 @@ def test_verifying_job_has_no_token_to_steal(runner: Runner, github: GitHubServe
 
 
 def test_recommended_workflow_reports_from_its_second_job(runner: Runner, github: GitHubServer):
-    """examples/workflows/two-jobs.yml as it stands: both jobs fail by the verdict, the second one comments."""
+    """As examples/workflows/two-jobs.yml stands, both jobs fail by the verdict and the second one comments."""
     write(runner, model=BROKEN)
     copy_example(runner, "two-jobs.yml")
     done = runner.run("pull_request", pull_request(), "two-jobs.yml")
@@ -256,7 +256,7 @@ def test_the_base_of_a_shallow_checkout_is_fetched(runner: Runner, github: GitHu
 
 
 def test_release_attests_the_verified_files(runner: Runner, github: GitHubServer):
-    """examples/workflows/release.yml as it stands: what is attested is what was verified, by the manifest's sha256."""
+    """As examples/workflows/release.yml stands, it attests what was verified, by the manifest's sha256."""
     write(runner, config=CONFIG.replace("exported-program", "pt2"))
     copy_example(runner, "release.yml")
     event = {"ref": "refs/heads/release/1", "repository": pull_request()["repository"]}
@@ -272,7 +272,7 @@ def test_release_attests_the_verified_files(runner: Runner, github: GitHubServer
 
 
 def test_merge_queue_is_gated_without_a_comment(runner: Runner, github: GitHubServer):
-    """In a merge queue the verdict is the job's result. The config may lie in a folder; a token in .git is told."""
+    """In a merge queue the verdict is the job's result. A config in a folder works, and a token in .git is reported."""
     git(runner.folder, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eA==")
     inputs = {
         "config": "nets/gate.yml",

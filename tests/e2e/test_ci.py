@@ -54,7 +54,7 @@ def test_linux_job_lints_and_runs_the_suite(clone: Path):
 
 
 def test_linux_job_fails_with_a_linter(clone: Path):
-    """One unused import is enough to fail it, before any test runs."""
+    """One unused import is enough for the job to fail, before any test runs."""
     (clone / "src" / "export_gate" / "unused.py").write_text('"""Docs."""\n\nimport os\n', encoding="utf-8")
     commit(clone)
     code, text = ci(clone, "tests/unit/wall -n 1")

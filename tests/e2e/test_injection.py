@@ -56,7 +56,7 @@ def completed() -> dict[str, Any]:
 
 
 def upload(runner: Runner, files: dict[str, str]) -> None:
-    """What the fork's run has kept for the second stage."""
+    """What the fork's run stored for the second stage."""
     for name, text in files.items():
         path = runner.work / "artifacts" / "export-gate-results" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def upload(runner: Runner, files: dict[str, str]) -> None:
 
 
 def executed(ended: Ended, job: str) -> list[str]:
-    """Commands of the fork's that the runner took: it keeps the line as `raw` beside the command's name."""
+    """The fork's commands that the runner obeyed: it keeps the line as `raw` next to the command's name."""
     mine = [line for line in ended.lines if line.get("jobID") == job and line.get("command")]
     return [line["command"] for line in mine if "owned" in f"{line.get('raw')} {line.get('name')}"]
 
@@ -75,7 +75,7 @@ def shell(*commands: str) -> dict[str, Any]:
 
 
 def test_results_of_a_fork_order_nothing(runner: Runner, github: GitHubServer):
-    """fork-comment.yml as it stands, results of a hostile version in a folder of a hostile name."""
+    """With fork-comment.yml, results of a hostile version in a folder with a hostile name are inert text."""
     upload(runner, {f"{NAME}/results.json": json.dumps({"schema_version": 99, "tool_version": HOSTILE})})
     done = runner.run("workflow_run", completed(), "fork-comment.yml")
     assert done.code == 0, done.text
@@ -86,7 +86,7 @@ def test_results_of_a_fork_order_nothing(runner: Runner, github: GitHubServer):
 
 
 def test_commands_order_nothing_where_the_same_text_does(runner: Runner):
-    """The runner obeys the text as it is, and not when one of our commands prints it."""
+    """The runner obeys the text itself, but not when one of our commands prints it."""
     results = json.dumps({"schema_version": 99, "tool_version": HOSTILE})
     files = {
         "plain": HOSTILE,

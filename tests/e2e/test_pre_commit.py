@@ -150,7 +150,7 @@ def test_push_of_another_commit_and_of_a_changed_tree_is_said(project: Project):
 
 @pytest.mark.slow
 def test_an_import_that_nobody_added_stops_the_push(project: Project):
-    """It works here and nowhere else: the model's process read a file that the commit does not have."""
+    """The push is stopped because the model's process read a file that the commit does not contain."""
     before = project.pushed()
     project.write("model.py", GOOD.replace("import sys, torch", "import sys, torch\nimport helper"))
     project.write("notes.txt", "untracked, and no model reads it\n")
@@ -173,7 +173,7 @@ def test_an_import_that_nobody_added_stops_the_push(project: Project):
 
 @pytest.mark.slow
 def test_a_push_of_ignored_files_starts_no_interpreter(project: Project):
-    """One line, before anything of the project runs; and what the config loosens is compared with the remote's."""
+    """It prints one line before any project code runs, and what the config loosens is compared with the remote's."""
     project.write("export-gate.yml", CONFIG.replace("version: 1", 'version: 1\nignore: ["*.md"]'))
     commit(project.folder)
     assert project.push().returncode == 0
@@ -196,7 +196,7 @@ def test_a_push_of_ignored_files_starts_no_interpreter(project: Project):
 
 @pytest.mark.slow
 def test_wrong_key_is_flagged_at_commit(project: Project):
-    """A commit with a mistake in a config is stopped with its line; it runs no model."""
+    """A commit with a mistake in a config is stopped, the message names the line, and no model is run."""
     before = git(project.folder, "rev-parse", "HEAD")
     project.write("export-gate.yml", CONFIG.replace("exported-program", "exported-progam"))
     (project.folder / "other").mkdir()
@@ -215,7 +215,7 @@ def test_wrong_key_is_flagged_at_commit(project: Project):
 
 @pytest.mark.slow
 def test_hook_never_takes_its_own_environment_for_the_projects(project: Project, tmp_path: Path):
-    """Without a named interpreter, the activated environment of the user is taken, not the one pre-commit made."""
+    """Without a named interpreter, the hook takes the user's activated environment, not pre-commit's."""
     project.write("export-gate.yml", CONFIG.replace(f"python: {sys.executable}\n", ""))
     commit(project.folder)
     scripts = Path(sys.executable).parent

@@ -52,7 +52,7 @@ def only(folder: Path, *tools: str) -> str:
 
 
 def test_pull_request_target_is_refused(tmp_path: Path):
-    """The event that hands secrets to strangers is refused with the reason and the way out."""
+    """The event that gives secrets to untrusted code is refused, with the reason and the alternative."""
     code, said, outputs = prepare(tmp_path, os.environ["PATH"], GITHUB_EVENT_NAME="pull_request_target")
     assert (code, outputs) == (2, {})
     assert said == (
@@ -63,7 +63,7 @@ def test_pull_request_target_is_refused(tmp_path: Path):
 
 
 def test_unknown_upload_is_refused(tmp_path: Path):
-    """A value of upload-artifacts that is none of the three is said, without what could be a workflow command in it."""
+    """The message repeats an invalid value of upload-artifacts without anything that could be a workflow command."""
     code, said, _ = prepare(tmp_path, os.environ["PATH"], UPLOAD_ARTIFACTS="true\n::error::x")
     assert code == 2
     assert said == (
@@ -72,7 +72,7 @@ def test_unknown_upload_is_refused(tmp_path: Path):
 
 
 def test_runner_without_python_is_told(tmp_path: Path):
-    """Without a Python, or with too old a one, the message names the step that brings it."""
+    """Without a Python, or with one that is too old, the message names the step that provides it."""
     path = only(tmp_path / "bin")
     old = tmp_path / "bin" / "python3"
     old.write_text("#!/bin/sh\nexit 1\n")
@@ -106,7 +106,7 @@ def test_environment_is_the_gates_own(tmp_path: Path, clean_environment: dict[st
 
 @pytest.mark.slow
 def test_changed_package_is_not_installed(tmp_path: Path, wheels: Path, clean_environment: dict[str, str]):
-    """A mirror that serves other bytes under a pinned version is found out by the hash."""
+    """If a mirror serves other bytes for a pinned version, the hash shows it."""
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     for wheel in wheels.glob("*.whl"):

@@ -62,7 +62,7 @@ def served(path: Path, policy: str = "") -> Iterator[tuple[str, list[str]]]:
             self.wfile.write(path.read_bytes() if self.path == "/report.html" else b"")
 
         def log_message(self, *_: object) -> None:
-            """Silence."""
+            """Does not log requests."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -82,7 +82,7 @@ def test_the_browser_shows_all_of_it(page: Path, tmp_path: Path):
 
 
 def test_it_is_the_same_without_scripts(page: Path, tmp_path: Path):
-    """Nothing in the page waits for a script: where none may run it looks the same, pixel by pixel."""
+    """The page needs no script: where scripts are forbidden, it looks the same pixel by pixel."""
     shots = []
     for name, policy in (("allowed", ""), ("forbidden", "sandbox")):  # `sandbox` alone switches scripts off
         picture = tmp_path / f"{name}.png"
@@ -103,7 +103,7 @@ def test_it_asks_for_nothing(page: Path, tmp_path: Path):
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_fits_the_window(page: Path, tmp_path: Path, width: int):
-    """Nothing runs out of the page on a phone or a desk: the right margin stays the colour of the paper."""
+    """On a phone and on a desktop nothing overflows: the right margin keeps the colour of the paper."""
     picture = tmp_path / "page.png"
     browse(page.as_uri(), tmp_path, f"--window-size={width},3000", f"--screenshot={picture}")
     with Image.open(picture) as image:
@@ -114,7 +114,7 @@ def test_it_fits_the_window(page: Path, tmp_path: Path, width: int):
 
 
 def test_it_is_dark_where_that_is_preferred(page: Path, tmp_path: Path):
-    """Who prefers a dark screen gets one, with light text on it."""
+    """A user who prefers a dark screen gets one, with light text on it."""
     picture = tmp_path / "page.png"
     browse(page.as_uri(), tmp_path, "--window-size=1280,900", DARK, f"--screenshot={picture}")
     with Image.open(picture) as image:

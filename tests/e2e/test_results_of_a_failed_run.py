@@ -90,7 +90,7 @@ def test_a_report_in_another_job_knows_how_the_run_ended(tmp_path: Path, code: i
 
 @pytest.mark.parametrize("text", ["", "no", "-1", "$(exit 7)", "::error::x", "08"])
 def test_an_exit_code_of_a_stranger_is_a_number(tmp_path: Path, text: str):
-    """Whatever the file holds, the script goes on, and prints nothing of it."""
+    """Whatever the file contains, the script continues and prints none of it."""
     left = verified(tmp_path, 0)
     (left / "exit-code").write_text(text)
 

@@ -141,7 +141,7 @@ def test_onnx_files_speak_the_contracts_names(runs: tuple[Run, Run], model: str)
 
 @pytest.mark.slow
 def test_onnx_files_carry_the_contract(runs: tuple[Run, Run]):
-    """`metadata_props` hold dims, inputs, tolerances and the digest of the control set, for whoever loads the file."""
+    """`metadata_props` have dims, inputs, tolerances and the digest of the control set, for whoever loads the file."""
     found = {entry.key: entry.value for entry in runs[0].graph("derived").metadata_props}
     (seen,) = [model for model in runs[0].outcome.results.run.models if model.model == "derived"]
     assert seen.controls is not None
@@ -161,7 +161,7 @@ def test_onnx_files_carry_the_contract(runs: tuple[Run, Run]):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", MODELS)
 def test_manifests_list_every_file_with_its_digest(runs: tuple[Run, Run], model: str):
-    """manifest.json has the sha256 of each verified file, and the folder has no file besides."""
+    """manifest.json has the sha256 of each verified file, and the folder contains no other file."""
     first, _ = runs
     manifest = first.manifest(model)
     listed = dict(shipped(manifest))

@@ -1,4 +1,4 @@
-"""Projects whose config does not fit their code: each mistake is told in full, with the next step, and exits 2."""
+"""Projects whose config does not fit their code: each message is complete, with the next step, and exits 2."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def run(project: Path) -> Run:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistake_is_told_in_full(run: Run, name: str):
-    """What is wrong, where, what was expected and what to do next."""
+    """The message says what is wrong, where, what was expected and what to do next."""
     _, _, message, hint = MISTAKES[name]
     line = 1 + MODELS.splitlines().index('    raise RuntimeError("no weights at " + "w.pt")')
     words = {"base": str(run.folder), "python": sys.executable, "raise_line": line}
@@ -241,7 +241,7 @@ def test_mistake_is_told_in_full(run: Run, name: str):
 
 @pytest.mark.slow
 def test_mistakes_exit_2_and_cost_no_other_model_its_verdict(run: Run):
-    """A model that cannot be checked as declared is the user's to mend: exit 2; the sound model is verified."""
+    """A model that cannot be checked as declared is the user's mistake (exit 2), and the sound model is verified."""
     assert run.status == 2, run.output
     assert run.results["verdict"] == "problem"
     assert all(run.model(name)["problem"] for name in MISTAKES)
@@ -252,7 +252,7 @@ def test_mistakes_exit_2_and_cost_no_other_model_its_verdict(run: Run):
 
 @pytest.mark.slow
 def test_torchscript_is_a_violation(run: Run):
-    """A ScriptModule is refused with the way out; it is no mistake in the config."""
+    """A ScriptModule is refused with advice on what to do; it is not a mistake in the config."""
     found = [finding for finding in run.results["findings"] if finding["model"] == "script"]
     assert [(finding["rule"], finding["severity"]) for finding in found] == [("torchscript-model", "violation")]
     assert found[0]["message"] == (
@@ -262,13 +262,13 @@ def test_torchscript_is_a_violation(run: Run):
 
 @pytest.mark.slow
 def test_torchscript_alone_exits_1(project: Path, tmp_path: Path):
-    """The exit code of a violation."""
+    """A run over TorchScript alone has the exit code of a violation."""
     assert gate(project, "run", "-q", "script", "--report-dir", str(tmp_path)).returncode == 1
 
 
 @pytest.mark.slow
 def test_case_that_matches_nothing(project: Path, tmp_path: Path):
-    """--case with no match is never a pass: exit 2, with the names that there are."""
+    """--case without a match is never a pass: exit 2, with the existing names."""
     done = gate(project, "run", "-q", "sound", "--case", "nowhere-*", "--report-dir", str(tmp_path))
     assert done.returncode == 2
     (seen,) = json.loads((tmp_path / "results.json").read_text())["run"]["models"]
@@ -298,14 +298,14 @@ def test_case_that_matches_nothing(project: Path, tmp_path: Path):
     ],
 )
 def test_wrong_names_on_the_command_line(project: Path, arguments: tuple[str, ...], message: str):
-    """A name that the config does not have is told with the nearest one: exit 2, nothing is run."""
+    """For a name that the config does not have, the message suggests the nearest one; exit 2, and nothing is run."""
     done = gate(project, *arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
 
 
 @pytest.mark.parametrize("command", [("run",), ("validate",), ("controls", "sound")])
 def test_no_config_at_all(tmp_path: Path, command: tuple[str, ...]):
-    """Without a config the way to one is shown: exit 2."""
+    """Without a config, the message says how to get one: exit 2."""
     done = gate(tmp_path, *command)
     expected = "there is no export-gate.yml here; write one with `export-gate init FACTORY` or name it with -c\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
@@ -313,7 +313,7 @@ def test_no_config_at_all(tmp_path: Path, command: tuple[str, ...]):
 
 @pytest.mark.slow
 def test_controls_of_a_model_that_cannot_be_made(project: Path):
-    """The same message as in a run, and the next step: exit 2."""
+    """`controls` prints the same message as a run, and the next step: exit 2."""
     done = gate(project, "controls", "number")
     expected = (
         "factory 'models:number' returned an int, expected a torch.nn.Module\n"

@@ -36,7 +36,7 @@ models:
 
 @pytest.mark.slow(seconds=20)
 def test_the_suggested_tolerance_holds_and_still_tells(tmp_path: Path):
-    """Written into the config it is green, and an ONNX file of nearly the same model is red under it."""
+    """With the tolerance in the config the model is green, and an ONNX file of nearly the same model is red."""
     config = tmp_path / "export-gate.yml"
     config.write_text(CONFIG, encoding="utf-8")
     (tmp_path / "net.py").write_text(NET, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""References that torch.export does not take, beside files that another job made: nothing is exported."""
+"""References that torch.export does not accept, with files that another job made: nothing is exported."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def violations(results: dict[str, Any], model: str) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", HEALTHY)
 def test_any_callable_verifies_a_file(results: dict[str, Any], name: str):
-    """TorchScript (compiled, traced or loaded), functions, partials, methods and objects; nothing is exported."""
+    """TorchScript (compiled, traced or loaded), functions, partials, methods and objects work; nothing is exported."""
     assert violations(results, name) == set()
     (model,) = [model for model in results["run"]["models"] if model["model"] == name]
     assert all(len(target["cases"]) >= 6 for target in model["targets"])
@@ -226,13 +226,13 @@ def test_any_callable_verifies_a_file(results: dict[str, Any], name: str):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "rule"), FAULTS.items())
 def test_the_checks_of_a_model_apply(results: dict[str, Any], name: str, rule: str):
-    """Train mode, state, inputs that change and randomness are seen in TorchScript and in what a function reads."""
+    """Train mode, state, changed inputs and randomness are detected in TorchScript and in what a function reads."""
     assert rule in violations(results, name)
 
 
 @pytest.mark.slow
 def test_torchscript_is_refused_where_it_would_be_exported(tmp_path: Path):
-    """One target that is made from the model is enough."""
+    """One target that must be exported is enough for the refusal."""
     targets = "{onnx: {artifact: dist/scaled.onnx}, pt2: {}}"
     write_project(tmp_path, [entry("script", targets), entry("function", targets)])
     done = gate(tmp_path, "run", "-q")

@@ -1,4 +1,4 @@
-"""Reproduced bug reports: the gate says of each what was found out by hand."""
+"""Reproduced bug reports: the gate's verdict on each is the one that was found by hand."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ EXPORT_ERROR = dict.fromkeys(("exported-program", "pt2", "onnx"), "export-error"
     ],
 )
 def test_each_disagreement_is_one_line(row: Judged, lines: list[str]):
-    """A wrong verdict, an unfit rule and a wrong target are each one line; a right case has none."""
+    """A wrong verdict, a wrong rule and a wrong target are one line each; a correct case has none."""
     assert list(row.disagreements()) == lines
 
 
@@ -73,7 +73,7 @@ NOT_MEASURED = dict.fromkeys(("exported-program", "pt2", "onnx"), "")
 
 @pytest.mark.parametrize("verdict", ["verified", "violations"])
 def test_either_accepts_both_verdicts_but_no_refusal(verdict: str):
-    """A case on which experts would differ is right with both verdicts; a config that is not usable is always wrong."""
+    """If experts disagree about a case, both verdicts are right; a config that is not usable is always wrong."""
     row = judged(verdict, NOT_MEASURED)
     either = replace(row, case=replace(row.case, recorded="either"))
     assert list(either.disagreements()) == []
@@ -83,7 +83,7 @@ def test_either_accepts_both_verdicts_but_no_refusal(verdict: str):
 
 
 def test_a_target_that_was_not_measured_says_nothing_about_rules():
-    """Where only the verdict was recorded, any rule on any target may give it."""
+    """If only the verdict was recorded, any rule on any target may give it."""
     row = judged("violations", NOT_MEASURED, ("run-failed", "pt2"))
     must_fail = replace(row, case=replace(row.case, recorded="must-fail"))
     assert list(must_fail.disagreements()) == []
@@ -100,7 +100,7 @@ def test_the_second_corpus_is_readable():
 
 @pytest.mark.slow
 def test_a_config_that_is_not_usable_is_reported_and_the_others_are_judged(tmp_path: Path):
-    """The table names the case as refused, with the config's problems below it."""
+    """The table says that the case was refused, and lists the config's problems below it."""
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "export-gate.yml").write_text("version: 2\n", encoding="utf-8")
     case = Case(name="broken", recorded="must-pass", targets=NOT_MEASURED, causes=("size",), summary="s")

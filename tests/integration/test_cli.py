@@ -144,7 +144,7 @@ def results(project: Path, green: Done, tmp_path: Path) -> Path:
 
 @pytest.mark.slow
 def test_green_run_piped(project: Path, green: Done):
-    """The report on standard output, plain progress on standard error, no escape codes, exit 0."""
+    """The report is on standard output and plain progress on standard error, without escape codes; exit 0."""
     assert green.status == 0, green.stdout + green.stderr
     assert green.stderr.splitlines()[1:] == [
         "curve: eager",
@@ -160,7 +160,7 @@ def test_green_run_piped(project: Path, green: Done):
 
 @pytest.mark.slow
 def test_report_folder_holds_everything_and_hides_from_git(project: Path, green: Done):
-    """results.json, report.md, the artifacts with their manifest, the log; a .gitignore that covers them."""
+    """The folder has results.json, report.md, the artifacts with their manifest, the log, and a .gitignore for all."""
     folder = project / ".export-gate"
     found = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     assert found == [
@@ -177,7 +177,7 @@ def test_report_folder_holds_everything_and_hides_from_git(project: Path, green:
 
 @pytest.mark.slow
 def test_quiet_run_from_another_folder(project: Path, tmp_path: Path):
-    """-q leaves standard error empty; -c and --report-dir may point anywhere."""
+    """-q leaves standard error empty; -c and --report-dir may name any folder."""
     done = gate(tmp_path, "run", "-q", "-c", project / "export-gate.yml", "--report-dir", "out", "--target", "onnx")
     assert (done.status, done.stderr) == (0, "")
     (model,) = json.loads((tmp_path / "out" / "results.json").read_text())["run"]["models"]
@@ -186,7 +186,7 @@ def test_quiet_run_from_another_folder(project: Path, tmp_path: Path):
 
 @pytest.mark.slow
 def test_terminal_shows_live_progress_and_colours(project: Path, tmp_path: Path):
-    """On a terminal the model's line is redrawn in place: time, control inputs done of planned, stage."""
+    """On a terminal, the model's line is redrawn in place: time, control inputs done of planned, stage."""
     status, written = on_terminal(project, "run", "--report-dir", tmp_path)
     assert status == 0, written
     assert "\x1b[2K" in written, "a line was erased, to be drawn again"
@@ -200,7 +200,7 @@ def test_terminal_shows_live_progress_and_colours(project: Path, tmp_path: Path)
 
 @pytest.mark.slow
 def test_no_color_is_honoured(project: Path, results: Path):
-    """NO_COLOR on a terminal: the same report without a single colour code."""
+    """With NO_COLOR, a terminal shows the same report without a colour code."""
     _, coloured = on_terminal(project, "report", results)
     _, plain = on_terminal(project, "report", results, NO_COLOR="1")
     assert ANSI.search(coloured)
@@ -222,7 +222,7 @@ def test_no_color_is_honoured(project: Path, results: Path):
     ],
 )
 def test_report_renders_results_again(project: Path, results: Path, format_: str, beginning: str):
-    """Each format on standard output and, the same, into a file; exit by the verdict."""
+    """Each format is printed, or written to a file with the same content; the verdict sets the exit code."""
     done = gate(project, "report", results, "--format", format_)
     assert (done.status, done.stderr) == (0, "")
     assert beginning in done.stdout
@@ -241,7 +241,7 @@ def test_report_as_json_is_the_results(project: Path, results: Path):
 
 @pytest.mark.slow
 def test_report_into_a_folder_that_is_not_there(project: Path, results: Path):
-    """The user named an output that cannot be written: exit 2, one line."""
+    """An output that cannot be written is one line and exit 2, because the user named it."""
     done = gate(project, "report", results, "-o", "nowhere/report.md")
     expected = "nowhere/report.md: cannot be written: No such file or directory\n"
     assert (done.status, done.stdout, done.stderr) == (2, "", expected)
@@ -255,7 +255,7 @@ def test_report_into_a_folder_that_is_not_there(project: Path, results: Path):
     ],
 )
 def test_report_of_a_file_that_is_none(tmp_path: Path, text: str | None, message: str):
-    """A missing file and somebody else's JSON: exit 2."""
+    """A missing file, and JSON of another program, give exit 2."""
     file = tmp_path / "results.json"
     if text is not None:
         file.write_text(text)
@@ -276,7 +276,7 @@ def test_usage_errors_exit_2(tmp_path: Path, command: str):
 
 @pytest.mark.slow
 def test_judge_without_a_change(project: Path, results: Path):
-    """Nothing to change is a usage error."""
+    """`judge` without a change is a usage error."""
     done = gate(project, "judge", results)
     assert done.status == 2
     assert done.stderr.endswith("Error: nothing to change: give --atol, --rtol, --config or --today\n")
@@ -284,7 +284,7 @@ def test_judge_without_a_change(project: Path, results: Path):
 
 @pytest.mark.slow
 def test_judge_turns_red_and_green_again(project: Path, results: Path):
-    """Other tolerances give another verdict from the same observations, saved where asked; no model is run."""
+    """Other tolerances give another verdict from the same observations and are saved on request; no model is run."""
     strict = results.with_name("strict.json")
     red = gate(project, "judge", results, "--atol", "0", "--rtol", "0", "--target", "onnx", "-o", strict)
     assert red.status == 1, red.stdout
@@ -298,7 +298,7 @@ def test_judge_turns_red_and_green_again(project: Path, results: Path):
 
 @pytest.mark.slow
 def test_judge_with_a_target_that_is_not_there(project: Path, results: Path):
-    """A tolerance that would be given to nothing is refused: exit 2."""
+    """A tolerance for a target that does not exist is refused: exit 2."""
     done = gate(project, "judge", results, "--atol", "1", "--target", "pt3")
     expected = f"{results}: no model has the target 'pt3'; it has exported-program, onnx\n"
     assert (done.status, done.stdout, done.stderr) == (2, "", expected)
@@ -306,7 +306,7 @@ def test_judge_with_a_target_that_is_not_there(project: Path, results: Path):
 
 @pytest.mark.slow
 def test_controls_are_listed_shown_and_saved(project: Path, tmp_path: Path):
-    """The list has what a run used; one input can be read, and saved as the arrays that the model was given."""
+    """The list has what a run used; one input can be printed, or saved as the arrays that the model was given."""
     listed = gate(project, "controls", "curve")
     assert (listed.status, listed.stderr) == (0, "")
     names = [line.split()[0] for line in listed.stdout.splitlines()[:3]]
@@ -321,7 +321,7 @@ def test_controls_are_listed_shown_and_saved(project: Path, tmp_path: Path):
 
 @pytest.mark.slow
 def test_controls_show_of_an_unknown_name(project: Path):
-    """Exit 2, with the names that there are."""
+    """The message lists the existing names: exit 2."""
     done = gate(project, "controls", "curve", "--show", "nope")
     assert (done.status, done.stdout) == (2, "")
     assert done.stderr.startswith("no control input matches 'nope'; there are ")
@@ -329,7 +329,7 @@ def test_controls_show_of_an_unknown_name(project: Path):
 
 
 def test_controls_save_needs_show(project: Path):
-    """--save alone is a usage error."""
+    """--save without --show is a usage error."""
     done = gate(project, "controls", "curve", "--save", "x.npz")
     assert done.status == 2
     assert done.stderr.endswith("Error: --save needs --show NAME\n")
@@ -343,7 +343,7 @@ def test_validate(project: Path):
 
 @pytest.mark.parametrize("arguments", [("schema",), ("schema", "--results")])
 def test_schema_is_json_schema(tmp_path: Path, arguments: tuple[str, ...]):
-    """Both schemas are draft 2020-12 objects."""
+    """Both schemas are objects of draft 2020-12."""
     done = gate(tmp_path, *arguments)
     schema = json.loads(done.stdout)
     assert (done.status, done.stderr) == (0, "")
@@ -352,7 +352,7 @@ def test_schema_is_json_schema(tmp_path: Path, arguments: tuple[str, ...]):
 
 
 def test_rules_are_listed_with_severities(tmp_path: Path):
-    """One line per rule, in causal order."""
+    """Each rule is one line, in causal order."""
     done = gate(tmp_path, "rules")
     assert [line.split()[:2] for line in done.stdout.splitlines()] == [[rule.name, rule.severity] for rule in CATALOGUE]
 
@@ -374,7 +374,7 @@ def test_shell_completion(tmp_path: Path, shell: str):
 
 @pytest.fixture
 def heeds_interrupts() -> Iterator[None]:
-    """Processes that are started here heed Ctrl-C, also where a shell runs this suite in the background."""
+    """Run the command so that it obeys Ctrl-C, even if a shell runs this suite in the background."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
@@ -384,7 +384,7 @@ def heeds_interrupts() -> Iterator[None]:
 @pytest.mark.usefixtures("heeds_interrupts")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_run_leaves_nothing_behind(tmp_path: Path, number: signal.Signals):
-    """Ctrl-C and SIGTERM: exit 130 within seconds, one clear line, no process and no results.json left."""
+    """After Ctrl-C or SIGTERM, the run exits with 130 within seconds, prints one clear line, and leaves nothing."""
     (tmp_path / "models.py").write_text(MODELS)
     (tmp_path / "export-gate.yml").write_text(SLOW_CONFIG)
     marker, log = uuid.uuid4().hex, tmp_path / ".export-gate" / "logs" / "slow.log"
@@ -407,7 +407,7 @@ def test_interrupted_run_leaves_nothing_behind(tmp_path: Path, number: signal.Si
 
 @pytest.mark.slow
 def test_killed_driver_takes_its_worker_along(tmp_path: Path):
-    """Even SIGKILL of the driver leaves no process: the worker notices and ends its models."""
+    """SIGKILL of the driver leaves no process either: the worker notices and ends its models."""
     (tmp_path / "models.py").write_text(MODELS)
     (tmp_path / "export-gate.yml").write_text(SLOW_CONFIG)
     marker, log = uuid.uuid4().hex, tmp_path / ".export-gate" / "logs" / "slow.log"
@@ -429,7 +429,7 @@ def test_killed_driver_takes_its_worker_along(tmp_path: Path):
     ("folder", "reason"), [(".export-gate", "File exists"), ("/proc/nowhere", "No such file or directory")]
 )
 def test_report_folder_that_cannot_be_written(tmp_path: Path, folder: str, reason: str):
-    """The gate cannot do its work: exit 3, with the reason, before anything is run."""
+    """If the report folder cannot be written, the exit code is 3, with the reason, before anything is run."""
     (tmp_path / "export-gate.yml").write_text(CONFIG)
     (tmp_path / ".export-gate").touch()
     named = () if folder == ".export-gate" else ("--report-dir", folder)
@@ -439,7 +439,7 @@ def test_report_folder_that_cannot_be_written(tmp_path: Path, folder: str, reaso
 
 
 def test_report_folder_that_is_a_file(project: Path):
-    """Named on the command line it is a usage error."""
+    """A file named as report folder on the command line is a usage error."""
     done = gate(project, "run", "--report-dir", "models.py")
     assert done.status == 2
     assert done.stderr.endswith("Error: Invalid value for '--report-dir': Directory 'models.py' is a file.\n")

@@ -1,4 +1,4 @@
-"""What the documentation shows is true: every YAML block works, and action.yml says what the pages say."""
+"""The documentation is true: every YAML block works, and action.yml agrees with the pages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Block:
 
     @property
     def keys(self) -> set[str]:
-        """Its keys at the top; `on` is a text in YAML 1.2."""
+        """Its keys at the top level; `on` is text in YAML 1.2."""
         return {"on" if key is True else key for key in yaml.safe_load(self.text)}
 
 
@@ -74,7 +74,7 @@ def completed(value: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("block", IS_CONFIG, ids=str)
 def test_configs_on_the_pages_are_valid(block: Block, tmp_path: Path):
-    """A whole config is accepted as it stands, with the files that it names; a part, with the rest added."""
+    """A whole config is accepted as it stands, with the files that it names; a part is accepted with the rest added."""
     for name in re.findall(r"path: ([\w./-]+)", block.text):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
@@ -146,14 +146,14 @@ def test_actions_fit_githubs_schema():
 
 
 def test_workflows_and_actions_are_safe(workflows: list[Path]):
-    """An offline audit by zizmor finds nothing: no template injection, no unpinned action, no permission too many."""
+    """An offline audit by zizmor finds nothing: no template injection, no unpinned action, no excess permission."""
     zizmor = (BIN / "zizmor", "--offline", "--no-progress", "--config", ROOT / "tests" / "zizmor.yml")
     done = run(*zizmor, *workflows, *ACTIONS.values())
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_zizmor_would_find_an_injection(tmp_path: Path):
-    """The audit above is awake: it refuses the action with one input put into a script."""
+    """The audit works: it refuses the action after one input is put into a script."""
     bad = tmp_path / "action.yml"
     bad.write_text(
         ACTIONS["action.yml"].read_text().replace('bash "$GITHUB', 'echo ${{ inputs.config }}; bash "$GITHUB')

@@ -75,7 +75,7 @@ def test_glyph_head_weights_come_from_the_seed(glyphlab: ModuleType):
 
 
 def test_affine_map_answers_its_golden_input(affine: ModuleType):
-    """[0.5, 1.0] gives [-0.4, 1.3], within 1e-6: a few units of rounding at float32."""
+    """[0.5, 1.0] gives [-0.4, 1.3] within 1e-6, which is a few units of rounding in float32."""
     with torch.no_grad():
         y = affine.make_model()(torch.tensor([[0.5, 1.0]]))
     assert (y.double() - torch.tensor([[-0.4, 1.3]], dtype=torch.float64)).abs().max() <= 1e-6
@@ -107,7 +107,7 @@ def test_encoder_gives_a_vector_per_token_and_per_sentence(sentence: ModuleType,
 
 
 def test_padding_does_not_reach_real_tokens(sentence: ModuleType):
-    """Real positions and the pooled vector are the same whatever ids stand under the padding."""
+    """Real positions and the pooled vector do not change with the ids under the padding."""
     model = sentence.make_model()
     mask = torch.arange(10).expand(2, 10) < torch.tensor([[4], [9]])
     ids = torch.randint(0, sentence.VOCABULARY, (2, 10), generator=torch.Generator().manual_seed(0))
@@ -137,7 +137,7 @@ def test_encoder_weights_come_from_the_seed(sentence: ModuleType):
 
 
 def test_one_config_runs_what_each_example_declares():
-    """examples/export-gate.yml is the three configs together, paths apart."""
+    """examples/export-gate.yml is the three configs together, with other paths."""
     together = yaml.safe_load(CONFIGS[0].read_text())
     assert together["pythonpath"] == list(FOLDERS)
     apart: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""A change cannot lower `fail-on` unseen: the base's value decides as well, and the change is what it fails."""
+"""A change cannot lower `fail-on` unnoticed: the base's value decides as well, and the change is what it fails."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def git(folder: Path, *arguments: str) -> None:
 
 @pytest.mark.slow(seconds=10)
 def test_base_decides_what_fails(tmp_path: Path):
-    """Taking `fail-on: warning` out is a warning, which the base makes a violation; from then on it is the base."""
+    """Removing `fail-on: warning` is a warning, which the base makes a violation; once merged, it is the base."""
     config = tmp_path / "export-gate.yml"
     config.write_text(CONFIG)
     (tmp_path / "net.py").write_text(NET)

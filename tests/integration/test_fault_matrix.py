@@ -169,7 +169,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.slow(seconds=35)
 @pytest.mark.parametrize("stage", STAGES)
 def test_each_fault_at_each_stage_is_told(run: Run, stage: str):
-    """The finding says what ended the process and where; the other models of the run have their own verdicts."""
+    """The finding says what ended the process and where; the run's other models have their own verdicts."""
     cells = {fault: run.said(f"{fault}-{stage}") for fault in FAULTS}
     sys.stdout.write(f"\n{stage:12}" + "".join(f"{fault} {rule or 'verified'}; " for fault, (rule, _) in cells.items()))
     for fault, (rule, message) in cells.items():
@@ -180,7 +180,7 @@ def test_each_fault_at_each_stage_is_told(run: Run, stage: str):
 
 @pytest.mark.slow
 def test_matrix_leaves_whole_files_and_no_process(run: Run):
-    """Results hold every model, no process goes on, and there is no artifact but those that were verified."""
+    """Results contain every model, no process is left, and the only artifacts are verified ones."""
     assert run.status == 2, run.output  # a factory that exits is the user's mistake, which outweighs violations
     assert len(run.results["run"]["models"]) == len(STAGES) * len(FAULTS)
     assert run.left_behind == []
@@ -229,7 +229,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_artifact_that_the_disk_cannot_hold(tmp_path: Path, small_disk: Path):
-    """A full disk ends the conversion (torch aborts on it): the half file is removed, the results are whole."""
+    """A full disk ends the conversion (torch aborts): the incomplete file is removed, the results are complete."""
     project(tmp_path, SOUND.format(factory="large.py:make", targets="pt2: {}, exported-program: {}"))
     (tmp_path / "large.py").write_text(LARGE)
     done = gate(tmp_path, "--report-dir", small_disk / "report")
@@ -246,7 +246,7 @@ def test_artifact_that_the_disk_cannot_hold(tmp_path: Path, small_disk: Path):
 
 @pytest.mark.slow
 def test_results_that_the_disk_cannot_hold(tmp_path: Path, small_disk: Path):
-    """No room for the results: no verdict, one line that says so, and no half file."""
+    """Without room for the results, there is no verdict, one line says so, and no incomplete file is left."""
     project(tmp_path, SOUND.format(factory="filling.py:make", targets="exported-program: {}"))
     (tmp_path / "filling.py").write_text(
         "import contextlib, healthy\ndef make():\n"
@@ -264,7 +264,7 @@ def test_results_that_the_disk_cannot_hold(tmp_path: Path, small_disk: Path):
 
 @pytest.mark.slow
 def test_without_a_temporary_folder(tmp_path: Path):
-    """TMPDIR names a folder that is not there: the run goes on in another one."""
+    """If TMPDIR names a folder that does not exist, the run uses another one."""
     project(tmp_path, SOUND.format(factory="healthy.py:make", targets="exported-program: {}, pt2: {}"))
     done = gate(tmp_path, env={"TMPDIR": "/nowhere", "TMP": "/nowhere", "TEMP": "/nowhere"})
     assert (done.status, done.results["verdict"]) == (0, "verified"), done.output
@@ -280,7 +280,7 @@ def stub(tmp_path: Path, package: str, source: str) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_broken_onnxruntime_fails_its_target_alone(tmp_path: Path):
-    """A package that raises while it is imported is a failed load of the ONNX target; the other one is verified."""
+    """A package that raises while it is imported is a failed load of the ONNX target; the other target is verified."""
     project(tmp_path, SOUND.format(factory="healthy.py:make", targets="exported-program: {}, onnx: {}"))
     done = gate(tmp_path, env=stub(tmp_path, "onnxruntime", "raise ImportError('libonnx.so.1: cannot open')"))
     assert done.status == 1, done.output
@@ -292,7 +292,7 @@ def test_broken_onnxruntime_fails_its_target_alone(tmp_path: Path):
 
 @pytest.mark.slow
 def test_broken_torch_says_why(tmp_path: Path):
-    """Torch is there and does not import: exit 2 with its own words, not an advice to install what is installed."""
+    """Torch is installed but does not import: exit 2 with torch's own message, not with advice to install it."""
     project(tmp_path, SOUND.format(factory="healthy.py:make", targets="exported-program: {}"))
     done = gate(
         tmp_path, "--python", sys.executable, env=stub(tmp_path, "torch", "raise OSError('libtorch.so: bad ELF')")
@@ -308,7 +308,7 @@ def test_broken_torch_says_why(tmp_path: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_worker_that_is_killed_ends_the_run(tmp_path: Path, number: signal.Signals):
-    """The worker itself dies, from outside: exit 3 within seconds, a clear line, no process and no results left."""
+    """If the worker itself is killed, the run ends within seconds: exit 3, a clear line, no process and no results."""
     project(tmp_path, entry("hang", "eager").replace(f"{HANG_S}s", "3m"))
     marker = uuid.uuid4().hex
     environment = {**os.environ, MARKER: marker, "OMP_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""One run over models that crash, hang, flood and leave daemons: each is its own finding, the rest is verified."""
+"""One run over models that crash, hang, flood and leave daemons: each has its own finding, the rest is verified."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.mark.slow(seconds=25)
 def test_run_with_faults_is_red_and_complete(run: Run):
-    """A dying model costs its own verdict only: exit 1, and every model has its place in the results and the report."""
+    """A dying model affects only its own verdict: exit 1, and results and report contain every model."""
     assert run.status == 1, run.output
     report = (run.folder / "report.md").read_text()
     assert [name for name in MODELS if name not in report] == []
@@ -158,7 +158,7 @@ def test_hanging_forward_is_stopped(run: Run):
     ],
 )
 def test_exception_in_forward_breaks_the_contract(run: Run, name: str, raised: str):
-    """Whatever forward raises is shown with the project's own line, even where its text cannot be made."""
+    """An exception of forward is shown with the project's own line, even if its text cannot be made."""
     (found,) = run.violations(name)
     assert found["rule"] == "contract-broken"
     assert raised in found["message"]
@@ -195,7 +195,7 @@ def test_exception_in_forward_breaks_the_contract(run: Run, name: str, raised: s
     ],
 )
 def test_target_that_takes_its_process_down_leaves_the_others_verified(run: Run, name: str, rule: str, message: str):
-    """The finding names target, stage and case; the model's other targets are observed by another process."""
+    """The finding names target, stage and case; another process observes the model's other targets."""
     found = run.violations(name)
     said = [(f["rule"], re.sub(r"at \d+ further", "at N further", f["message"])) for f in found]  # swept sizes too
     assert (rule, message) in said
@@ -207,7 +207,7 @@ def test_target_that_takes_its_process_down_leaves_the_others_verified(run: Run,
 
 @pytest.mark.slow
 def test_flood_of_output_is_kept_apart(run: Run):
-    """20 MB on standard output and error change no verdict: the log has them, the results their end."""
+    """20 MB on standard output and error change no verdict: the log has all of it, the results the end."""
     assert run.violations("loud") == []
     assert run.compared("loud") == {"exported-program": 5}
     printed = run.model("loud")["printed"]
@@ -219,14 +219,14 @@ def test_flood_of_output_is_kept_apart(run: Run):
 
 @pytest.mark.slow
 def test_junk_on_every_descriptor_loses_no_fact(run: Run):
-    """A model that writes to every open descriptor at each call is observed as any other."""
+    """A model that writes to every open descriptor at each call is observed like any other."""
     assert run.violations("junk") == []
     assert run.compared("junk") == {"exported-program": 5}
 
 
 @pytest.mark.slow
 def test_lost_facts_are_never_green(run: Run):
-    """Facts that a model kept from arriving make it red: one of them may have been a difference."""
+    """If a model kept facts from arriving, it is red: one of them may have been a difference."""
     (found,) = run.violations("deaf")
     assert found["rule"] == "worker-died"
     assert re.fullmatch(r"deaf(, case \S+)?: the worker died with a damaged channel in stage \w+", found["message"])

@@ -1,4 +1,4 @@
-"""Files that another job built and that ship: verified as they are, beside targets that the gate exports itself."""
+"""Files that another job built and that ship are verified as they are, next to targets that the gate exports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ models:
 
 
 def write_artifact(path: Path, factor: float = 2) -> None:
-    """A graph that multiplies; the factor lies in a file beside it."""
+    """A graph that multiplies by a factor in an external file."""
     weight = numpy_helper.from_array(np.float32([factor]), "factor")
     given, returned = (helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", 2]) for name in "xy")
     graph = helper.make_graph([helper.make_node("Mul", ["x", "factor"], ["y"])], "g", [given], [returned], [weight])
@@ -63,7 +63,7 @@ def targets(folder: Path) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.slow
 def test_a_handed_in_file_is_verified_beside_an_export(tmp_path: Path):
-    """Both run on the same inputs; the report names the file with its digests, and none is made for it."""
+    """Both run on the same inputs; the report names the file with its digests, and the gate makes none for it."""
     folder = project(tmp_path, "dist/doubling.onnx")
     write_artifact(folder / "dist" / "doubling.onnx")
     before = {path.name: digest_file(path) for path in (folder / "dist").iterdir()}
@@ -82,7 +82,7 @@ def test_a_handed_in_file_is_verified_beside_an_export(tmp_path: Path):
 
 @pytest.mark.slow
 def test_a_stale_file_is_a_violation(tmp_path: Path):
-    """The file of an older model differs from what the factory makes now, while the fresh export does not."""
+    """A file of an older model differs from what the factory makes now, and the fresh export does not."""
     folder = project(tmp_path, "dist/doubling.onnx")
     write_artifact(folder / "dist" / "doubling.onnx", factor=2.5)
     done = gate(folder, "run", "-q")
@@ -92,7 +92,7 @@ def test_a_stale_file_is_a_violation(tmp_path: Path):
 
 
 def test_a_file_among_the_gates_own_stays(tmp_path: Path):
-    """A run would remove it first: exit code 2 with what to do, and the file is still there."""
+    """A file that a run would remove first is refused: exit code 2 with advice, and the file still exists."""
     folder = project(tmp_path, ".export-gate/artifacts/doubling/model.onnx")
     path = folder / ".export-gate" / "artifacts" / "doubling" / "model.onnx"
     write_artifact(path)
@@ -120,7 +120,7 @@ def test_a_file_among_the_gates_own_stays(tmp_path: Path):
     ],
 )
 def test_what_counts_as_the_gates_own(tmp_path: Path, artifact: str, refused: bool):
-    """By the file that is meant, through `..` and links; other files in the report folder are not touched by a run."""
+    """What counts is the file that is meant, through `..` and links; a run does not touch other files in the folder."""
     (tmp_path / "gate" / "artifacts" / "m").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "gate" / "artifacts")
     contract = ModelContract(

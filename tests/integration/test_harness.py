@@ -69,7 +69,7 @@ def run_pytest(folder: Path, *options: str) -> tuple[int, str]:
     ],
 )
 def test_a_skip_that_is_not_listed_fails_the_run(tmp_path: Path, body: str, status: int, shown: str):
-    """Whether a test or a whole file is skipped, here in two processes; what is listed or expected passes."""
+    """A skipped test or file fails the run, here with two processes, unless the skip is listed or expected."""
     (tmp_path / "conftest.py").write_text(STRICT)
     (tmp_path / "test_it.py").write_text(body)
     (tmp_path / "test_sound.py").write_text("def test_sound(): pass")
@@ -79,7 +79,7 @@ def test_a_skip_that_is_not_listed_fails_the_run(tmp_path: Path, body: str, stat
 
 @pytest.mark.slow
 def test_a_shared_fixture_is_made_once(tmp_path: Path):
-    """The tests of one fixture run in one process; tests without one are spread over both."""
+    """The tests of one fixture run in one process; tests without a shared fixture are spread over both."""
     (tmp_path / "conftest.py").write_text(GROUPED)
     (tmp_path / "test_it.py").write_text(SHARED)
     ended, output = run_pytest(tmp_path, "-v", "-n", "2", "--dist", "loadgroup", "--no-loadscope-reorder")

@@ -1,4 +1,4 @@
-"""Every command prints texts of strangers as lines that no runner takes for commands, by GitHub's own rules."""
+"""Every command prints a stranger's texts as lines that no runner takes for commands, by GitHub's own rules."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ READERS: dict[str, Callable[[str], list[str]]] = {
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", RESULTS)
 def test_results_of_a_stranger(shell: Shell, reader: str, kind: str):
-    """Versions, digests, keys and values of a results file order nothing, in a file of any name."""
+    """Versions, digests, keys and values of a results file, with any file name, are printed inertly."""
     shell.write("export-gate.yml", "version: 1\nmodels: {a: {factory: 'm:f', inputs: {}}}\n")
     shell.write(NAME, RESULTS[kind]())
     assert set(commands(shell(*READERS[reader](NAME)))) <= ({"error", "warning"} if reader == "publish" else set())
@@ -90,7 +90,7 @@ def test_results_of_a_stranger(shell: Shell, reader: str, kind: str):
 
 @pytest.mark.parametrize("format_", ["terminal", "markdown", "comment", "summary", "html", "json", "junit", "sarif"])
 def test_a_report_in_every_format(shell: Shell, format_: str):
-    """A report that is printed instead of saved orders nothing, whatever its format."""
+    """A report that is printed instead of saved is inert in every format."""
     write_results(hostile(samples.red()), shell.folder / "results.json")
     printed = shell("report", "results.json", "--format", format_)
     assert len(printed) > 500
@@ -98,7 +98,7 @@ def test_a_report_in_every_format(shell: Shell, format_: str):
 
 
 def test_shards_of_other_runs(shell: Shell):
-    """What two files disagree on is quoted in one line."""
+    """What two files disagree about is quoted on one line."""
     for number in (1, 2):
         digest = f"{NAME}{number}"
         write_results(
@@ -124,7 +124,7 @@ def test_shards_of_other_runs(shell: Shell):
 )
 @pytest.mark.parametrize("command", ["validate", "run", "plan", "judge", "controls"])
 def test_configs_of_a_stranger(shell: Shell, text: str, command: str):
-    """Keys and values of a config are quoted in messages and order nothing."""
+    """Keys and values of a config are quoted in messages, inertly."""
     write_results(samples.red(), shell.folder / "results.json")
     shell.write(NAME, text)
     arguments = {
@@ -148,7 +148,7 @@ def test_configs_of_a_stranger(shell: Shell, text: str, command: str):
     ],
 )
 def test_kits_of_a_stranger(shell: Shell, manifest: dict[str, object]):
-    """A kit's manifest and the names of its files order nothing."""
+    """A kit's manifest and the names of its files are printed inertly."""
     shell.write(f"{NAME}/kit.json", json.dumps(manifest))
     shell.write(f"{NAME}/{NAME}", "")
     printed = shell("replay", NAME)
@@ -179,7 +179,7 @@ def test_kits_of_a_stranger(shell: Shell, manifest: dict[str, object]):
     ],
 )
 def test_arguments_of_a_stranger(shell: Shell, arguments: list[str]):
-    """A path or a name on the command line is repeated in the message and orders nothing, in click's messages too."""
+    """A path or a name from the command line is repeated in the message, inertly; also in click's messages."""
     shell.write("export-gate.yml", "version: 1\nmodels: {a: {factory: 'm:f', inputs: {}}}\n")
     printed = shell(*arguments)
     assert shell.status != 0
@@ -188,7 +188,7 @@ def test_arguments_of_a_stranger(shell: Shell, arguments: list[str]):
 
 @pytest.mark.parametrize("name", ["GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_API_URL", "GITHUB_STEP_SUMMARY"])
 def test_environment_of_a_stranger(shell: Shell, name: str):
-    """Branch names and the like reach us through the environment."""
+    """Branch names and the like, which come from the environment, are printed inertly."""
     write_results(samples.green(), shell.folder / "results.json")
     shell.environ = {name: NAME, "GITHUB_TOKEN": "t"}
     assert set(commands(shell("publish", "results.json"))) <= {"warning"}
@@ -199,7 +199,7 @@ def test_environment_of_a_stranger(shell: Shell, name: str):
 
 @pytest.mark.parametrize("error", [RuntimeError, GateError, KeyError, UnicodeError])
 def test_a_fault_of_ours_quotes_inertly(shell: Shell, error: type[Exception], monkeypatch: pytest.MonkeyPatch):
-    """A traceback's message may be a stranger's text: it has all its lines, and none orders anything."""
+    """A traceback's message may be a stranger's text: all its lines are printed, and none is a command."""
 
     def fail(_: object) -> Path:
         raise error(HOSTILE)

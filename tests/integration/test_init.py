@@ -260,7 +260,7 @@ def test_output_that_the_model_drops_is_red(project: Path):
 
 @pytest.mark.slow
 def test_failed_trial_still_gives_a_valid_config(project: Path):
-    """Where no guess runs, the config is valid and says what to correct."""
+    """If no guess works, the config is valid and says what to correct."""
     assert gate(project, "init", "zoo.nets:make_graph").returncode == 0
     text = (project / "export-gate.yml").read_text()
     assert (
@@ -272,7 +272,7 @@ def test_failed_trial_still_gives_a_valid_config(project: Path):
 
 @pytest.mark.slow
 def test_existing_config_is_extended(project: Path):
-    """Its lines stay as they are; a factory that it has already is refused; only --force replaces."""
+    """Its lines stay unchanged; a factory that it already has is refused; only --force replaces the file."""
     config = project / "export-gate.yml"
     config.write_text("mine")
     done = gate(project, "init", "zoo.nets:make_linear")
@@ -304,7 +304,7 @@ def test_existing_config_is_extended(project: Path):
 
 @pytest.mark.slow
 def test_file_says_what_the_inputs_are(project: Path):
-    """Names, dtypes, dims, outputs and ranges are those of the file; the factory is the reference."""
+    """Names, dtypes, dims, outputs and ranges come from the file, and the factory is the reference."""
     assert gate(project, "init", "zoo.nets:make_tagger", "-c", "made.yml").returncode == 0
     made = (project / "made.yml").read_text()
     made = made.replace("batch", "rows").replace("seq", "length").replace("[0, 49]", "[1, 40]")
@@ -328,7 +328,7 @@ def test_file_says_what_the_inputs_are(project: Path):
 
 @pytest.mark.slow
 def test_config_elsewhere_names_what_it_needs(project: Path):
-    """In another folder the config says where the package is, or the way to the file."""
+    """In another folder, the config says where the package is, or has the path of the file."""
     (project / ".git").mkdir()
     (project / "ci").mkdir()
     assert gate(project, "init", "zoo.nets:make_linear", "-o", "ci/a.yml").returncode == 0
@@ -340,7 +340,7 @@ def test_config_elsewhere_names_what_it_needs(project: Path):
 
 @pytest.mark.slow
 def test_factory_with_arguments_is_refused_with_the_next_step(project: Path):
-    """Its arguments cannot be guessed: the message shows the signature and both ways on."""
+    """Required arguments cannot be guessed: the message shows the signature and two solutions."""
     done = gate(project, "init", "zoo.nets:make_sized")
     assert (done.returncode, done.stdout) == (2, "")
     assert not (project / "export-gate.yml").exists()

@@ -19,7 +19,7 @@ WANTED = 20
 @pytest.mark.nightly
 @pytest.mark.slow(seconds=150)
 def test_most_usual_models_get_a_config_that_runs(tmp_path: Path):
-    """One config for all of them, written and verified in one go; the table shows which ones need an edit."""
+    """One config for all of them is written and verified at once; the table shows which ones need an edit."""
     assert len(NAMES) == 24
     shutil.copy(FACTORIES, tmp_path / "factories.py")
     done = gate(tmp_path, "init", *(f"factories:make_{name}" for name in NAMES))

@@ -167,7 +167,7 @@ def tensors(folder: Path, kind: str) -> dict[str, Any]:
 @pytest.mark.slow(seconds=25)
 @pytest.mark.parametrize("model", NAMES)
 def test_data_sets_have_the_layout_of_onnx_backend_tests(kits: dict[str, Path], model: str):
-    """Any reader of that layout finds a graph, its inputs by position and name, and outputs that it reproduces."""
+    """Any reader of that layout finds a graph, its inputs by position and name, and the outputs that it reproduces."""
     session = onnxruntime.InferenceSession(str(kits[model] / "model.onnx"), providers=["CPUExecutionProvider"])
     folders = sorted(kits[model].glob("test_data_set_*"))
     assert len(folders) == len(manifest(kits[model])["exports"][0]["data_sets"])
@@ -200,7 +200,7 @@ def test_expected_outputs_are_eagers(kits: dict[str, Path], monkeypatch: pytest.
 @pytest.mark.slow
 @pytest.mark.parametrize("model", NAMES)
 def test_manifest_says_what_the_kit_is(kits: dict[str, Path], model: str):
-    """kit.json has the digest of every file, names the inputs, and says what the expected outputs come from."""
+    """kit.json has the digest of every file, names the inputs, and says where the expected outputs come from."""
     kit, found = kits[model], manifest(kits[model])
     files = {path.relative_to(kit).as_posix(): path for path in kit.rglob("*") if path.is_file()}
     assert found["files"].keys() == files.keys() - {"kit.json"}
@@ -222,7 +222,7 @@ def test_manifest_says_what_the_kit_is(kits: dict[str, Path], model: str):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", NAMES)
 def test_kits_conform_without_torch(kits: dict[str, Path], driver: Path, runtime: Path, model: str, tmp_path: Path):
-    """The driver needs no numpy; the machine that deploys needs numpy, onnx and onnxruntime, nothing else."""
+    """The driver does not need numpy; the machine that deploys needs only numpy, onnx and onnxruntime."""
     done = gate("replay", kits[model], "--python", runtime, cwd=tmp_path, python=driver)
     lines, sets = done.stdout.splitlines(), data_sets(kits[model])
     assert (done.status, done.stderr) == (0, "")
@@ -234,7 +234,7 @@ def test_kits_conform_without_torch(kits: dict[str, Path], driver: Path, runtime
 
 @pytest.mark.slow
 def test_torch_is_not_imported_where_it_is(kits: dict[str, Path], tmp_path: Path):
-    """Even in an environment that has torch: a torch that ends whoever imports it is never met."""
+    """A replay does not import torch even if it is installed: a torch that ends its importer changes nothing."""
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text("raise SystemExit('torch was imported')")
     done = gate("replay", kits["glyph-head"], "--python", sys.executable, cwd=tmp_path, PYTHONPATH=str(tmp_path))
@@ -254,7 +254,7 @@ def perturb(kit: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", NAMES)
 def test_a_changed_weight_is_caught(kits: dict[str, Path], model: str, tmp_path: Path):
-    """By its digest at once; and by its values, should somebody have put the digest right."""
+    """A changed weight is noticed at once by its digest, and by its values if somebody corrected the digest."""
     kit = tmp_path / "kit"
     shutil.copytree(kits[model], kit)
     perturb(kit)
@@ -279,7 +279,7 @@ def test_a_changed_weight_is_caught(kits: dict[str, Path], model: str, tmp_path:
 
 @pytest.mark.slow
 def test_missing_packages_are_named(kits: dict[str, Path], driver: Path, tmp_path: Path):
-    """Exit code 2 with the line that installs what is missing."""
+    """The message has the command that installs what is missing; exit code 2."""
     done = gate("replay", kits["glyph-head"], "--python", driver, cwd=tmp_path)
     reasons = "numpy (not installed); onnx (not installed); onnxruntime (not installed)"
     wanted = (
@@ -291,7 +291,7 @@ def test_missing_packages_are_named(kits: dict[str, Path], driver: Path, tmp_pat
 
 @pytest.mark.slow
 def test_a_provider_that_is_not_there(kits: dict[str, Path], tmp_path: Path):
-    """ONNX Runtime would run on the CPU with a warning; the replay says what there is."""
+    """ONNX Runtime would run on the CPU with a warning, but the replay fails and lists the available providers."""
     done = gate("replay", kits["glyph-head"], "--provider", "MagicExecutionProvider", cwd=tmp_path)
     assert (done.status, done.stdout) == (2, "")
     has = f"onnxruntime {onnxruntime.__version__} of {Path(sys.executable).with_name('python')}"
@@ -301,7 +301,7 @@ def test_a_provider_that_is_not_there(kits: dict[str, Path], tmp_path: Path):
 
 @pytest.mark.slow
 def test_kits_are_reproducible(kits: dict[str, Path], tmp_path: Path):
-    """The same model gives the same kit, byte for byte, so one digest names it. A kit in the way is replaced."""
+    """The same model gives the same kit, byte for byte, so one digest names it. An earlier kit is replaced."""
     shutil.copytree(kits["glyph-head"], tmp_path / "glyph-head-kit")
     (tmp_path / "glyph-head-kit" / "model.onnx").write_bytes(b"damaged")
     done = gate("kit", "glyph-head", "-c", EXAMPLES, "-q", cwd=tmp_path)
@@ -313,7 +313,7 @@ def test_kits_are_reproducible(kits: dict[str, Path], tmp_path: Path):
 
 @pytest.mark.slow
 def test_a_model_that_is_not_verified_gets_no_kit(project: Path):
-    """Exit code 1 with the report; with --force there is a kit that says so, here and at every replay."""
+    """Exit code 1 with the report; with --force there is a kit that says so, now and at every replay."""
     refused = gate("kit", "curve", "-q", cwd=project)
     assert refused.status == 1
     assert "value-mismatch" in refused.stdout
@@ -330,7 +330,7 @@ def test_a_model_that_is_not_verified_gets_no_kit(project: Path):
 
 @pytest.mark.slow
 def test_what_is_no_kit_is_not_replaced(project: Path):
-    """A folder with anything else in it stays, unless forced; the project itself stays whatever is said."""
+    """A folder with anything else in it is not replaced without --force; the project itself never is."""
     (project / "dist").mkdir()
     (project / "dist" / "precious").write_text("x")
     done = gate("kit", "curve", "-o", "dist", cwd=project)
@@ -349,7 +349,7 @@ def test_what_is_no_kit_is_not_replaced(project: Path):
 
 
 def test_a_kit_needs_an_onnx_target(project: Path):
-    """Named before anything runs, with what to add; an unknown model likewise."""
+    """The message comes before anything runs and says what to add; so for an unknown model."""
     done = gate("kit", "none", cwd=project)
     message = "export-gate.yml: models.none has no target onnx, expected one for the kit; it has exported-program"
     assert (done.status, done.stderr) == (2, f"{message}\nadd `onnx: {{}}` to `models.none.targets`\n")
@@ -359,7 +359,7 @@ def test_a_kit_needs_an_onnx_target(project: Path):
 
 @pytest.mark.slow
 def test_separate_exports_and_names_that_differ(project: Path):
-    """Exports of their own have folders of their own; a name that the graph cannot have is mapped; pt2 on demand."""
+    """Separate exports have separate folders, a name that the graph cannot have is mapped, pt2 is added on request."""
     done = gate("kit", "echo", "-q", "-o", "kit", "--target", "pt2", cwd=project)
     assert (done.status, done.stderr) == (0, ""), done.stdout
     found = manifest(project / "kit")
@@ -413,7 +413,7 @@ def curve_with_outer_weights(path: Path, location: str) -> None:
 
 @pytest.mark.slow
 def test_a_handed_in_artifact_with_its_weights(project: Path):
-    """What is verified is what the kit holds: the file under the kit's name, its weights where it looks for them."""
+    """The kit contains what was verified: the file under the kit's name, its weights where the file looks for them."""
     curve_with_outer_weights(project / "dist" / "curve.onnx", "curve.weights")
     done = gate("kit", "handed-in", "-q", "-o", "kit", cwd=project)
     assert (done.status, done.stderr) == (0, ""), done.stdout
@@ -424,7 +424,7 @@ def test_a_handed_in_artifact_with_its_weights(project: Path):
 
 @pytest.mark.slow
 def test_weights_that_have_no_place_in_a_kit(project: Path):
-    """Weights named as a data set would be are refused by name, with how to save the file otherwise."""
+    """Weights that are named like a data set are refused by name, with advice on saving the file."""
     curve_with_outer_weights(project / "dist" / "curve.onnx", "test_data_set_0")
     done = gate("kit", "handed-in", "-q", "-o", "kit", cwd=project)
     assert done.status == 2

@@ -73,7 +73,7 @@ def model(name: str, heads: int, past: int) -> str:
     ],
 )
 def test_a_decode_step_is_verified(name: str, heads: int, past: int, tmp_path: Path):
-    """The program, the .pt2 file and the ONNX model take and return the cache's tensors, from no token on."""
+    """The program, the .pt2 file and the ONNX model take and return the cache's tensors, from zero tokens on."""
     (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")
     head = "version: 1\ndefaults: {controls: {limit: 10}}\nmodels:\n"
     (tmp_path / "export-gate.yml").write_text(head + model(name, heads, past), encoding="utf-8")

@@ -60,7 +60,7 @@ def _findings(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
 @pytest.mark.slow(60)
 @pytest.mark.parametrize("target", ["pt2", "onnx"])
 def test_each_red_target_names_its_node_and_line(ran: tuple[Path, Done], target: str):
-    """In the results, and with the line in the model's file."""
+    """The results name the node, with its line in the model's file."""
     folder, done = ran
     assert done.returncode == 1, done.stderr
     found = _findings(folder)["fixed", target]
@@ -74,7 +74,7 @@ def test_each_red_target_names_its_node_and_line(ran: tuple[Path, Done], target:
 
 @pytest.mark.slow(60)
 def test_all_formats_tell_node_line_and_input(ran: tuple[Path, Done]):
-    """Terminal, Markdown, page, JUnit and SARIF."""
+    """Terminal, Markdown, page, JUnit and SARIF all show node, line and input."""
     folder, done = ran
     assert re.search(r"models\.py:\d+: return x \* factor \+ 1", done.stdout)
     assert re.search(r"fails at x = \[[-\d., ]+\]: eager", done.stdout)
@@ -90,7 +90,7 @@ def test_all_formats_tell_node_line_and_input(ran: tuple[Path, Done]):
 
 @pytest.mark.slow(60)
 def test_the_saved_input_shows_the_same_violation_again(ran: tuple[Path, Done]):
-    """By the command that the report prints, as small as it was found; another kind of file is refused."""
+    """The command from the report shows the violation at the smallest input again; another kind of file is refused."""
     folder, done = ran
     (command,) = [line for line in done.stdout.splitlines() if "smallest.npz" in line]
     words = shlex.split(command.partition("run:")[2])
@@ -112,7 +112,7 @@ def test_the_saved_input_shows_the_same_violation_again(ran: tuple[Path, Done]):
 
 @pytest.mark.slow(60)
 def test_a_forced_kit_ends_with_the_smallest_input(ran: tuple[Path, Done], tmp_path: Path):
-    """A replay elsewhere fails at it, too."""
+    """A replay elsewhere fails at it as well."""
     folder, _ = ran
     done = gate(folder, "kit", "fixed", "-q", "--force", "-o", tmp_path / "kit")
     assert done.returncode == 0, done.stderr
@@ -126,7 +126,7 @@ def test_a_forced_kit_ends_with_the_smallest_input(ran: tuple[Path, Done], tmp_p
 
 
 def test_a_case_is_not_saved_without_experiments(tmp_path: Path):
-    """The two options contradict each other."""
+    """--save-case and --no-diagnosis contradict each other."""
     done = gate(tmp_path, "run", "--no-diagnosis", "--save-case", "a.npz")
     assert done.returncode == 2
     assert "--save-case needs the experiments that --no-diagnosis skips" in done.stderr

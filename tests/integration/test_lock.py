@@ -1,4 +1,4 @@
-"""The interface lock in a real repository: locked, changed, held against the base, in whole and shallow clones."""
+"""The interface lock in a real repository: locked, changed, compared with the base, in whole and shallow clones."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def locked(repository: Repository) -> str:
 
 
 def test_a_lock_is_written_beside_its_config_and_the_next_run_agrees_with_it(repository: Repository):
-    """The first run has no lock and says nothing of one; twice the same results give the same bytes."""
+    """The first run has no lock and does not mention one; the same results give the same bytes twice."""
     assert said(repository.results()) == []
     assert write_lock_of(repository.results(), repository.config) == (repository.lock, 1)
     first = repository.lock.read_bytes()
@@ -191,7 +191,7 @@ def test_a_lock_is_written_beside_its_config_and_the_next_run_agrees_with_it(rep
 
 
 def test_a_change_that_edits_its_own_lock_is_held_against_the_base(repository: Repository):
-    """The lock of the working tree agrees with the change; that of the base says who breaks."""
+    """The lock of the working tree agrees with the change; the lock of the base shows who breaks."""
     base = locked(repository)
     repository.commit(lowest=2)
     assert said(repository.results()) == [("interface-changed", "violation", BROKEN)]
@@ -205,7 +205,7 @@ def test_a_change_that_edits_its_own_lock_is_held_against_the_base(repository: R
 
 
 def test_a_change_that_deletes_the_lock_is_held_against_the_base(repository: Repository):
-    """Without a file in the working tree the base still has one."""
+    """Without a file in the working tree, the lock of the base still applies."""
     base = locked(repository)
     repository.lock.unlink()
     repository.commit(lowest=2)
@@ -214,7 +214,7 @@ def test_a_change_that_deletes_the_lock_is_held_against_the_base(repository: Rep
 
 
 def test_a_base_without_a_lock_is_a_note(repository: Repository):
-    """The change that brings the lock in passes, and says that nothing held it."""
+    """The change that adds the lock passes, with a note that nothing was compared."""
     base = repository.git("rev-parse", "HEAD")
     locked(repository)
 
@@ -223,7 +223,7 @@ def test_a_base_without_a_lock_is_a_note(repository: Repository):
 
 
 def test_without_any_lock_a_base_changes_nothing(repository: Repository):
-    """A workflow can always name the base."""
+    """A workflow can always name the base, even if there is no lock."""
     assert said(repository.results(repository.git("rev-parse", "HEAD"))) == []
 
 
@@ -234,7 +234,7 @@ def shallow(repository: Repository, folder: Path) -> Repository:
 
 
 def test_a_base_that_a_shallow_clone_lacks_is_named_with_the_way_to_get_it(repository: Repository, tmp_path: Path):
-    """No verdict against the wrong lock: exit code 2, and `fetch-depth: 0`."""
+    """Without the base there is no verdict: exit code 2, and advice to use `fetch-depth: 0`."""
     base = locked(repository)
     repository.commit(lowest=2)
     clone = shallow(repository, tmp_path / "clone")
@@ -254,7 +254,7 @@ def test_a_base_that_a_shallow_clone_lacks_is_named_with_the_way_to_get_it(repos
 
 
 def test_a_base_that_git_cannot_list_is_not_a_base_without_a_lock(repository: Repository, tmp_path: Path):
-    """A clone without trees whose origin is out of reach has the commit, and not what is in it."""
+    """A clone without trees, whose origin cannot be reached, has the commit but not its content."""
     base = locked(repository)
     repository.commit(lowest=2)
     origin = repository.folder.rename(tmp_path / "origin")
@@ -270,7 +270,7 @@ def test_a_base_that_git_cannot_list_is_not_a_base_without_a_lock(repository: Re
 
 
 def test_without_a_lock_a_shallow_clone_is_only_told(repository: Repository, tmp_path: Path):
-    """Projects without a lock need no deeper clone."""
+    """Projects without a lock get only a note: they do not need a deeper clone."""
     base = repository.git("rev-parse", "HEAD")
     repository.commit(lowest=2)
     clone = shallow(repository, tmp_path / "clone")
@@ -294,7 +294,7 @@ def test_without_a_lock_a_shallow_clone_is_only_told(repository: Repository, tmp
     ],
 )
 def test_a_base_that_is_no_commit_is_refused(base: str, message: str, repository: Repository):
-    """No option reaches git by way of a name."""
+    """No option can reach git through the name of a commit."""
     locked(repository)
 
     with pytest.raises(UserError) as caught:
@@ -304,7 +304,7 @@ def test_a_base_that_is_no_commit_is_refused(base: str, message: str, repository
 
 
 def test_outside_of_git_a_base_cannot_be_looked_at(tmp_path: Path):
-    """The lock of the working tree needs no git; a base does."""
+    """The lock of the working tree does not need git, but a base does."""
     config = tmp_path / "export-gate.yml"
     config.write_text(CONFIG % 1)
     config.with_suffix(".lock").write_text('{"version": 1, "models": {}}')
@@ -318,7 +318,7 @@ def test_outside_of_git_a_base_cannot_be_looked_at(tmp_path: Path):
 
 
 def test_a_hostile_lock_at_the_base_is_refused_with_its_place(repository: Repository):
-    """Its bytes and its kind are looked at before anything is made of them."""
+    """Its size and kind are checked before it is parsed."""
     repository.lock.write_text('{"version": 1,\n "models": 3}')
     broken = repository.commit_all()
     repository.lock.unlink()
@@ -343,7 +343,7 @@ def test_a_hostile_lock_at_the_base_is_refused_with_its_place(repository: Reposi
 
 
 def test_a_model_that_is_gone_and_one_that_a_change_drops(repository: Repository):
-    """Gone from the config is a violation until the lock of the change says so too."""
+    """A model that is gone from the config is a violation until the change's own lock omits it too."""
     write_lock_of(repository.results(), repository.config)
     text = repository.lock.read_text()
     old = json.loads(text)
@@ -396,7 +396,7 @@ PART = "results of only part of the config, without "
 def test_only_a_whole_verified_run_of_this_config_is_locked(
     change: Callable[[Results], Results], message: str, hint: str, repository: Repository
 ):
-    """A lock is a promise; it is not made from parts or failures."""
+    """A lock is a promise, so it is not made from partial or failed runs."""
     path = repository.results(change=change)
 
     with pytest.raises(UserError) as caught:
@@ -409,7 +409,7 @@ def test_only_a_whole_verified_run_of_this_config_is_locked(
 
 
 def test_an_interface_that_changed_can_be_locked_again(repository: Repository):
-    """The old lock has no say in the new one."""
+    """The old lock does not matter for the new one."""
     locked(repository)
     repository.commit(lowest=2)
     path = repository.results()
@@ -427,7 +427,7 @@ def cli(repository: Repository, *arguments: str) -> tuple[int, str]:
 
 
 def test_the_command_writes_the_last_runs_lock(repository: Repository):
-    """`export-gate lock` needs no arguments beside the config; without a run it says what to do."""
+    """`export-gate lock` needs only the config; without a run it says what to do."""
     assert cli(repository, "lock") == (2, ".export-gate/results.json: file not found; `export-gate run` writes it\n")
     (repository.config.parent / ".export-gate").mkdir()
     repository.results().rename(repository.config.parent / ".export-gate" / "results.json")
@@ -437,7 +437,7 @@ def test_the_command_writes_the_last_runs_lock(repository: Repository):
 
 
 def test_a_change_is_accepted_by_a_waiver_until_its_date(repository: Repository):
-    """The way of a change that breaks somebody on purpose: green with its reason, red again the day after."""
+    """A change that breaks callers on purpose is green with its reason, and red again the day after."""
     base = locked(repository)
     reason = "all callers send at least two since 3.1"
     waiver = f"    waivers: [{{rule: interface-changed, reason: {reason}, until: 2026-12-31}}]\n"

@@ -87,7 +87,7 @@ def violations(folder: Path) -> list[tuple[str, str | None]]:
 
 @pytest.mark.slow
 def test_each_target_has_its_verdict(project: Path, done: Done):
-    """Of seven targets only the file with other weights differs; a wider tolerance is that of its own target alone."""
+    """Of seven targets only the file with other weights differs; a wider tolerance applies to its own target alone."""
     assert (done.returncode, done.stderr) == (1, ""), done.stdout
     assert set(violations(project)) == {("value-mismatch", "stale")}
     seen = {
@@ -120,7 +120,7 @@ def test_each_target_has_a_file(project: Path, done: Done):
 
 @pytest.mark.slow
 def test_every_format_names_the_target(project: Path, done: Done):
-    """SARIF and JUnit say which of the files of one kind is wrong."""
+    """SARIF and JUnit say which of several files of one kind is wrong."""
     assert done.returncode == 1
     path = project / ".export-gate" / "results.json"
     sarif = json.loads(gate(project, "report", path, "--format", "sarif").stdout)
@@ -134,7 +134,7 @@ def test_every_format_names_the_target(project: Path, done: Done):
 
 @pytest.mark.slow
 def test_targets_are_selected_and_skipped_by_name(project: Path):
-    """`--target` and `--skip-target` take names; a wrong one is told with the nearest."""
+    """`--target` and `--skip-target` take names; for a wrong one, the message suggests the nearest."""
     assert gate(project, "run", "-q", "--target", "rough", "--report-dir", "one").returncode == 0
     assert (project / "one" / "results.json").is_file()
     skipped = gate(

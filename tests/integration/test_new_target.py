@@ -34,7 +34,7 @@ models:
 
 @pytest.mark.slow
 def test_a_new_target_is_one_file_and_one_line(tmp_path: Path):
-    """Its section in the config is read, its artifact is made, loaded, verified and shown in a column of its own."""
+    """The config accepts its section; its artifact is made, loaded, verified and shown in a column of its own."""
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "templates", tmp_path / "templates")
     package = tmp_path / "src" / "export_gate"

@@ -104,7 +104,7 @@ def test_wheel_holds_the_package_the_templates_and_the_licence(built: Path):
 
 
 def test_version_of_the_wheel_is_the_packages(built: Path):
-    """The file name carries `__version__`, which is the only place that says it."""
+    """The file name contains `__version__`, the only place that defines the version."""
     version = re.search(r'__version__ = "(.+)"', (ROOT / "src/export_gate/__init__.py").read_text())
     assert version is not None
     assert [path.name for path in built.glob("*.whl")] == [f"export_gate-{version[1]}-py3-none-any.whl"]
@@ -118,13 +118,13 @@ def test_installed_command_says_its_version(installed: Path):
 
 
 def test_installed_environment_has_no_torch(installed: Path):
-    """The driver's environment has none of the project's packages, and the command does not miss them."""
+    """The driver's environment has none of the project's packages, and the command works without them."""
     code = "import importlib.util as u; print([n for n in ('torch', 'numpy', 'onnx', 'onnxruntime') if u.find_spec(n)])"
     assert run(installed / "python", "-c", code, cwd=installed) == "[]\n"
 
 
 def test_installed_templates_render(installed: Path):
-    """Every template is found and renders where only the wheel is installed."""
+    """Every template is found and rendered if only the wheel is installed."""
     rendered = run(installed / "python", "-c", RENDER_ALL, cwd=installed).split()
     assert set(rendered) == {name for name in TEMPLATES if not name.startswith("_")}
 

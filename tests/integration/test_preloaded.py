@@ -94,7 +94,7 @@ def test_a_forked_worker_is_what_a_fresh_one_is(project: Path):
 
 @pytest.mark.slow
 def test_in_process_and_real_command_lines_write_the_same(project: Path):
-    """Status, standard output and error, except for times."""
+    """Status, standard output and standard error are equal, apart from times."""
     real, inside = real_gate(project, "run"), gate(project, "run")
     assert (inside.returncode, inside.stderr) == (real.returncode, real.stderr)
     assert TIME.sub("_", inside.stdout) == TIME.sub("_", real.stdout)
@@ -104,14 +104,14 @@ def test_in_process_and_real_command_lines_write_the_same(project: Path):
 
 
 def test_an_in_process_command_line_leaves_nothing_changed(tmp_path: Path):
-    """Folder, environment, streams and arguments are those of before."""
+    """Folder, environment, streams and arguments are the same as before."""
     before = Path.cwd(), dict(os.environ), sys.stdin, sys.stdout, sys.stderr, sys.argv
     assert gate(tmp_path, "validate", environment={"PATH": "/nowhere"}).returncode == 2
     assert (Path.cwd(), dict(os.environ), sys.stdin, sys.stdout, sys.stderr, sys.argv) == before
 
 
 def test_a_command_that_is_not_the_worker_is_started_as_usual():
-    """Other commands never reach the server, nor does a worker under another environment than the server's."""
+    """Other commands never reach the server, nor does a worker with another environment than the server's."""
     code = "import sys; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True).stdout == b"False\n"
     given, pipe = {"PYTHONHASHSEED": "1"}, subprocess.PIPE

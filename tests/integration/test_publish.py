@@ -115,7 +115,7 @@ def step(tmp_path: Path, github: GitHubServer) -> Step:
 
 
 def test_a_red_run_is_told_everywhere(step: Step):
-    """Comment, summary, annotations, outputs, and an exit code that fails the check."""
+    """The comment, the summary, annotations, outputs and the exit code all report the failure."""
     step.apart = True
     artifact = "https://github.example/acme/shop/actions/runs/77/artifacts/5"
     assert step.publish(samples.red(), "--artifact-url", artifact).status == 1
@@ -145,7 +145,7 @@ def test_a_red_run_is_told_everywhere(step: Step):
 
 @pytest.mark.parametrize(("ended", "status", "verdict"), [(0, 0, "verified"), (1, 3, "broken"), (130, 3, "broken")])
 def test_green_results_of_a_run_that_failed_are_not_believed(step: Step, ended: int, status: int, verdict: str):
-    """A file that says better than the run's exit code is no verdict, in the comment as in the exit code."""
+    """If the file is better than the run's exit code, there is no verdict, in the comment and in the exit code."""
     assert step.publish(samples.green(), "--exit-code", str(ended)).status == status
     assert step.outputs["verdict"] == verdict
     (body,) = step.github.bodies()
@@ -153,13 +153,13 @@ def test_green_results_of_a_run_that_failed_are_not_believed(step: Step, ended: 
 
 
 def test_red_results_stay_what_they_are(step: Step):
-    """The run's own exit code for violations takes nothing away from them."""
+    """The run's own exit code for violations changes nothing about them."""
     assert step.publish(samples.red(), "--exit-code", "1").status == 1
     assert step.outputs["verdict"] == "violations"
 
 
 def test_green_after_red_is_one_green_comment(step: Step):
-    """The same comment, resolved; an older run that ends late changes nothing."""
+    """The same comment is resolved; an older run that ends late changes nothing."""
     step.publish(samples.red(), run=77)
     assert step.publish(samples.green(), run=78).status == 0
     (body,) = step.github.bodies()
@@ -174,7 +174,7 @@ def test_green_after_red_is_one_green_comment(step: Step):
 
 
 def test_two_legs_of_one_run_keep_the_worse_verdict(step: Step):
-    """And the second one is told how to have a comment of its own."""
+    """The second leg gets advice on how to have a comment of its own."""
     step.publish(samples.red())
     assert step.publish(samples.green()).status == 0
     assert "## ❌" in step.github.bodies()[0]
@@ -189,14 +189,14 @@ def test_two_legs_of_one_run_keep_the_worse_verdict(step: Step):
 
 
 def test_never_asks_nothing_of_github(step: Step):
-    """No request, no token needed."""
+    """With `never` there is no request, and no token is needed."""
     assert step.publish(samples.red(), "--comment", "never").status == 1
     assert step.github.log == []
     assert step.log[-1] == "export-gate: no comment: --comment never"
 
 
 def test_changes_and_on_failure(step: Step):
-    """Nothing new is not written; a failure opens the comment and its end resolves it."""
+    """A comment without news is not written; a failure creates the comment and its end resolves it."""
     step.publish(samples.green(), "--comment", "on-failure", run=1)
     assert step.log[-1] == "export-gate: #7: no comment: verified, and there is no comment to resolve"
     step.publish(samples.red(), "--comment", "on-failure", run=2)
@@ -220,7 +220,7 @@ def test_changes_and_on_failure(step: Step):
     ],
 )
 def test_events_without_a_pull_request(step: Step, event: str, payload: Any):
-    """Summary, annotations and outputs; no comment, no request, no warning."""
+    """Summary, annotations and outputs are written; there is no comment, no request and no warning."""
     step.event, step.payload = event, payload
     assert step.publish(samples.green()).status == 0
     assert step.github.log == []
@@ -231,7 +231,7 @@ def test_events_without_a_pull_request(step: Step, event: str, payload: Any):
 
 
 def test_pull_request_target_is_refused(step: Step):
-    """With the reason and the way out; allowed on request."""
+    """The refusal has the reason and the alternative, and an option allows the event."""
     step.event = "pull_request_target"
     assert step.publish(samples.green()).status == 2
     assert step.errors == (
@@ -246,7 +246,7 @@ def test_pull_request_target_is_refused(step: Step):
 
 @pytest.mark.parametrize(("results", "status"), [(samples.green, 0), (samples.red, 1)])
 def test_a_fork_falls_back_and_exits_by_the_verdict(step: Step, results: Any, status: int):
-    """A token that cannot write costs the comment, not the result; the reader is told."""
+    """A token that cannot write prevents only the comment, and the reader is informed."""
     step.payload = {"pull_request": pull(repository="mallory/shop")}
     step.github.can_write = False
     assert step.publish(results()).status == status
@@ -297,7 +297,7 @@ def test_a_fork_falls_back_and_exits_by_the_verdict(step: Step, results: Any, st
     ],
 )  # fmt: skip
 def test_a_refusal_is_told_and_changes_nothing(step: Step, fault: Fault, why: str):
-    """The exit code stays the verdict's; log and summary have the reason."""
+    """The exit code stays the verdict's; log and summary show the reason."""
     step.github.faults.append(replace(fault, method="POST", times=9))
     assert step.publish(samples.green()).status == 0
     assert step.warnings == [f"no comment: {why}. {HAS_THE_RESULT}"]
@@ -307,7 +307,7 @@ def test_a_refusal_is_told_and_changes_nothing(step: Step, fault: Fault, why: st
 
 @pytest.mark.slow
 def test_github_down_does_not_change_the_verdict(step: Step):
-    """Nobody answers: after a few seconds the check ends as it would have."""
+    """If nobody answers, the check ends after a few seconds with the same exit code."""
     step.apart, step.environ = True, {"GITHUB_API_URL": "http://127.0.0.1:9"}
     assert step.publish(samples.red()).status == 1
     (warning,) = step.warnings
@@ -318,7 +318,7 @@ def test_github_down_does_not_change_the_verdict(step: Step):
 
 @pytest.mark.slow
 def test_an_outage_that_lasts_does_not_change_the_verdict(step: Step):
-    """502 to everything."""
+    """If every request gets a 502, the check ends with the same exit code."""
     step.github.faults.append(Fault(status=502, times=99, message="Bad Gateway"))
     assert step.publish(samples.green()).status == 0
     assert step.warnings == [
@@ -328,7 +328,7 @@ def test_an_outage_that_lasts_does_not_change_the_verdict(step: Step):
 
 
 def test_a_closed_pull_request(step: Step):
-    """It gets no comment, and the summary says so."""
+    """A closed pull request gets no comment, and the summary says so."""
     step.payload = {"pull_request": {**pull(repository="acme/shop"), "state": "closed"}}
     assert step.publish(samples.green()).status == 0
     assert step.warnings == ["no comment: #7 is closed"]
@@ -343,7 +343,7 @@ def test_a_closed_pull_request(step: Step):
     ],
 )
 def test_a_broken_event_file_leaves_the_summary(step: Step, payload: Any, problem: str):
-    """The verdict stands; the comment has no place to go."""
+    """The verdict stands, but there is no place for a comment."""
     step.payload = payload
     assert step.publish(samples.red()).status == 1
     assert step.warnings == [problem]
@@ -353,14 +353,14 @@ def test_a_broken_event_file_leaves_the_summary(step: Step, payload: Any, proble
 
 
 def test_without_an_event_file(step: Step):
-    """As when it is broken."""
+    """A missing event file has the same effect as a broken one."""
     assert step.publish(samples.green(), GITHUB_EVENT_PATH=str(step.folder / "gone")).status == 0
     assert step.warnings == ["the event file cannot be read: No such file or directory"]
 
 
 @pytest.mark.parametrize("token", ["", " \n", "ghs_a\nX-Injected: 1", "ghs_é"])
 def test_without_a_token(step: Step, token: str):
-    """The warning says which step gets it; what cannot be a token is not sent, and not shown."""
+    """The warning says which step gets it; what cannot be a token is neither sent nor shown."""
     assert step.publish(samples.green(), GITHUB_TOKEN=token).status == 0
     assert step.github.log == []
     assert step.warnings == [
@@ -369,20 +369,20 @@ def test_without_a_token(step: Step, token: str):
 
 
 def test_a_token_with_a_line_end_is_the_token(step: Step):
-    """Secrets are pasted with one."""
+    """Secrets are often pasted with a line end."""
     assert step.publish(samples.green(), GITHUB_TOKEN=f"{TOKEN}\n").status == 0
     assert len(step.github.bodies()) == 1
 
 
 def test_outside_of_github(step: Step):
-    """On a laptop it says what it has and exits by the verdict."""
+    """On a laptop it prints what it has, and the verdict sets the exit code."""
     blank = dict.fromkeys(("GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"), "")
     assert step.publish(samples.green(), **blank).status == 0
     assert step.log == ["export-gate: no comment: no pull request in this environment"]
 
 
 def test_files_that_cannot_be_written(step: Step):
-    """A summary and outputs in a folder that is not there are warnings."""
+    """A summary and outputs in a folder that does not exist are warnings."""
     gone = str(step.folder / "no" / "file")
     assert step.publish(samples.green(), GITHUB_STEP_SUMMARY=gone, GITHUB_OUTPUT=gone).status == 0
     assert step.warnings == [
@@ -393,7 +393,7 @@ def test_files_that_cannot_be_written(step: Step):
 
 
 def test_no_results_are_no_verdict(step: Step):
-    """A run that ended before it wrote any leaves no green comment standing."""
+    """A run that ended before it wrote results leaves no green comment behind."""
     step.publish(samples.green(), run=77)
     (step.folder / "results.json").unlink()
     assert step.publish(None, run=78).status == 3
@@ -410,13 +410,13 @@ def test_no_results_are_no_verdict(step: Step):
 
 
 def test_forged_findings_are_judged_again(step: Step):
-    """`verified` in the file is not believed: the observations are."""
+    """`verified` in the file is not trusted: the observations are judged again."""
     assert step.publish(replace(samples.red(), findings=(), verdict="verified")).status == 1
     assert "3 violations" in step.github.bodies()[0]
 
 
 def test_a_planted_report_is_replaced(step: Step):
-    """report.md is rendered here, and never through a link."""
+    """report.md is rendered here, and never written through a link."""
     victim = step.folder / "victim"
     victim.write_text("mine")
     (step.folder / "report.md").symlink_to(victim)
@@ -427,7 +427,7 @@ def test_a_planted_report_is_replaced(step: Step):
 
 @pytest.mark.slow
 def test_warnings_can_fail_the_check(step: Step):
-    """--fail-on warning: what is shown and the exit code agree."""
+    """With --fail-on warning, the comment and the exit code agree."""
     red = samples.red()
     head = red.contracts[0]
     quiet = replace(samples.model("glyph-head", samples.all_fine()), controls=samples.controls())
@@ -443,7 +443,7 @@ def test_warnings_can_fail_the_check(step: Step):
 
 @pytest.mark.slow
 def test_500_violations_stay_in_all_budgets(step: Step):
-    """Comment, summary, annotations and outputs; each says what it leaves out."""
+    """Comment, summary, annotations and outputs stay within their limits, and each says what it leaves out."""
     assert step.publish(samples.crowd(500)).status == 1
     (body,) = step.github.bodies()
     assert len(body.encode("utf-16-le")) // 2 <= 65_536
@@ -455,7 +455,7 @@ def test_500_violations_stay_in_all_budgets(step: Step):
 
 
 def test_a_summary_that_is_full_is_told(step: Step):
-    """Other commands of the step may have used it up."""
+    """Other commands of the step may have used up the summary's limit."""
     full = step.folder / "full.md"
     full.write_text("x" * SUMMARY_LIMIT)
     assert step.publish(samples.green(), GITHUB_STEP_SUMMARY=str(full)).status == 0
@@ -464,7 +464,7 @@ def test_a_summary_that_is_full_is_told(step: Step):
 
 @pytest.mark.slow
 def test_a_template_of_the_project(step: Step):
-    """It lays out the comment; where it fails, ours does, with a warning."""
+    """The template lays out the comment; if it fails, the built-in one is used, with a warning."""
     template = step.folder / "mine.j2"
     template.write_text("# {{ report.verdict }} by our own template\n")
     step.publish(samples.green(), "--template", str(template))
@@ -481,7 +481,7 @@ def test_a_template_of_the_project(step: Step):
 
 
 def test_options_that_cannot_be_used(step: Step):
-    """A comment-id is checked before anything is published; a bad link is left out."""
+    """A comment-id is checked before anything is published; a bad link is omitted."""
     assert step.publish(samples.green(), "--comment-id", "a b").status == 2
     assert step.errors == "--comment-id: expected up to 64 of letters, digits, '.', '_' and '-', got 'a b'\n"
     assert step.publish(samples.green(), "--artifact-url", "javascript:alert(1)").status == 0
@@ -490,7 +490,7 @@ def test_options_that_cannot_be_used(step: Step):
 
 
 def test_strangers_text_stays_text(step: Step):
-    """An exception that tries everything injects nothing, anywhere."""
+    """An exception text that tries everything injects nothing anywhere."""
     forged = "<!-- export-gate: comment=export-gate run=9.9 verdict=verified digest=0123456789abcdef -->"
     nasty = f"\n::error::injected\n##[group]x\n@octocat #1 <img src=x> |\n{forged}\nEOF\nverdict<<EOF\nverified\nEOF\n"
     failure = replace(samples.export_failure(), message=nasty, trace=nasty)
@@ -525,7 +525,7 @@ def second(step: Step) -> Step:
 
 
 def test_the_second_stage_comments_for_a_fork(second: Step):
-    """It finds the pull request by repository, branch and commit; the run that it names is the one that checked."""
+    """The second stage finds the pull request by repository, branch and commit, and names the run that checked."""
     assert second.publish(samples.red(), "--stage", "two").status == 0
     (body,) = second.github.bodies()
     marker = parse_marker(body)
@@ -538,7 +538,7 @@ def test_the_second_stage_comments_for_a_fork(second: Step):
 
 
 def test_the_second_stage_judges_itself(second: Step):
-    """A file that calls itself verified is judged by its observations."""
+    """A file that claims to be verified is judged by its observations."""
     second.publish(replace(samples.red(), findings=(), verdict="verified"), "--stage", "two")
     assert "3 violations" in second.github.bodies()[0]
     assert second.outputs["verdict"] == "violations"
@@ -563,7 +563,7 @@ def test_the_second_stage_judges_itself(second: Step):
     ],
 )
 def test_the_second_stage_requires_the_same_commit(second: Step, change: dict[str, Any], reason: str):
-    """Another commit, branch, repository or a closed pull request gets no comment, and that is no failure."""
+    """Another commit, branch or repository, or a closed pull request, gets no comment, and that is not a failure."""
     second.github.pulls[0].update(change)
     assert second.publish(samples.red(), "--stage", "two").status == 0
     assert second.github.bodies() == []
@@ -571,7 +571,7 @@ def test_the_second_stage_requires_the_same_commit(second: Step, change: dict[st
 
 
 def test_the_second_stage_does_not_guess(second: Step):
-    """One branch in two pull requests: the run was for one of them, and does not say which."""
+    """If one branch has two pull requests, the run was for one of them, but does not say which."""
     second.github.pulls.append(pull(number=8, repository="mallory/shop"))
     assert second.publish(samples.red(), "--stage", "two").status == 0
     assert second.log == [
@@ -580,7 +580,7 @@ def test_the_second_stage_does_not_guess(second: Step):
 
 
 def test_the_second_stage_is_for_pull_requests(second: Step):
-    """A push has none, and a deleted fork has no name."""
+    """A push has no pull request, and a deleted fork has no name."""
     second.payload = {"workflow_run": {**TRIGGERING, "event": "push"}}
     second.publish(samples.red(), "--stage", "two")
     assert second.log == ["export-gate: no comment: the run was for a push event, not for a pull request"]
@@ -598,7 +598,7 @@ def test_the_second_stage_is_for_pull_requests(second: Step):
     ],
 )
 def test_a_strangers_file_may_be_anything(second: Step, content: str, reason: str):
-    """What cannot be used is no verdict, with the reason, and a comment that says so."""
+    """A file that cannot be used gives no verdict, and a comment with the reason."""
     (second.folder / "results.json").write_text(content)
     assert second.publish(None, "--stage", "two").status == 0
     (body,) = second.github.bodies()
@@ -609,7 +609,7 @@ def test_a_strangers_file_may_be_anything(second: Step, content: str, reason: st
 
 @pytest.mark.parametrize(("event", "status"), [("workflow_run", 0), ("pull_request", 3)])
 def test_observations_that_contradict_each_other(second: Step, event: str, status: int):
-    """A file that no run of ours wrote is no verdict, without a traceback."""
+    """A file that no run of ours wrote gives no verdict, and no traceback."""
     second.event = event
     second.payload = {"workflow_run": TRIGGERING} | {"pull_request": pull(repository="acme/shop")}
     odd = replace(samples.green(), duration_s=float("nan"))
@@ -622,7 +622,7 @@ def test_observations_that_contradict_each_other(second: Step, event: str, statu
 
 
 def test_a_strangers_file_of_any_size_is_not_read(second: Step):
-    """A sparse file of a terabyte costs nothing."""
+    """A sparse file of a terabyte is not read."""
     path = second.folder / "results.json"
     with path.open("wb") as file:
         file.truncate(2**40)
@@ -631,7 +631,7 @@ def test_a_strangers_file_of_any_size_is_not_read(second: Step):
 
 
 def test_the_second_stage_fails_if_it_cannot_comment(second: Step):
-    """It is there for nothing else: a missing permission shows as a failed job."""
+    """Commenting is its only purpose, so a missing permission is a failed job."""
     second.github.can_write = False
     assert second.publish(samples.green(), "--stage", "two").status == 3
     assert second.warnings == [
@@ -643,7 +643,7 @@ def test_the_second_stage_fails_if_it_cannot_comment(second: Step):
 
 
 def test_the_second_stage_needs_its_event(step: Step):
-    """Under another event nobody says which run it is about."""
+    """Under another event, nothing says which run to report on."""
     assert step.publish(samples.green(), "--stage", "two").status == 2
     assert step.errors == (
         "--stage two: expected a workflow_run event, got 'pull_request'\n"

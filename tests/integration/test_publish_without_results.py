@@ -1,4 +1,4 @@
-"""`export-gate publish` beside other steps: the run's log in the place of results, annotations made elsewhere."""
+"""`export-gate publish` with other steps: the run's log instead of results, annotations made elsewhere."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def publish(folder: Path, *options: str) -> Done:
 
 
 def test_log_says_why_there_are_no_results(tmp_path: Path):
-    """Where the run wrote no results, the last 20 lines of its log are the reason."""
+    """If the run wrote no results, the last 20 lines of its log are the reason."""
     (tmp_path / "log").write_text("\n".join(["export-gate 0.1.0: starting", *MISTAKES, ""]))
     done = publish(tmp_path, "--log", "log")
     assert done.returncode == 3
@@ -35,7 +35,7 @@ def test_log_says_why_there_are_no_results(tmp_path: Path):
 
 
 def test_log_is_not_read_where_there_are_results(tmp_path: Path):
-    """Results speak for themselves, even those that cannot be read; so does a log that is not there."""
+    """With results, even unreadable ones, the log is not read; a missing log changes nothing."""
     (tmp_path / "log").write_text("the log")
     (tmp_path / "results.json").write_text("{")
     assert "the log" not in publish(tmp_path, "--log", "log").stdout
@@ -44,7 +44,7 @@ def test_log_is_not_read_where_there_are_results(tmp_path: Path):
 
 
 def test_annotations_can_be_left_to_another_job(tmp_path: Path):
-    """--no-annotations leaves summary, outputs and exit code as they are."""
+    """--no-annotations does not change summary, outputs and exit code."""
     write_results(samples.red(), tmp_path / "results.json")
     assert "::error " in publish(tmp_path).stdout
     (tmp_path / "summary.md").unlink()

@@ -73,7 +73,7 @@ def test_ci_checks_each_declared_python():
 
 
 def test_every_form_asks_for_the_results():
-    """An issue form asks for results.json, which holds everything that a verdict rests on."""
+    """Each issue form asks for results.json, which contains everything that a verdict rests on."""
     assert len(FORMS) >= 2
     for form in FORMS:
         fields = {field.get("id"): field for field in yaml.safe_load(form.read_text())["body"]}
@@ -81,6 +81,6 @@ def test_every_form_asks_for_the_results():
 
 
 def test_release_runs_for_versions_only():
-    """The tag that the workflow moves, v1, does not start it again."""
+    """The tag v1, which the workflow moves, does not start it again."""
     triggers = yaml.safe_load((GITHUB / "workflows" / "release.yml").read_text())[True]
     assert triggers == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}

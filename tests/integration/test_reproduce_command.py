@@ -133,7 +133,7 @@ def test_each_kind_of_input_is_the_worst_of_its_model(first: tuple[dict[str, dic
 def test_the_command_shows_the_same_again(
     project: Path, first: tuple[dict[str, dict[str, Any]], dict[str, str]], model: str
 ):
-    """Copied into a shell: the same model, target and case, with the same numbers, and no other input."""
+    """In a shell, the command runs the same model, target and case with the same numbers, and no other input."""
     found, commands = first
     done = shell(commands[model], project)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -44,7 +44,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_shards_join_to_the_whole(project: Path):
-    """Each machine runs what the plan gave it; together they are verified, and a missing one is not forgotten."""
+    """Each machine runs what the plan assigned to it; together they are verified, and a missing one is noticed."""
     plan = gate(project, "plan", "--shards", "2")
     assert plan.stdout == (
         '{"include": [{"shard": "1/2", "models": "first third"}, {"shard": "2/2", "models": "second"}]}\n'
@@ -72,7 +72,7 @@ def test_shards_join_to_the_whole(project: Path):
 
 @pytest.mark.slow
 def test_a_shard_without_models_is_green(project: Path):
-    """More machines than models: nothing to check is no failure, and the join counts on the others."""
+    """With more machines than models, a machine without models is green, and the join relies on the others."""
     ran = gate(project, "run", "--quiet", "--shard", "4/4", "--report-dir", ".export-gate/empty")
     assert ran.returncode == 0
     assert ran.stdout.splitlines()[-1].startswith("export-gate: no models to check in ")
@@ -93,7 +93,7 @@ def test_a_shard_without_models_is_green(project: Path):
     ],
 )
 def test_mistakes(project: Path, arguments: tuple[str, ...], message: str):
-    """Each is one message and exit code 2."""
+    """Each mistake is one message and exit code 2."""
     ended = gate(project, *arguments)
     assert (ended.returncode, ended.stderr) == (2, message)
     assert not (project / "x.json").exists()

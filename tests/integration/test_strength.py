@@ -49,7 +49,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow(seconds=8)
 def test_survivors_are_listed_with_the_line_and_what_would_have_caught_them(project: Path):
-    """Zeros alone say nothing of the first layer's weights."""
+    """A control set of zeros says nothing about the first layer's weights."""
     done = gate(project, "strength", "blind", "--mutants", "40", "--budget", "2m", "--fail-under", "98.5")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "blind: less than 98.5% of the mutants were caught" in done.stderr

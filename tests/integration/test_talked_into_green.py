@@ -153,7 +153,7 @@ def outcome(run: Run, name: str) -> tuple[str, set[str]]:
 @pytest.mark.slow(seconds=25)
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_no_attempt_is_green(run: Run, name: str):
-    """An attempt ends red, or with the name of what it replaced; honest models beside it are verified."""
+    """Each attempt ends red, or the message names what it replaced; honest models next to it are verified."""
     expected = ATTEMPTS[name][1]
     problem, rules = outcome(run, name)
     sys.stdout.write(f"{name:22} {', '.join(sorted(rules)) or '-':45} {problem}\n")
@@ -170,7 +170,7 @@ def test_no_attempt_is_green(run: Run, name: str):
 
 @pytest.mark.slow
 def test_the_drivers_files_are_the_drivers(run: Run):
-    """Whatever was written to the results, the config and the artifacts meanwhile, the files say what was observed."""
+    """Whatever was written to the results, the config and the artifacts meanwhile, the files have what was observed."""
     assert run.status == 2, run.output  # a replaced function is a problem, which outweighs violations
     assert run.results["verdict"] == "problem"
     assert [model["model"] for model in run.results["run"]["models"]] != []
@@ -186,7 +186,7 @@ def test_the_drivers_files_are_the_drivers(run: Run):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["swap", "late"])
 def test_an_artifact_that_changes_is_not_verified(run: Run, name: str):
-    """A file that is not the one that was loaded is told with both digests, whoever changed it and when."""
+    """If a file is not the one that was loaded, both digests are reported, whoever changed it and when."""
     (found,) = run.violations(name)
     verified = run.model(name)["targets"][-1]["artifact"]["sha256"]
     path = run.folder / "artifacts" / name / "model.onnx"
@@ -203,14 +203,14 @@ def test_an_artifact_that_changes_is_not_verified(run: Run, name: str):
 
 @pytest.mark.slow
 def test_nothing_outlives_the_run(run: Run):
-    """Daemons in sessions of their own are gone before the results are written."""
+    """Daemons in sessions of their own have ended before the results are written."""
     assert run.left_behind == []
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="there is no /proc here")
 def test_a_line_put_into_the_workers_pipe_ends_the_run(tmp_path: Path):
-    """A fact that the worker did not send is noticed: no verdict, no results."""
+    """A fact that the worker did not send is noticed: there is no verdict and no result."""
     run = attempt(tmp_path, {"server-line": ("forging.py:make_server_line", RED)})
     assert run.status == 3, run.output
     assert "the worker's events were damaged: expected number " in run.output

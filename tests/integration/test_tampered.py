@@ -126,7 +126,7 @@ def control_inputs(outcome: Outcome, model: str) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "tolerance"), [("onnx", 1e-5), ("pt2", 1e-6)])
 def test_a_tampered_artifact_is_caught(outcome: Outcome, target: str, tolerance: float):
-    """One weight off by 1e-3 fails its target alone, naming output, case, measured and allowed."""
+    """One weight off by 1e-3 fails its target alone, and the message has output, case, measured and allowed."""
     model = f"{target}-tampered"
     *further, found = violations(outcome, model)
     # The wrapper of ONNX Runtime changes the file itself, that of torch what was read from it.
@@ -149,6 +149,6 @@ def test_a_tampered_artifact_is_caught(outcome: Outcome, target: str, tolerance:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["onnx", "pt2"])
 def test_a_wrapper_that_changes_nothing_stays_green(outcome: Outcome, target: str):
-    """Loading, saving and wrapping alone are no violation."""
+    """Loading, saving and wrapping alone are not violations."""
     assert violations(outcome, f"{target}-wrapped") == []
     assert len(control_inputs(outcome, f"{target}-wrapped")) > 0

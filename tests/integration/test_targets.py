@@ -1,4 +1,4 @@
-"""Real models through real targets: what each artifact is, and what is told where it cannot be."""
+"""Real models through real targets: what each artifact is, and what is reported if it cannot be made."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ def shapes(values: Any) -> dict[str, list[str | int]]:
 @pytest.mark.slow(seconds=30)
 @pytest.mark.parametrize("model", ["counter", "counter-last"])
 def test_running_one_target_changes_no_other(outcome: Outcome, model: str):
-    """A program with a counter runs as a fresh eager does in every target, in whatever order these are observed."""
+    """A program with a counter behaves like a fresh eager model in every target, in any order of targets."""
     assert seen(outcome, model).hygiene.state_changed != ()
     for name in ("exported-program", "pt2"):
         assert set(differences(target(outcome, model, name))) == {0.0}, name
@@ -354,14 +354,14 @@ def test_running_one_target_changes_no_other(outcome: Outcome, model: str):
 
 @pytest.mark.slow
 def test_strict_export_serves_every_target(outcome: Outcome):
-    """`strict: true` is a fact of the exported program, and ONNX is made of the same export."""
+    """`strict: true` is recorded for the exported program, and ONNX is made from the same export."""
     assert told(outcome, "strict") == []
     assert target(outcome, "strict", "exported-program").facts == {"strict": "yes"}
 
 
 @pytest.mark.slow
 def test_decomposed_pt2_has_core_operators_only(outcome: Outcome, folder: Path):
-    """`decompose: true` saves what run_decompositions makes; without it the layers' own operators are there."""
+    """With `decompose: true` the file has the decomposed program; without it, the layers' own operators."""
     assert told(outcome, "decomposed") == told(outcome, "whole") == []
     operators = {}
     for model, decomposed in (("decomposed", "yes"), ("whole", "no")):
@@ -384,7 +384,7 @@ def test_one_tensor_under_three_names(outcome: Outcome, folder: Path):
 
 @pytest.mark.slow
 def test_outputs_called_as_an_input_or_a_weight_are(outcome: Outcome, folder: Path):
-    """Output names win over weights; an input keeps its own, and the output beside it is told and still verified."""
+    """Outputs get their names before weights; an input keeps its name, and the output is noted and verified."""
     assert told(outcome, "named") == []
     found = graph(folder, "named").graph
     assert list(shapes(found.output)) == ["mean", "x_output", "weight"]
@@ -418,7 +418,7 @@ def test_unused_input_stays_an_input(outcome: Outcome, folder: Path):
 
 @pytest.mark.slow
 def test_bfloat16_goes_in_and_out_of_onnx(outcome: Outcome):
-    """ONNX Runtime is fed bfloat16 and its bfloat16 outputs are compared as such, exactly here."""
+    """ONNX Runtime gets bfloat16 inputs, and its bfloat16 outputs are compared as such, here exactly."""
     assert told(outcome, "bfloat16") == []
     found = target(outcome, "bfloat16", "onnx")
     assert set(differences(found)) == {0.0}
@@ -439,7 +439,7 @@ def test_opset_of_choice(outcome: Outcome, folder: Path, opset: int):
 
 @pytest.mark.slow
 def test_opset_below_what_the_exporter_writes(outcome: Outcome, folder: Path):
-    """The file has the contract's names, the older IR and its metadata, and is judged by its numbers like any other."""
+    """The file has the contract's names, the older IR and its metadata, and its numbers are judged as usual."""
     assert told(outcome, "opset-mean") == []
     old = graph(folder, "opset-mean")
     assert old.ir_version == 7
@@ -456,7 +456,7 @@ def test_opset_below_what_the_exporter_writes(outcome: Outcome, folder: Path):
 
 @pytest.mark.slow
 def test_opset_that_an_operator_cannot_have(outcome: Outcome):
-    """The operator is named, and so is the lowest opset that the model reaches; other targets are not concerned."""
+    """The message names the operator and the lowest opset for the model; other targets are not affected."""
     (found,) = violations(outcome, "opset-too-old")
     assert (found.rule, found.target, found.owner) == ("conversion-failed", "onnx", "converter")
     assert found.message == (
@@ -471,14 +471,14 @@ def test_opset_that_an_operator_cannot_have(outcome: Outcome):
 @pytest.mark.slow
 @pytest.mark.parametrize("level", ["disable", "basic", "extended", "all"])
 def test_optimization_level_of_choice(outcome: Outcome, level: str):
-    """Each of ONNX Runtime's levels is accepted, told and verified."""
+    """Each of ONNX Runtime's levels is accepted, reported and verified."""
     assert told(outcome, f"level-{level}") == []
     assert target(outcome, f"level-{level}", "onnx").facts["optimization"] == level
 
 
 @pytest.mark.slow
 def test_unknown_provider_is_not_run_on_the_cpu_instead(outcome: Outcome):
-    """A provider that is not there is a failure that lists those that are; ONNX Runtime itself would take the CPU."""
+    """A missing provider is a failure that lists the available ones; ONNX Runtime itself would use the CPU."""
     assert told(outcome, "provider") == [("load-failed", "onnx")]
     (finding,) = violations(outcome, "provider")
     assert finding.message == (
@@ -490,7 +490,7 @@ def test_unknown_provider_is_not_run_on_the_cpu_instead(outcome: Outcome):
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "batch", "seq"), [("derived", "batch", "seq"), ("odd-name", "N", "beta")])
 def test_dims_of_the_graph_are_the_contracts(outcome: Outcome, folder: Path, model: str, batch: str, seq: str):
-    """Every dim of an input, an output or a value between is in the contract's words, even where torch has symbols."""
+    """Every dim of an input, an output or an inner value has the contract's words, even where torch has symbols."""
     assert told(outcome, model) == []
     found = graph(folder, model).graph
     assert shapes(found.input) == {"x": [batch, seq], "y": [batch, f"2*{seq}+1"]}
@@ -508,7 +508,7 @@ def test_dims_of_the_graph_are_the_contracts(outcome: Outcome, folder: Path, mod
 
 @pytest.mark.slow
 def test_auto_dim_is_verified_and_named(outcome: Outcome, folder: Path):
-    """`mode: auto` keeps the declared range where the model allows it, and the graph has the contract's name."""
+    """`mode: auto` keeps the declared range if the model allows it, and the graph has the contract's name."""
     assert told(outcome, "auto") == []
     (axis,) = seen(outcome, "auto").dims
     assert (axis.declared, axis.found, axis.specialized) == ((2, 6), (2, 6), False)
@@ -517,7 +517,7 @@ def test_auto_dim_is_verified_and_named(outcome: Outcome, folder: Path):
 
 @pytest.mark.slow
 def test_auto_dim_that_torch_fixes_is_told(outcome: Outcome):
-    """Where torch fixes an auto dim its other sizes are refused, and the reason is told as a warning."""
+    """If torch fixes an auto dim, its other sizes are refused, and a warning gives the reason."""
     (axis,) = seen(outcome, "auto-fixed").dims
     assert (axis.found, axis.specialized) == ((6, 6), True)
     warned = [f.rule for f in outcome.judgement.findings if f.model == "auto-fixed" and f.severity == "warning"]
@@ -527,7 +527,7 @@ def test_auto_dim_that_torch_fixes_is_told(outcome: Outcome):
 
 @pytest.mark.slow
 def test_static_dim_has_one_size(outcome: Outcome, folder: Path):
-    """`mode: static` exports and verifies the one size, without anything dynamic."""
+    """`mode: static` exports and verifies the one size, and nothing is dynamic."""
     assert told(outcome, "static") == []
     assert seen(outcome, "static").dims == ()
     assert shapes(graph(folder, "static").graph.input) == {"x": [6, 3]}
@@ -538,7 +538,7 @@ def test_static_dim_has_one_size(outcome: Outcome, folder: Path):
 
 @pytest.mark.slow
 def test_separate_size_is_an_export_of_its_own(outcome: Outcome, folder: Path):
-    """`separate: [1]` is exported, written and verified at 1 beside the main export, on every target."""
+    """`separate: [1]` is exported, written and verified at 1 in addition to the main export, on every target."""
     assert told(outcome, "separate") == []
     found = [t for t in seen(outcome, "separate").targets if t.separate == {"batch": 1}]
     assert [t.target for t in found] == ["exported-program", "pt2", "onnx"]
@@ -554,7 +554,7 @@ def test_separate_size_is_an_export_of_its_own(outcome: Outcome, folder: Path):
 
 @pytest.mark.slow
 def test_artifacts_handed_in_are_verified_without_an_export(outcome: Outcome):
-    """`artifact:` runs the named file; a model that torch.export refuses is verified by it all the same."""
+    """`artifact:` runs the named file, which is verified even for a model that torch.export refuses."""
     assert told(outcome, "handed-in") == []
     for name in ("pt2", "onnx"):
         found = target(outcome, "handed-in", name)
@@ -566,7 +566,7 @@ def test_artifacts_handed_in_are_verified_without_an_export(outcome: Outcome):
 
 @pytest.mark.slow
 def test_foreign_input_name_does_not_load(outcome: Outcome):
-    """A file whose inputs are called otherwise is told with both lists; the other target is verified."""
+    """For a file with other input names, both lists are shown; the other target is verified."""
     assert told(outcome, "foreign-input") == [("load-failed", "onnx")]
     (finding,) = violations(outcome, "foreign-input")
     assert finding.message == (
@@ -582,7 +582,7 @@ def test_foreign_input_name_does_not_load(outcome: Outcome):
 
 @pytest.mark.slow
 def test_foreign_output_name_is_told_with_both_sides(outcome: Outcome):
-    """A file whose outputs are called otherwise is told in the same way."""
+    """For a file with other output names, both lists are shown as well."""
     assert told(outcome, "foreign-output") == [("load-failed", "onnx")]
     (finding,) = violations(outcome, "foreign-output")
     assert finding.message.endswith(
@@ -593,13 +593,13 @@ def test_foreign_output_name_is_told_with_both_sides(outcome: Outcome):
 
 @pytest.mark.slow
 def test_damaged_files_do_not_load(outcome: Outcome):
-    """Files that are no model are told for each target, with their digests left out."""
+    """Files that are not models are reported for each target, without digests."""
     assert sorted(told(outcome, "damaged")) == [("load-failed", "onnx"), ("load-failed", "pt2")]
 
 
 @pytest.mark.slow
 def test_missing_artifact_is_the_users_mistake(tmp_path: Path):
-    """A file that is not there ends the model before anything runs, with its place in the config: exit 2."""
+    """A missing file ends the model before anything runs, with its place in the config: exit 2."""
     (tmp_path / "dist").mkdir()
     found = check(
         tmp_path,
@@ -644,7 +644,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
 
 @pytest.mark.slow
 def test_compiled_package_is_verified(compiled: tuple[Path, Outcome]):
-    """AOTInductor's package gives eager's values within tolerance, under the contract's names."""
+    """AOTInductor's package gives eager's values within the tolerance, under the contract's names."""
     made, outcome = compiled
     assert told(outcome, "convolved") == []
     found = target(outcome, "convolved", "aoti")
@@ -676,7 +676,7 @@ def test_compiled_package_is_probed_with_its_checks_off_and_on(compiled: tuple[P
 
 @pytest.mark.slow
 def test_damaged_package_costs_its_target_only(compiled: tuple[Path, Outcome]):
-    """A file that is no package does not load, or takes its process down; the other target is verified."""
+    """A file that is not a package does not load or kills its process; the other target is verified."""
     _, outcome = compiled
     assert [(rule, name) for rule, name in told(outcome, "damaged") if rule not in ("load-failed", "worker-died")] == []
     assert {name for _, name in told(outcome, "damaged")} == {"aoti"}
@@ -685,7 +685,7 @@ def test_damaged_package_costs_its_target_only(compiled: tuple[Path, Outcome]):
 
 @pytest.mark.slow
 def test_no_compiler_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Without a C++ compiler on PATH the conversion ends at once and says what to install."""
+    """Without a C++ compiler on PATH, the conversion ends at once and says what to install."""
     monkeypatch.delenv("CXX", raising=False)
     outcome = check(tmp_path, [entry("scaled", "Scaled", targets=AOTI)], PATH=str(tmp_path))
     (finding,) = violations(outcome, "scaled")

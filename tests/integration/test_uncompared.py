@@ -1,4 +1,4 @@
-"""Models that are wrong where a careless check does not look, and sound ones that it would refuse."""
+"""Models that are wrong where a careless check does not look, and sound models that it would refuse."""
 
 from __future__ import annotations
 
@@ -96,20 +96,20 @@ def rules(results: dict[str, Any], model: str) -> set[str]:
 @pytest.mark.slow(seconds=15)
 @pytest.mark.parametrize("name", WRONG)
 def test_what_differs_is_found(results: dict[str, Any], name: str):
-    """In containers of any kind, in text, behind an array that cannot be written, and where all is NaN."""
+    """Differences are found in containers, in text, behind a read-only array, and where everything is NaN."""
     assert WRONG[name][0] in rules(results, name)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SOUND)
 def test_what_is_sound_is_verified(results: dict[str, Any], name: str):
-    """A record as the only output, `torch.cond`, complex input."""
+    """A record as the only output, `torch.cond` and complex input are verified."""
     assert rules(results, name) == set()
 
 
 @pytest.mark.slow
 def test_a_module_is_no_factory(results: dict[str, Any]):
-    """It is not called with nothing to see what happens."""
+    """A module is not called without arguments to see what happens."""
     (model,) = [model for model in results["run"]["models"] if model["model"] == "instance"]
     assert model["problem"]["message"] == (
         "factory 'models.py:instance' is an nn.Module itself (Model), expected a function or class that makes one"

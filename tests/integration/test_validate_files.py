@@ -16,7 +16,7 @@ def validate(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 def test_every_file_is_checked(tmp_path: Path):
-    """A mistake in one file does not keep the others from being checked; all are shown, and the exit code is 2."""
+    """A mistake in one file does not prevent the check of the others; all are shown, and the exit code is 2."""
     (tmp_path / "good.yml").write_text(GOOD)
     (tmp_path / "also.yml").write_text(GOOD.replace("head", "tail"))
     (tmp_path / "one.yml").write_text(GOOD.replace("1", "2"))
@@ -28,7 +28,7 @@ def test_every_file_is_checked(tmp_path: Path):
 
 
 def test_files_and_option_and_default(tmp_path: Path):
-    """Files are checked beside --config; without either, the config of the folder is."""
+    """Files are checked in addition to --config; without either, the folder's config is checked."""
     for name in ("export-gate.yml", "a.yml", "b.yml"):
         (tmp_path / name).write_text(GOOD)
     assert validate(tmp_path) == (0, "export-gate.yml: valid, 1 model\n", "")

@@ -117,7 +117,7 @@ def _model(results: dict[str, Any], name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_variable_reaches_the_factory_or_is_named(results: dict[str, Any], name: str):
-    """What the caller has set and the factory does not get is a warning; the model itself is verified."""
+    """A variable that the caller has set and the factory does not get is a warning; the model itself is verified."""
     _, _, parameters, missed = CASES[name]
     model = _model(results, name)
     assert model["parameters"] == parameters
@@ -128,12 +128,12 @@ def test_a_variable_reaches_the_factory_or_is_named(results: dict[str, Any], nam
 
 
 def test_a_factory_that_fails_for_want_of_a_variable_is_told_so(results: dict[str, Any]):
-    """The warning stands beside the problem."""
+    """The warning is shown next to the problem."""
     assert "KeyError" in _model(results, "fails")["problem"]["message"]
     (found,) = [each for each in results["findings"] if each["model"] == "fails"]
     assert (found["rule"], found["key"]) == ("variable-not-passed", "env")
 
 
 def test_values_stay_out_of_the_results(results: dict[str, Any]):
-    """Of the caller's environment only names are recorded."""
+    """Of the caller's environment, only names are recorded."""
     assert "http://proxy" not in json.dumps(results)

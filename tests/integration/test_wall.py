@@ -1,4 +1,4 @@
-"""The wall: the driver needs nothing of the project, the worker needs nothing of the driver, and no secret crosses."""
+"""The wall: the driver needs nothing from the project, the worker nothing from the driver, and no secret crosses."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_affine_example_is_verified_across_two_environments(driver: Path, projec
     "arguments", [("validate", "-c", str(AFFINE)), ("rules",), ("schema",), ("schema", "--results"), ("--version",)]
 )
 def test_driver_commands_import_none_of_the_projects_packages(arguments: tuple[str, ...]):
-    """Commands that need no model stay light, even in an environment that has torch."""
+    """Commands that need no model stay fast, even in an environment with torch."""
     code = (
         "import sys; from export_gate.cli.main import main\n"
         f"sys.argv = ['export-gate', *{arguments!r}]\n"
@@ -194,7 +194,7 @@ def test_gates_folders_are_not_on_the_projects_path(spied: Spied):
 
 @pytest.mark.slow
 def test_no_secret_crosses_the_wall(spied: Spied):
-    """Project code sees an allow-listed environment: no token, key or CI file, and the settings that it needs."""
+    """Project code sees an allow-listed environment: no token, key or CI file, but the settings that it needs."""
     environment = spied.facts["environment"]
     assert {name for name in environment if name in SECRETS} == set()
     assert "do-not-tell" not in environment.values()
@@ -214,7 +214,7 @@ def test_model_has_no_descriptor_of_the_driver(spied: Spied):
 
 
 def test_missing_torch_names_the_interpreter_and_what_to_install(driver: Path, tmp_path: Path):
-    """A project's interpreter without torch and numpy is the user's to mend: exit 2 and the line to run."""
+    """A project's interpreter without torch and numpy is the user's mistake: exit 2, with the command to run."""
     done = gate(driver, "run", "-c", AFFINE, "--python", driver, "--report-dir", tmp_path / "report", cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -229,7 +229,7 @@ def test_missing_torch_names_the_interpreter_and_what_to_install(driver: Path, t
 
 @pytest.mark.slow
 def test_missing_onnxruntime_fails_the_onnx_target_alone(driver: Path, without_onnxruntime: Path, tmp_path: Path):
-    """The other targets are verified, and the finding has the line to run."""
+    """The other targets are verified, and the finding has the command to run."""
     done = gate(
         driver, "run", "-c", AFFINE, "--python", without_onnxruntime, "--report-dir", tmp_path / "r", cwd=tmp_path
     )
@@ -246,7 +246,7 @@ def test_missing_onnxruntime_fails_the_onnx_target_alone(driver: Path, without_o
 
 @pytest.mark.parametrize("name", ["nowhere/python", "python-of-no-path"])
 def test_interpreter_that_does_not_exist(driver: Path, tmp_path: Path, name: str):
-    """A named interpreter that is not there is never replaced by another: exit 2, with the place that was searched."""
+    """A named interpreter that does not exist is never replaced by another: exit 2, with the path."""
     done = gate(driver, "run", "-c", AFFINE, "--python", name, cwd=tmp_path)
     expected = f"--python: there is no interpreter {name!r} (looked for {tmp_path / name})\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
@@ -270,7 +270,7 @@ def test_interpreter_that_is_not_executable(driver: Path, tmp_path: Path):
     ],
 )
 def test_interpreter_that_is_no_python(driver: Path, tmp_path: Path, text: str, why: str):
-    """A file that starts but runs no Python, a dangling interpreter line and a broken binary: exit 2, and why."""
+    """A file that starts but does not run Python, a dangling shebang and a broken binary: exit 2, with the reason."""
     python = tmp_path / "python"
     python.write_text(text)
     python.chmod(0o755)

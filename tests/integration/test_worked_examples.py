@@ -41,7 +41,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_every_example_is_verified(results: dict[str, Any]):
-    """No example of the page is out of date."""
+    """No example on the page is out of date."""
     names = [name for example in EXAMPLES for name in yaml.safe_load(example["config"])["models"]]
     assert len(names) >= 7
     assert {model["model"] for model in results["run"]["models"]} == set(names)

@@ -84,7 +84,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("start", STARTS)
 def test_any_folder_will_do(project: Path, start: str):
-    """The factory, `make`, `build`, the function and data are found, and the printed command runs where it stands."""
+    """The factory, `make`, `build`, the function and data are found, and the printed command works in that folder."""
     folder, config = STARTS[start](project)
     done = gate(folder, "run", "-c", config, "--python", sys.executable, "-q")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -99,7 +99,7 @@ def test_any_folder_will_do(project: Path, start: str):
 
 
 def test_hints_name_the_config_that_was_named(project: Path):
-    """A command in a hint can be pasted as well: it finds the same config."""
+    """A command in a hint can be pasted too: it finds the same config."""
     results = project / ".export-gate" / "results.json"
     gate(project.parent, "run", "-c", "a project/gate.yml", "--python", sys.executable, "-q")
     (project / "gate.yml").write_text(f"{CONFIG}# changed\n", encoding="utf-8")

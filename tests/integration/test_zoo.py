@@ -1,4 +1,4 @@
-"""Healthy models under default tolerances: a gate that cries wolf is switched off."""
+"""Healthy models under default tolerances: nobody would keep a gate with false alarms."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def texts() -> Iterator[str]:
 
 
 def test_help_says_what_each_command_and_option_does():
-    """Every description and every option's help, as users read them."""
+    """Every description and the help of every option, as users read them."""
     shown = "\n".join(texts())
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(shown, encoding="utf-8")
@@ -50,7 +50,7 @@ def test_help_is_a_sentence_in_one_form(command: click.Command):
 
 
 def test_each_command_is_a_file_of_its_name():
-    """`export-gate kit` is in cli/kit.py, and so on; every file that is none is shared by several."""
+    """`export-gate kit` is in cli/kit.py, and so on; every other file is shared by several commands."""
     folder = ROOT / "src" / "export_gate" / "cli"
     shared = {"__init__", "main", "options", "progress", "terminal"}
     assert {path.stem for path in folder.glob("*.py")} - shared == set(cli.commands)
@@ -60,7 +60,7 @@ def test_each_command_is_a_file_of_its_name():
 
 
 def test_list_of_commands_fits_a_terminal():
-    """No summary is cut off where the window has 80 columns."""
+    """No summary is cut off in a window of 80 columns."""
     shown = CliRunner().invoke(cli, ["--help"], terminal_width=80).output
     listed = shown.partition("Commands:\n")[2].splitlines()
     assert [line.split()[0] for line in listed] == [command.name for command in COMMANDS]
@@ -69,7 +69,7 @@ def test_list_of_commands_fits_a_terminal():
 
 @pytest.mark.parametrize("arguments", [["--help"], ["validate", "-c", str(ROOT / "examples" / "export-gate.yml")]])
 def test_quick_commands_import_nothing_slow(arguments: list[str]):
-    """`--help` and `validate` answer at once: they import neither a renderer nor a client nor the report."""
+    """`--help` and `validate` answer at once: they import no renderer, no client and no report."""
     code = (
         "import sys; from export_gate.cli.main import main\n"
         f"sys.argv = ['export-gate', *{arguments!r}]\n"

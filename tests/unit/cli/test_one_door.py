@@ -48,7 +48,7 @@ def modules() -> list[str]:
 
 @pytest.mark.parametrize("module", modules())
 def test_no_other_module_prints(module: str):
-    """A new command cannot forget that a stranger's text may be in what it prints."""
+    """A new command cannot forget that printed text may come from a stranger."""
     assert list(ways_out((PACKAGE / module).read_text(encoding="utf-8"))) == []
 
 
@@ -67,11 +67,11 @@ def test_no_other_module_prints(module: str):
     ],
 )
 def test_ways_to_print_are_known(line: str):
-    """The test above can fail."""
+    """The check above finds each way to print."""
     assert len(list(ways_out(line))) == 1
 
 
 def test_what_is_exempt_prints():
-    """An exemption that nothing needs is taken out of the list."""
+    """An exemption that is no longer needed must be removed from the list."""
     for module in (DOOR, *EXEMPT):
         assert list(ways_out((PACKAGE / module).read_text(encoding="utf-8")))

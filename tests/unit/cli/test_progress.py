@@ -27,7 +27,7 @@ EVENTS = (
 
 
 def test_plain_progress_is_a_line_per_step():
-    """Each step of a model once, early ends by name; nothing for the rest."""
+    """Each step of a model is shown once, early ends by name, and nothing else."""
     lines: list[str] = []
     progress = PlainProgress(lines.append)
     for event in EVENTS:
@@ -69,7 +69,7 @@ def test_live_progress_counts_control_inputs():
 
 
 def test_live_progress_says_what_ended_early():
-    """A target that fails leaves a line that stays, as the redrawn one moves on."""
+    """A failed target leaves a permanent line above the redrawn ones."""
     show, lines, printed = live()
     show(Event(op="started", model="m", value=1))
     show(Event(op="set", model="m", target="onnx", field="failure", value={}))
@@ -79,7 +79,7 @@ def test_live_progress_says_what_ended_early():
 
 
 def test_live_progress_shows_names_as_they_are():
-    """Markup and control codes in a name do nothing; a model that starts again keeps its line; others have none."""
+    """Markup and control codes in a name have no effect; a model that starts again keeps its line."""
     show, lines, printed = live()
     name = "[red]m\x1b[2J"
     show(Event(op="started", model=name, value=1))

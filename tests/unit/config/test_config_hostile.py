@@ -153,13 +153,13 @@ BATCHES = [list(DOCUMENTS)[at : at + 16] for at in range(0, len(DOCUMENTS), 16)]
 
 
 def test_there_are_two_hundred():
-    """The figure that is promised."""
+    """The documents are as many as promised."""
     assert len(DOCUMENTS) >= 200
 
 
 @pytest.mark.parametrize("names", BATCHES, ids=range(len(BATCHES)))
 def test_a_hostile_document_is_answered(names: list[str], project: Project):
-    """No traceback, no more than a second, and a list of places unless the document says what it seems to say."""
+    """There is no traceback, it takes at most a second, and the answer is a config or a list of places."""
     answers = {name: read(DOCUMENTS[name]) for name in names}
     loaded = {name for name, answer in answers.items() if isinstance(answer, Config)}
     assert loaded == {name for name in names if name in VALID}

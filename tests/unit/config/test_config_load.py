@@ -110,7 +110,7 @@ def test_the_full_example_reaches_the_contract(project: Project):
 
 
 def test_the_small_example_takes_every_default(project: Project):
-    """Nothing but a factory, an input and the dims it names is needed."""
+    """Only a factory, an input and the dims that it names are needed."""
     (model,) = project.load(documented_configs()[0]).models
     assert model.targets == (make_target("exported-program"), make_target("pt2"), make_target("onnx"))
     assert (model.controls, model.tolerance, model.outputs, model.timeout_s) == (Controls(), Tolerance(), (), 600.0)
@@ -123,7 +123,7 @@ def test_the_contract_survives_the_wall(project: Project):
 
 
 def test_defaults_go_under_each_model(project: Project):
-    """The model wins; tolerance, controls and target options merge; listed targets are the only ones."""
+    """The model's own value wins; tolerance, controls and target options merge; listed targets are the only ones."""
     loaded = project.load("""\
 version: 1
 defaults:
@@ -177,7 +177,7 @@ models:
     ],
 )
 def test_it_is_known_where_targets_are_listed(project: Project, own: str, defaults: str, listed: str):
-    """Advice must not make a model list one target of several: it would have no others then."""
+    """Advice must not make a model list one of several targets, because it would then lose the others."""
     text = (
         f"version: 1\ndefaults: {{{defaults}}}\nmodels:\n"
         f"  m: {{factory: 'models:make', inputs: {{x: {{dtype: float32, shape: [2]}}}}, {own}}}\n"
@@ -186,7 +186,7 @@ def test_it_is_known_where_targets_are_listed(project: Project, own: str, defaul
 
 
 def test_positions_hold_every_key(project: Project):
-    """An annotation can point at any key of a model, also at one that came from defaults."""
+    """An annotation can point at any key of a model, also at one that came from `defaults`."""
     loaded = project.load("""\
 version: 1
 defaults:
@@ -232,14 +232,14 @@ models:
     ],
 )  # fmt: skip
 def test_scalars_are_read_by_yaml_1_2(text: str, value: object, project: Project):
-    """Numbers, switches and texts are what YAML 1.2 says, not what YAML 1.1 said."""
+    """Numbers, switches and texts follow YAML 1.2, not YAML 1.1."""
     (model,) = project.load(config(more=f"    kwargs:\n      a: {text}")).models
     assert model.kwargs == {"a": value}
     assert type(model.kwargs["a"]) is type(value)
 
 
 def test_anchors_and_merge_keys_work(project: Project):
-    """A block may be written once and used again; a key beside `<<` wins over what it brings."""
+    """A block can be written once and used again; a key next to `<<` overrides what is merged."""
     loaded = project.load("""\
 version: 1
 models:
@@ -299,7 +299,7 @@ def test_numbers_keep_their_kind(project: Project):
     ],
 )
 def test_times_have_units_or_are_seconds(more: str, expected: float, project: Project):
-    """`1h30m5s` and a plain number of seconds both do."""
+    """`1h30m5s` and a plain number of seconds both work."""
     assert project.load(config(more=more)).models[0].timeout_s == expected
 
 
@@ -307,7 +307,7 @@ def test_times_have_units_or_are_seconds(more: str, expected: float, project: Pr
     ("budget", "expected"), [("200 GFLOP", 2e11), ("1.5TFLOP", 1.5e12), ("3 MFLOP", 3e6), ("200", 200.0), ("1e9", 1e9)]
 )
 def test_work_has_units_or_is_operations(budget: str, expected: float, project: Project):
-    """`200 GFLOP` and a plain number of operations both do."""
+    """`200 GFLOP` and a plain number of operations both work."""
     assert project.load(config(more=f"    controls: {{budget: {budget}}}")).models[0].controls.budget_flops == expected
 
 
@@ -329,7 +329,7 @@ def test_a_folder_of_images_and_nested_inputs_are_data(project: Project):
 
 
 def test_pythonpath_is_the_folder_and_its_src_by_default(project: Project):
-    """A plain and a src layout both import without being told."""
+    """A plain and a src layout both import without a declared `pythonpath`."""
     assert project.load(config()).pythonpath == (str(project.folder), str(project.folder / "src"))
     assert project.load(config(more="pythonpath: []")).pythonpath == ()
     (project.folder / "src").rmdir()
@@ -347,7 +347,7 @@ def test_paths_may_climb_within_the_repository(project: Project):
 
 
 def test_without_a_repository_the_folder_is_the_wall(project: Project):
-    """Outside of a repository, paths stay beneath the config's own folder."""
+    """Outside a repository, paths stay below the config's own folder."""
     (project.folder / ".git").rmdir()
     (project.folder / "data" / "gate.yml").write_text(config(more="pythonpath: [..]"), encoding="utf-8")
     with pytest.raises(Exception, match=r"expected a path inside the repository, got '\.\.'"):
@@ -365,7 +365,7 @@ def test_both_yaml_parsers_read_the_same(project: Project):
 
 
 def test_reading_a_config_imports_nothing_heavy(project: Project):
-    """`export-gate validate` answers at once: nothing numeric is imported, nor any other command's library."""
+    """`export-gate validate` answers at once: it imports nothing numeric and no other command's library."""
     project.load(config())
     heavy = ("numpy", "torch", "jinja2", "rich", "click", "urllib3", "jsonschema")
     code = (

@@ -31,7 +31,7 @@ def test_each_mistake_has_its_message(name: str, project: Project):
 
 
 def test_all_mistakes_are_listed_at_once_by_place(project: Project):
-    """One run tells everything that is wrong, from the top of the file to its end."""
+    """One run reports everything that is wrong, from the top of the file to its end."""
     text = """\
 version: 2
 defaults: {timeout: soon}
@@ -116,7 +116,7 @@ def test_a_missing_file_and_a_folder_are_one_sentence_each(project: Project):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are a POSIX matter")
 def test_a_pipe_is_refused_instead_of_waited_for(project: Project):
-    """A config that is no regular file cannot hang the gate."""
+    """A config that is not a regular file cannot make the gate hang."""
     os.mkfifo("pipe.yml")
     with pytest.raises(UserError) as caught:
         load_config(Path("pipe.yml"))
@@ -137,7 +137,7 @@ def test_a_key_cannot_break_a_line_or_colour_a_terminal(project: Project):
 
 
 def test_a_mistake_in_defaults_is_reported_once(project: Project):
-    """A default that is wrong is one mistake, however many models take it."""
+    """A wrong default is one mistake, however many models use it."""
     text = """\
 version: 1
 defaults: {controls: {limit: 0, sizes: {k: [1]}}}

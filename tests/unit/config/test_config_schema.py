@@ -91,7 +91,7 @@ def test_a_kind_may_come_from_the_defaults(project: Project) -> None:
 
 
 def test_an_editor_shows_all_but_a_few_mistakes() -> None:
-    """What only the gate can tell lies between keys or in the file system: it is listed, and no more."""
+    """What only the gate can report concerns several keys or the file system: the list is complete."""
     names = [name for name in TEMPLATES if name not in ("syntax", "document")]
     unseen = [f"{name}: {snippet}" for name in names for snippet, text in samples(name) if schema_accepts(text)]
     if os.environ.get("UPDATE_GOLDEN"):

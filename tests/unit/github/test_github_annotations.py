@@ -36,7 +36,7 @@ def unlocated() -> Results:
 
 
 def test_a_violation_is_an_error_at_the_models_line():
-    """The config line that declares the model, with what was measured and what to do."""
+    """The annotation is at the config line that declares the model, with the numbers and the next step."""
     finding = next(finding for finding in unlocated().findings if finding.rule == "value-mismatch")
     assert of(unlocated())[0] == Annotation(
         kind="error",
@@ -51,7 +51,7 @@ def test_a_violation_is_an_error_at_the_models_line():
 
 
 def test_a_finding_is_at_its_key():
-    """The target, dim or output that a finding is about, where the config says it in a line of its own."""
+    """The annotation is at the target, dim or output of the finding, if the config has a line for it."""
     keys = {"glyph-head": {"targets.onnx": 14, "dims.batch": 11, "outputs.logits": 17}}
     notes = of(unlocated(), replace(CHECKOUT, keys=keys))
     assert [note.line for note in notes if note.title == "glyph-head: value-mismatch"] == [14]
@@ -60,7 +60,7 @@ def test_a_finding_is_at_its_key():
 
 
 def test_an_export_failure_is_at_the_users_own_line():
-    """The line of the model that cannot be exported, not the line that declares it."""
+    """The annotation is at the line of the model that cannot be exported, not at the line that declares it."""
     note = next(note for note in of(samples.red()) if note.title == "sentence-encoder: export-failed")
     assert (note.file, note.line, note.kind) == ("src/glyphlab/encoder.py", 41, "error")
 
@@ -74,7 +74,7 @@ def test_an_export_failure_is_at_the_users_own_line():
     ],
 )
 def test_a_source_outside_of_the_repository_gives_way_to_the_config(path: str, file: str, line: int):
-    """GitHub shows nothing beside a file that the repository does not have."""
+    """GitHub shows nothing at a file that the repository does not have."""
     failure = replace(samples.export_failure(), source=SourceLine(path=path, line=41, text="x"))
     seen = samples.model("sentence-encoder", (), reached="export", failure=failure)
     run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
@@ -83,7 +83,7 @@ def test_a_source_outside_of_the_repository_gives_way_to_the_config(path: str, f
 
 
 def test_other_targets_with_the_same_are_named():
-    """One note for a finding of several targets, which names each once."""
+    """A finding of several targets is one annotation, which names each target once."""
     targets = (samples.target("exported-program", 0.5), samples.target("pt2", 0.5), samples.target("onnx", 0.0))
     run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(samples.model("glyph-head", targets),))
     results = samples.results((samples.contract("glyph-head"),), run)
@@ -92,13 +92,13 @@ def test_other_targets_with_the_same_are_named():
 
 
 def test_without_a_repository_there_is_no_file():
-    """The note is on the run then."""
+    """Without a repository, the annotation is on the run."""
     notes = of(samples.problem(), Checkout())
     assert {(note.file, note.line) for note in notes} == {(None, None)}
 
 
 def test_a_model_that_could_not_be_checked_is_an_error():
-    """It is no violation, and no pass."""
+    """A model that could not be checked is neither a violation nor a pass."""
     (note,) = of(samples.problem())
     assert note == Annotation(
         kind="error",
@@ -114,25 +114,25 @@ def test_a_model_that_could_not_be_checked_is_an_error():
 
 
 def test_a_run_without_a_worker_is_an_error():
-    """At the config's first line, as no model is to blame."""
+    """The annotation is at the config's first line, because no model is to blame."""
     (note,) = of(samples.broken())
     assert (note.title, note.file, note.line) == ("the run: could not be checked", "vision/export-gate.yml", 1)
 
 
 def test_a_green_run_has_no_annotations():
-    """Nothing to say is said by silence."""
+    """A green run prints no annotation."""
     assert of(samples.green()) == ()
 
 
 def test_errors_come_first_and_notes_not_at_all():
-    """Warnings are warnings."""
+    """Violations come first, warnings stay warnings, and notes are omitted."""
     kinds = [note.kind for note in of(samples.red())]
     assert kinds == sorted(kinds)
     assert {"error", "warning"} == set(kinds)
 
 
 def test_500_violations_are_ten_annotations():
-    """The ten that GitHub shows: nine of the worst, and one that counts the rest."""
+    """GitHub shows ten: nine of the worst, and one that counts the rest."""
     results = samples.crowd(500)
     notes = of(results)
     assert len(notes) == 10
@@ -145,7 +145,7 @@ def test_500_violations_are_ten_annotations():
 
 
 def test_warnings_leave_room_for_the_reporting():
-    """Eight of the findings, two of what goes wrong in telling them."""
+    """Eight annotations are for findings, two for problems of the reporting."""
     crowd = samples.crowd(20)
     warnings = tuple(replace(finding, severity="warning") for finding in crowd.findings)
     notes = of(replace(crowd, findings=warnings, verdict="verified"))
@@ -160,7 +160,7 @@ def test_the_same_words_at_the_same_line_are_said_once():
 
 
 def test_a_wrong_output_is_annotated_at_the_line_of_its_node():
-    """The line that leads to the first wrong node says more than the model's key in the config."""
+    """The line that leads to the first wrong node is more useful than the model's key in the config."""
     found = annotations_of(build_report(samples.red()), CHECKOUT)
     (wrong,) = [annotation for annotation in found if "value-mismatch" in annotation.title]
 

@@ -1,4 +1,4 @@
-"""One host gets the token, answers are bounded, limits are waited out, and a write is never sent twice by itself."""
+"""Only one host gets the token, answers are bounded, limits are waited out, and no write is repeated automatically."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _error(api: Api, path: str = THREAD) -> ApiError:
 
 
 def test_a_request_says_who_asks_and_which_version(github: GitHubServer, api: Api):
-    """The token goes as a bearer, and the API version is pinned."""
+    """The token is sent as a bearer token, and the API version is pinned."""
     assert api.get(THREAD) == []
     headers = github.log[0].headers
     assert headers["Authorization"] == f"Bearer {TOKEN}"
@@ -33,7 +33,7 @@ def test_a_request_says_who_asks_and_which_version(github: GitHubServer, api: Ap
 
 
 def test_all_pages_are_read(github: GitHubServer, api: Api):
-    """250 comments come in three pages."""
+    """250 comments come on three pages, and all are read."""
     for number in range(250):
         github.add(f"comment {number}")
     bodies = [comment["body"] for comment in api.pages(f"{THREAD}?per_page=100")]
@@ -43,14 +43,14 @@ def test_all_pages_are_read(github: GitHubServer, api: Api):
 
 @pytest.mark.parametrize("status", [500, 502, 503])
 def test_an_outage_is_waited_out(github: GitHubServer, api: Api, waits: list[float], status: int):
-    """Three failures are survived, with growing waits."""
+    """Three failures are retried, with growing waits."""
     github.faults.append(Fault(status=status, times=3))
     assert api.get(THREAD) == []
     assert waits == [1.0, 2.0, 4.0]
 
 
 def test_an_outage_that_lasts_is_an_error(github: GitHubServer, api: Api, waits: list[float]):
-    """The fourth failure is the answer."""
+    """The fourth failure is reported."""
     github.faults.append(Fault(status=502, times=9, message="Bad Gateway"))
     error = _error(api)
     assert (error.status, error.message) == (502, "Bad Gateway")
@@ -83,7 +83,7 @@ def test_a_timeout_is_tried_again(github: GitHubServer, api: Api, waits: list[fl
 def test_a_limit_that_does_not_say_how_long_is_given_a_minute(
     github: GitHubServer, api: Api, waits: list[float], fault: Fault
 ):
-    """GitHub's advice for secondary limits without Retry-After."""
+    """Without Retry-After, the wait is a minute, as GitHub advises for secondary limits."""
     fault.times = 1
     github.faults.append(fault)
     assert api.get(THREAD) == []
@@ -92,14 +92,14 @@ def test_a_limit_that_does_not_say_how_long_is_given_a_minute(
 
 @pytest.mark.parametrize("status", [403, 429, 503])
 def test_retry_after_is_obeyed(github: GitHubServer, api: Api, waits: list[float], status: int):
-    """Where GitHub says how long, that is how long."""
+    """If GitHub says how long to wait, that is how long the client waits."""
     github.faults.append(Fault(status=status, headers={"Retry-After": "17"}))
     assert api.get(THREAD) == []
     assert waits == [17.0]
 
 
 def test_retry_after_may_be_a_date(github: GitHubServer, api: Api, waits: list[float]):
-    """HTTP allows both."""
+    """HTTP allows a number of seconds and a date."""
     date = email.utils.format_datetime(email.utils.localtime()).replace("\n", "")
     github.faults.append(Fault(status=429, headers={"Retry-After": date}))
     assert api.get(THREAD) == []
@@ -107,7 +107,7 @@ def test_retry_after_may_be_a_date(github: GitHubServer, api: Api, waits: list[f
 
 
 def test_a_used_up_limit_starts_anew_at_its_reset(github: GitHubServer, api: Api, waits: list[float]):
-    """The primary limit names the time at which it ends."""
+    """For the primary limit, the client waits until the time at which it ends."""
     headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + 30)}
     github.faults.append(Fault(status=403, message="API rate limit exceeded", headers=headers))
     assert api.get(THREAD) == []
@@ -115,7 +115,7 @@ def test_a_used_up_limit_starts_anew_at_its_reset(github: GitHubServer, api: Api
 
 
 def test_patience_ends(github: GitHubServer, api: Api, waits: list[float]):
-    """Nobody waits an hour for a comment; three minutes are all there is, over all requests."""
+    """Nobody waits an hour for a comment: all requests together have three minutes."""
     github.faults.append(Fault(status=429, headers={"Retry-After": "3600"}))
     assert _error(api).status == 429
     assert waits == []
@@ -135,7 +135,7 @@ def test_patience_ends(github: GitHubServer, api: Api, waits: list[float]):
     ],
 )
 def test_all_requests_together_have_one_deadline(github: GitHubServer, fault: Fault):
-    """Slow answers, outages, limits and an answer byte by byte: all end in time, and what was left out is said."""
+    """Slow answers, outages, limits and an answer byte by byte all end in time, and what was not done is reported."""
     fault.times = 99
     github.faults.append(fault)
     api = Api(github.url, TOKEN, Patience(seconds=0.8))
@@ -161,7 +161,7 @@ def test_the_deadline_leaves_time_in_a_job():
 def test_an_answer_has_a_time_of_its_own(
     github: GitHubServer, api: Api, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ):
-    """One answer that comes byte by byte is left, and asked for again."""
+    """An answer that comes byte by byte is abandoned, and requested again."""
     monkeypatch.setattr(module, "WHOLE_S", 0.3)
     github.faults.append(Fault(status=200, body=b"[]" + b" " * 40, drip_s=0.1))
     assert api.get(THREAD) == []
@@ -169,20 +169,20 @@ def test_an_answer_has_a_time_of_its_own(
 
 
 def test_an_error_of_the_thread_is_the_callers():
-    """What fails there is raised here."""
+    """An exception of the thread is raised in the caller."""
     with pytest.raises(ZeroDivisionError):
         within(5, lambda: 1 // 0)
 
 
 def test_whose_the_token_is(github: GitHubServer, api: Api):
-    """GraphQL is beside the REST API, at github.com and on an Enterprise server."""
+    """GraphQL is next to the REST API, on github.com and on an Enterprise server."""
     assert api.ask("query { viewer { login } }") == {"viewer": {"login": "github-actions[bot]"}}
     github.faults.append(Fault(status=200, path="^/api/graphql$", body=b'{"data": {"a": 1}}'))
     assert Api(f"{github.url}/api/v3", TOKEN).ask("query { a }") == {"a": 1}
 
 
 def test_a_refusal_is_not_tried_again(github: GitHubServer, api: Api, waits: list[float]):
-    """A missing permission stays missing."""
+    """A missing permission does not change, so it is not retried."""
     github.faults.append(Fault(status=403, message=DENIED["message"]))
     assert _error(api).message == DENIED["message"]
     assert len(github.log) == 1
@@ -191,7 +191,7 @@ def test_a_refusal_is_not_tried_again(github: GitHubServer, api: Api, waits: lis
 
 @pytest.mark.parametrize("fault", [Fault(status=500), Fault(status=0), Fault(status=429)])
 def test_a_write_is_sent_once(github: GitHubServer, api: Api, fault: Fault):
-    """Whether it came through is for the caller to find out."""
+    """The caller has to find out whether the write succeeded."""
     fault.times = 1
     github.faults.append(fault)
     with pytest.raises(ApiError):
@@ -200,7 +200,7 @@ def test_a_write_is_sent_once(github: GitHubServer, api: Api, fault: Fault):
 
 
 def test_a_redirect_on_the_same_host_is_followed(github: GitHubServer, api: Api):
-    """A repository that was renamed answers from its new place, writes included."""
+    """A renamed repository answers from its new place, also to writes."""
     for status, method in ((301, "GET"), (307, "POST")):
         moved = {"Location": f"{github.url}{THREAD}"}
         github.faults.append(Fault(status=status, method=method, path="/old/", headers=moved))
@@ -209,7 +209,7 @@ def test_a_redirect_on_the_same_host_is_followed(github: GitHubServer, api: Api)
 
 
 def test_a_redirect_to_another_host_gets_no_token(github: GitHubServer, api: Api):
-    """The token stays with the host that it is for."""
+    """The token is sent only to the host that it is for."""
     with GitHubServer() as other:
         github.faults.append(Fault(status=302, headers={"Location": f"{other.url}/user"}))
         error = _error(api)
@@ -219,20 +219,20 @@ def test_a_redirect_to_another_host_gets_no_token(github: GitHubServer, api: Api
 
 @pytest.mark.parametrize("location", ["", "http://[", "http://127.0.0.1:port/x", "//evil.example/x"])
 def test_a_redirect_to_nowhere_is_an_error(github: GitHubServer, api: Api, location: str):
-    """A malformed address is no crash."""
+    """A malformed address is an error, not a crash."""
     github.faults.append(Fault(status=302, headers={"Location": location}))
     assert _error(api).message == f"{api.host} points to another host: {location or 'nowhere'}"
 
 
 def test_a_circle_of_redirects_ends(github: GitHubServer, api: Api):
-    """Three are enough."""
+    """After three redirects the request is an error."""
     github.faults.append(Fault(status=302, times=99, headers={"Location": THREAD}))
     assert _error(api).status == 302
     assert len(github.log) == 4
 
 
 def test_a_next_page_on_another_host_is_not_read(github: GitHubServer, api: Api):
-    """Paging does not carry the token away either."""
+    """Paging does not send the token to another host either."""
     link = {"Link": '<https://evil.example/page2>; rel="next"'}
     github.faults.append(Fault(status=200, body=b"[]", headers=link))
     with pytest.raises(ApiError) as caught:
@@ -242,7 +242,7 @@ def test_a_next_page_on_another_host_is_not_read(github: GitHubServer, api: Api)
 
 @pytest.mark.slow
 def test_endless_pages_end(github: GitHubServer, api: Api):
-    """A list that always has a next page is left after a hundred."""
+    """A list that always has a next page is abandoned after a hundred pages."""
     link = {"Link": f'<{github.url}{THREAD}>; rel="next"'}
     github.faults.append(Fault(status=200, body=b"[1]", headers=link, times=999))
     assert len(list(api.pages(THREAD))) == 100
@@ -257,7 +257,7 @@ def test_a_huge_answer_is_not_read(github: GitHubServer, api: Api, monkeypatch: 
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b"[" * 200_000, b'{"a": 1}', b"null"])
 def test_an_answer_that_is_no_list_is_an_error(github: GitHubServer, api: Api, body: bytes):
-    """A proxy's page, or JSON of another shape, is not taken for comments."""
+    """A proxy's page, or JSON of another shape, is not mistaken for comments."""
     github.faults.append(Fault(status=200, body=body))
     with pytest.raises(ApiError) as caught:
         list(api.pages(THREAD))
@@ -265,14 +265,14 @@ def test_an_answer_that_is_no_list_is_an_error(github: GitHubServer, api: Api, b
 
 
 def test_details_of_a_refusal_are_told(api: Api):
-    """422 says what is wrong in a list beside its message."""
+    """With a 422, the reason is in a list besides the message."""
     with pytest.raises(ApiError) as caught:
         api.write("POST", THREAD, {"body": " "})
     assert (caught.value.status, caught.value.message) == (422, "Validation Failed: Body cannot be blank")
 
 
 def test_the_token_is_in_no_message(github: GitHubServer, api: Api):
-    """Even where the server echoes it; and a message stays on one line."""
+    """The token is removed even if the server echoes it, and a message stays on one line."""
     github.faults.append(Fault(status=400, message=f"bad header\n::error::Bearer {TOKEN}"))
     error = _error(api)
     assert error.message == "bad header ::error::Bearer ***"
@@ -280,7 +280,7 @@ def test_the_token_is_in_no_message(github: GitHubServer, api: Api):
 
 
 def test_nobody_there(waits: list[float], patience: Patience):
-    """A refused connection is an outage with the network's words."""
+    """A refused connection is an outage, and the message is the network's."""
     with GitHubServer() as gone:
         url = gone.url
     error = _error(Api(url, TOKEN, patience))

@@ -29,7 +29,7 @@ def own(tmp_path: Path, source: str) -> Frame:
 
 
 def test_the_marker_is_the_first_line():
-    """By it the next run finds the comment; what follows is the report."""
+    """The next run finds the comment by the marker; the report follows it."""
     text = compose(RED, FRAME).text
     assert parse_marker(text.body) == text.marker
     assert text.marker.verdict == "violations"
@@ -37,7 +37,7 @@ def test_the_marker_is_the_first_line():
 
 
 def test_links_are_the_last_line():
-    """The run, and the files that were uploaded."""
+    """The last line links to the run and to the uploaded files."""
     url = "https://github.com/acme/shop/actions/runs/77"
     frame = Frame(comment_id="x", run=Run(id=77, attempt=1), run_url=url, artifact_url=f"{url}/artifacts/5")
     assert compose(GREEN, frame).text.body.splitlines()[-1] == (
@@ -52,13 +52,13 @@ def test_links_are_the_last_line():
      "https://a.example/\n", "https://a.example/`@octocat`", "https://a.example/" + "x" * 2_000],
 )  # fmt: skip
 def test_what_is_no_plain_url_is_no_link(url: str):
-    """Nothing is injected through an address."""
+    """Nothing can be injected through an address."""
     assert not is_link(url)
 
 
 @pytest.mark.slow
 def test_500_violations_fit_with_marker_and_links():
-    """The whole body counts."""
+    """The whole body stays within GitHub's limit."""
     url = "https://github.com/acme/shop/" + "x" * 1_900
     frame = Frame(comment_id="x" * 64, run=Run(id=10**17, attempt=9), run_url=url, artifact_url=url)
     body = compose(build_report(samples.crowd(500)), frame).text.body
@@ -66,7 +66,7 @@ def test_500_violations_fit_with_marker_and_links():
 
 
 def test_a_projects_own_template(tmp_path: Path):
-    """It has our report, our filters and our macros."""
+    """A template can use our report, our filters and our macros."""
     source = (
         "{% import '_macros.md.j2' as m %}## {{ report.headline|md }}\n\n{{ m.models(report, shown) }}\n"
         "{% for view in shown.full %}- {{ view.finding.model|code }} {{ view.finding.rule|md }}\n{% endfor %}"
@@ -79,7 +79,7 @@ def test_a_projects_own_template(tmp_path: Path):
 
 
 def test_a_template_may_wrap_ours(tmp_path: Path):
-    """A line of their own above the built-in comment."""
+    """A template can put a line above the built-in comment."""
     composed = compose(GREEN, own(tmp_path, "Ask the export team.\n\n{% include 'comment.md.j2' %}"))
     assert composed.warning == ""
     assert composed.text.body == f"{composed.text.marker}\nAsk the export team.\n\n{render(GREEN, 'comment')}"
@@ -107,7 +107,7 @@ def test_a_template_may_wrap_ours(tmp_path: Path):
     ],
 )
 def test_a_template_that_fails_gives_way_to_ours(tmp_path: Path, source: str, why: str):
-    """The reader gets the built-in comment, the maintainer the reason."""
+    """The reader gets the built-in comment, and the maintainer gets the reason."""
     frame = own(tmp_path, source)
     composed = compose(GREEN, frame)
     assert composed.text == compose(GREEN, FRAME).text
@@ -116,7 +116,7 @@ def test_a_template_that_fails_gives_way_to_ours(tmp_path: Path, source: str, wh
 
 
 def test_a_template_that_is_not_there(tmp_path: Path):
-    """A folder or a missing file is told like any other failure."""
+    """A folder or a missing file is reported like any other failure."""
     missing = Frame(comment_id="x", run=Run(), template=tmp_path / "no.j2")
     assert compose(GREEN, missing).warning == (
         f"the template {tmp_path}/no.j2 was not used: it cannot be read: No such file or directory; {BUILT_IN}"
@@ -124,7 +124,7 @@ def test_a_template_that_is_not_there(tmp_path: Path):
 
 
 def test_a_template_of_other_bytes(tmp_path: Path):
-    """Text is UTF-8, and not endless."""
+    """A template must be UTF-8 and of limited size."""
     path = tmp_path / "t.j2"
     path.write_bytes(b"\xff")
     with pytest.raises(TemplateError, match=r"^it is not UTF-8$"):
@@ -136,7 +136,7 @@ def test_a_template_of_other_bytes(tmp_path: Path):
 
 @pytest.mark.slow
 def test_a_template_that_loops_is_ended(tmp_path: Path):
-    """The sandbox bounds one range; nested ones are bounded by the clock."""
+    """The sandbox limits one range; the time limit ends nested ones."""
     path = tmp_path / "t.j2"
     nested = "{% for a in range(90000) %}{% for b in range(90000) %}{% endfor %}{% endfor %}"
     path.write_text(nested, encoding="utf-8")
@@ -146,7 +146,7 @@ def test_a_template_that_loops_is_ended(tmp_path: Path):
 
 
 def test_a_template_is_rendered_without_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The process that runs it has no secret to leak: its environment is chosen, not inherited."""
+    """The process that runs it has no secret to leak: its environment is built from a list."""
     monkeypatch.setenv("GITHUB_TOKEN", "secret")
     seen = tmp_path / "seen"
     site = tmp_path / "site"

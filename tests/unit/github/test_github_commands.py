@@ -1,4 +1,4 @@
-"""What the runner reads says what we mean and nothing else, whatever a model is called or an exception says."""
+"""The runner reads only what we mean, whatever a model is called or an exception says."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_escaped_data_is_one_line_and_comes_back(text: str):
 
 @given(texts)
 def test_an_escaped_property_cannot_end_itself(text: str):
-    """A title holds colons and commas without starting the next property or the message."""
+    """A title can contain colons and commas without starting the next property or the message."""
     assert not set(":,\r\n") & set(escape_property(text))
     assert unescape(escape_property(text)) == text
 
@@ -69,13 +69,13 @@ def test_an_annotation_is_one_command_with_what_we_mean(title: str, message: str
 
 @given(texts, texts)
 def test_an_output_cannot_add_another(first: str, second: str):
-    """The heredoc holds any value: nothing in it ends it."""
+    """No value can end the heredoc that contains it."""
     written = output_lines("comment-url", first) + output_lines("verdict", second)
     assert outputs_read(written) == {"comment-url": one_line(first), "verdict": one_line(second)}
 
 
 def test_outputs_are_short(tmp_path: Path):
-    """Seven outputs of any length stay under 100 kB."""
+    """Seven outputs of any length stay below 100 kB."""
     path = tmp_path / "output"
     names = ("verdict", "violations", "warnings", "report-path", "results-path", "artifacts-path", "comment-url")
     assert append_outputs(path, dict.fromkeys(names, "x" * 100_000)) == ""
@@ -84,7 +84,7 @@ def test_outputs_are_short(tmp_path: Path):
 
 
 def test_outputs_that_cannot_be_written_are_a_sentence(tmp_path: Path):
-    """A full disk or a missing folder is told, not raised."""
+    """A full disk or a missing folder is reported, not raised."""
     problem = append_outputs(tmp_path / "no" / "output", {"verdict": "verified"})
     assert problem == "the outputs cannot be written: No such file or directory"
 
@@ -100,6 +100,6 @@ def test_an_annotation_by_example():
 
 
 def test_long_annotations_are_cut():
-    """A message of any length stays within what GitHub takes."""
+    """A message of any length stays within what GitHub accepts."""
     line = annotate(Annotation(kind="error", title="t" * 500, message="m" * 9_000))
     assert obeyed(line) == ("error", {"title": f"{'t' * 197}..."}, f"{'m' * 3_997}...")

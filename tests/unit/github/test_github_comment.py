@@ -1,4 +1,4 @@
-"""One comment that is right: whoever writes at the same time, whatever strangers and outages do."""
+"""One correct comment, whoever writes at the same time, and whatever strangers and outages do."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def writes(github: GitHubServer) -> list[str]:
 
 
 def test_the_first_run_writes(github: GitHubServer, api: Api):
-    """A pull request without our comment gets it, and its address is known."""
+    """A pull request without our comment gets one, and its address is returned."""
     posted = put_comment(api, PLACE, "always", text(RED))
     assert posted == Posted(what="created", url="https://github.example/acme/shop/pull/7#issuecomment-1001")
     assert github.bodies() == [text(RED).body]
 
 
 def test_the_next_run_updates(github: GitHubServer, api: Api):
-    """A push changes the comment instead of adding one; green after red is green."""
+    """A push changes the comment instead of adding one, and green after red is green."""
     put(api, RED)
     assert put(api, run(11, GREEN)) == "updated"
     assert github.bodies() == [text(run(11, GREEN)).body]
@@ -59,7 +59,7 @@ def test_the_next_run_updates(github: GitHubServer, api: Api):
 
 
 def test_ours_is_found_among_250_comments(github: GitHubServer, api: Api):
-    """All pages are searched."""
+    """All pages are searched for our comment."""
     for number in range(249):
         github.add(f"comment {number}", user=STRANGER)
     github.add(text(RED).body)
@@ -68,14 +68,14 @@ def test_ours_is_found_among_250_comments(github: GitHubServer, api: Api):
 
 
 def test_a_forged_marker_of_a_stranger_is_left_alone(github: GitHubServer, api: Api):
-    """Who writes our marker line into a comment of their own is ignored, and cannot stop ours with a huge run id."""
+    """A stranger's comment with our marker line is ignored, even if its run id is huge."""
     github.add(text(run(999_999, GREEN)).body, user=STRANGER)
     assert put(api, RED) == "created"
     assert github.bodies() == [text(run(999_999, GREEN)).body, text(RED).body]
 
 
 def test_a_bot_that_quotes_our_marker_is_left_alone(github: GitHubServer, api: Api):
-    """The marker counts as the first line of a comment only."""
+    """The marker counts only as the first line of a comment."""
     quoted = f"> {text(RED).body}"
     github.add(quoted, user={"login": "welcome[bot]", "type": "Bot"})
     github.add(f"Somebody said:\n{text(RED).body}", user={"login": "welcome[bot]", "type": "Bot"})
@@ -84,7 +84,7 @@ def test_a_bot_that_quotes_our_marker_is_left_alone(github: GitHubServer, api: A
 
 
 def test_another_comment_id_is_another_comment(github: GitHubServer, api: Api):
-    """Two configs in one pull request keep apart."""
+    """The comments of two configs in one pull request stay separate."""
     put(api, RED)
     put(api, replace(GREEN, comment="export-gate.nightly"))
     put(api, run(11))
@@ -92,7 +92,7 @@ def test_another_comment_id_is_another_comment(github: GitHubServer, api: Api):
 
 
 def test_a_users_token_finds_its_own_comment(github: GitHubServer, api: Api):
-    """With a personal token the author is a user: the token is asked who that is, and a forger still is not."""
+    """With a personal token the author is a user: the token is asked who that is, and a forger is still ignored."""
     github.writer, github.login_is_known = {"login": "release-robot", "type": "User"}, True
     github.add(text(run(999, GREEN)).body, user=STRANGER)
     assert put(api, RED) == "created"
@@ -102,7 +102,7 @@ def test_a_users_token_finds_its_own_comment(github: GitHubServer, api: Api):
 
 
 def test_a_jobs_token_is_not_asked_who_it_is_without_need(github: GitHubServer, api: Api):
-    """Only where somebody wrote our marker, and once for all that is read there."""
+    """The question is asked only if somebody wrote our marker, and once for all comments."""
     put(api, RED)
     assert "POST /graphql" not in github.requests()
     put(api, run(11))
@@ -113,7 +113,7 @@ def test_a_jobs_token_is_not_asked_who_it_is_without_need(github: GitHubServer, 
 @pytest.mark.parametrize("writer", [BOT, APP, {"login": "release-robot", "type": "User"}])
 @pytest.mark.parametrize("knows", ["viewer", "user", "nobody"])
 def test_another_bot_does_not_silence_ours(github: GitHubServer, api: Api, writer: dict[str, str], knows: str):
-    """A marker with an absurd run number counts only if this token writes as its author, whatever token it is."""
+    """A marker with an absurd run number counts only if its author is the account that this token writes as."""
     github.writer = writer
     github.viewer_is_known, github.login_is_known = knows == "viewer", knows == "user"
     others = [user for user in (BOT, APP, STRANGER) if user != writer and (knows != "nobody" or user != BOT)]
@@ -125,7 +125,7 @@ def test_another_bot_does_not_silence_ours(github: GitHubServer, api: Api, write
 
 
 def test_an_outage_is_no_answer_to_who_we_are(github: GitHubServer, api: Api):
-    """Nobody is taken for us, or not, because GitHub was not there to say."""
+    """If GitHub cannot say who we are, no comment is taken for ours, or for a stranger's."""
     github.add(text(run(5)).body)
     github.faults.append(Fault(status=502, path="^/graphql$", times=9))
     with pytest.raises(ApiError) as caught:
@@ -136,7 +136,7 @@ def test_an_outage_is_no_answer_to_who_we_are(github: GitHubServer, api: Api):
 
 @pytest.mark.parametrize("verdict", ["verified", "violations"])
 def test_an_older_run_never_overwrites(github: GitHubServer, api: Api, verdict: Any):
-    """A slow run of an earlier commit leaves the newer one's words."""
+    """A slow run of an earlier commit does not overwrite the newer run's comment."""
     put(api, run(12, GREEN))
     before = github.bodies()
     assert put(api, run(11, replace(RED, verdict=verdict))) == "newer"
@@ -151,7 +151,7 @@ def test_another_attempt_of_the_same_run_overwrites(github: GitHubServer, api: A
 
 
 def test_of_one_run_the_worse_verdict_stays(github: GitHubServer, api: Api):
-    """Two matrix legs that share a comment-id: the red one is never hidden by the green one, in either order."""
+    """Two matrix legs share a comment-id: the green one never hides the red one, in either order."""
     assert put(api, RED) == "created"
     assert put(api, GREEN) == "worse"
     assert github.bodies() == [text(RED).body]
@@ -162,7 +162,7 @@ def test_of_one_run_the_worse_verdict_stays(github: GitHubServer, api: Api):
 
 
 def test_duplicates_are_removed(github: GitHubServer, api: Api):
-    """The lowest id stays; strangers' comments and a newer run's words stay too."""
+    """The lowest id stays; strangers' comments and those of a newer run stay too."""
     first = github.add(text(run(5)).body)
     github.add("hello", user=STRANGER)
     github.add(text(run(6)).body)
@@ -195,17 +195,17 @@ def test_duplicates_are_removed(github: GitHubServer, api: Api):
     ],
 )
 def test_what_each_mode_decides(mode: Mode, there: list[Marker], mine: Marker, what: str):
-    """`changes` writes news only, `on-failure` starts with a failure and still resolves it."""
+    """`changes` writes only news; `on-failure` starts with a failure and resolves it later."""
     assert decide(mode, mine, there) == what
 
 
 def test_every_mode_is_known():
-    """The command line offers these."""
+    """The command line offers these modes."""
     assert MODES == ("always", "changes", "on-failure", "never")
 
 
 def test_a_verified_run_without_a_comment_stays_silent_on_failure(github: GitHubServer, api: Api):
-    """on-failure: no comment, then red, then resolved, in one comment."""
+    """With on-failure there is no comment at first, then a red one, which is then resolved."""
     assert put(api, GREEN, "on-failure") == "not-needed"
     assert put(api, run(11), "on-failure") == "created"
     assert put(api, run(12, GREEN), "on-failure") == "updated"
@@ -213,7 +213,7 @@ def test_a_verified_run_without_a_comment_stays_silent_on_failure(github: GitHub
 
 
 def test_nothing_new_is_not_written(github: GitHubServer, api: Api):
-    """changes: the same verdict and findings of a later run leave the comment as it is."""
+    """With changes, a later run with the same verdict and findings does not touch the comment."""
     put(api, RED, "changes")
     posted = put_comment(api, PLACE, "changes", text(run(11)))
     assert posted == Posted(what="unchanged", url="https://github.example/acme/shop/pull/7#issuecomment-1001")
@@ -222,7 +222,7 @@ def test_nothing_new_is_not_written(github: GitHubServer, api: Api):
 
 @pytest.mark.parametrize("fault", [Fault(status=502), Fault(status=500), Fault(status=0)])
 def test_a_post_that_came_through_is_not_repeated(github: GitHubServer, api: Api, waits: list[float], fault: Fault):
-    """The answer got lost, the comment did not: reading it again finds it."""
+    """The answer was lost, but not the comment: reading again finds it."""
     github.faults.append(replace(fault, method="POST", times=1, after=True))
     assert put(api, RED) == "updated"
     assert github.bodies() == [text(RED).body]
@@ -230,7 +230,7 @@ def test_a_post_that_came_through_is_not_repeated(github: GitHubServer, api: Api
 
 
 def test_a_post_that_was_lost_is_sent_again_after_reading(github: GitHubServer, api: Api, waits: list[float]):
-    """A secondary limit on writing is waited out."""
+    """A secondary limit on writing is waited out, and the comments are read again before the next attempt."""
     limit = Fault(status=403, method="POST", message="You have exceeded a secondary rate limit")
     github.faults.append(limit)
     assert put(api, RED) == "created"
@@ -245,7 +245,7 @@ def test_a_post_that_was_lost_is_sent_again_after_reading(github: GitHubServer, 
 
 
 def test_a_patch_in_an_outage_is_repeated_after_reading(github: GitHubServer, api: Api):
-    """Between the two a newer run may have written: then its words stay."""
+    """A newer run may have written in the meantime: its comment then stays."""
     made = github.add(text(run(5)).body)
     github.faults.append(Fault(status=502, method="PATCH"))
 
@@ -259,7 +259,7 @@ def test_a_patch_in_an_outage_is_repeated_after_reading(github: GitHubServer, ap
 
 
 def test_a_comment_deleted_meanwhile_is_written_anew(github: GitHubServer, api: Api):
-    """Somebody removes it between our reading and our writing."""
+    """If somebody deletes the comment between our reading and our writing, it is created again."""
     made = github.add(text(run(5)).body)
 
     def somebody_deletes(method: str, path: str) -> None:
@@ -272,7 +272,7 @@ def test_a_comment_deleted_meanwhile_is_written_anew(github: GitHubServer, api: 
 
 
 def test_an_older_run_that_had_read_before_is_corrected(github: GitHubServer, api: Api):
-    """A slow older run overwrites ours right after our write: what is read then is written over again."""
+    """If a slow older run overwrites ours right after our write, the next reading notices and it is written again."""
     made = github.add(text(run(5)).body)
     answers = [text(run(6)).body]
 
@@ -286,7 +286,7 @@ def test_an_older_run_that_had_read_before_is_corrected(github: GitHubServer, ap
 
 
 def test_a_fight_over_the_comment_ends(github: GitHubServer, api: Api):
-    """Whoever overwrites it again and again does not keep us forever."""
+    """If somebody overwrites the comment again and again, we give up in the end."""
     made = github.add(text(run(5)).body)
 
     def always_older(method: str, path: str) -> None:
@@ -301,7 +301,7 @@ def test_a_fight_over_the_comment_ends(github: GitHubServer, api: Api):
 
 @pytest.mark.parametrize(("first", "second"), [(RED, GREEN), (GREEN, RED), (RED, run(11, GREEN)), (run(11), GREEN)])
 def test_two_writers_at_once_leave_one_comment(github: GitHubServer, first: Marker, second: Marker):
-    """Both find no comment and both post; one comment is left: the newer run's, or the worse verdict of one run."""
+    """Both find no comment and post one; one is left: the newer run's, or the worse verdict of one run."""
     both_have_read = threading.Barrier(2, timeout=10)
 
     def meet(method: str, path: str) -> None:
@@ -328,7 +328,7 @@ def test_two_writers_at_once_leave_one_comment(github: GitHubServer, first: Mark
 
 
 def test_a_token_that_cannot_write_is_an_error(github: GitHubServer, api: Api, waits: list[float]):
-    """403 is told at once."""
+    """A 403 is reported at once."""
     github.can_write = False
     with pytest.raises(ApiError) as caught:
         put(api, RED)
@@ -337,7 +337,7 @@ def test_a_token_that_cannot_write_is_an_error(github: GitHubServer, api: Api, w
 
 
 def test_a_comment_that_may_not_be_changed_is_an_error(github: GitHubServer, api: Api):
-    """GitHub says `not found` of what a token may not change: that is no reason to write a second one."""
+    """GitHub answers `not found` for what a token may not change: that is not a reason to write a second comment."""
     github.add(text(run(5)).body)
     github.faults.append(Fault(status=404, method="PATCH", times=9, message="Not Found"))
     with pytest.raises(ApiError) as caught:
@@ -348,7 +348,7 @@ def test_a_comment_that_may_not_be_changed_is_an_error(github: GitHubServer, api
 
 @pytest.mark.parametrize("odd", [{"id": None}, {"body": None}, {"user": None}, {"html_url": 7}, {"id": "x", "body": 1}])
 def test_odd_comments_are_no_trouble(github: GitHubServer, api: Api, odd: dict[str, Any]):
-    """Fields that are missing or of another type are nobody's comment; a deleted user has none."""
+    """A comment with missing fields or fields of another type is not ours; a deleted user has no login."""
     made = github.add("hello", user=BOT)
     made.update(odd)
     assert put(api, RED) == "created"

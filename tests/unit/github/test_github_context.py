@@ -1,4 +1,4 @@
-"""The environment of each event is read for what it is, and a broken one is told, never raised."""
+"""The environment of each event is read correctly, and a broken one is reported, never raised."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read(tmp_path: Path, event: str, payload: Any, **environ: str) -> Context:
 
 @pytest.mark.parametrize("event", ["pull_request", "pull_request_target"])
 def test_a_pull_request_is_at_its_head(tmp_path: Path, event: str):
-    """GITHUB_SHA is the merge that GitHub tries out; people know the commit that they pushed."""
+    """GITHUB_SHA is the merge that GitHub tests; people know the commit that they pushed."""
     context = read(tmp_path, event, {"pull_request": pull()})
     assert context.head == HEAD
     assert context.pull_request == PullRequest(number=7, head=HEAD, head_repository="stranger/shop")
@@ -60,14 +60,14 @@ def test_a_pull_request_is_at_its_head(tmp_path: Path, event: str):
 
 
 def test_a_pull_request_of_the_repository_itself_can_be_commented_on(tmp_path: Path):
-    """Its token writes, but Dependabot's does not."""
+    """A pull request of the repository has a token that can write, but Dependabot's has not."""
     payload = {"pull_request": pull(repository="acme/shop")}
     assert not read(tmp_path, "pull_request", payload).has_reading_token
     assert read(tmp_path, "pull_request", payload, GITHUB_ACTOR="dependabot[bot]").has_reading_token
 
 
 def test_a_deleted_fork(tmp_path: Path):
-    """The repository of the branch may be gone."""
+    """The repository of the branch may have been deleted."""
     payload = pull()
     payload["head"]["repo"] = None
     context = read(tmp_path, "pull_request", {"pull_request": payload})
@@ -76,26 +76,26 @@ def test_a_deleted_fork(tmp_path: Path):
 
 
 def test_a_closed_pull_request(tmp_path: Path):
-    """It is known to be closed."""
+    """A closed pull request is known to be closed."""
     context = read(tmp_path, "pull_request", {"pull_request": {**pull(), "state": "closed"}})
     assert context.pull_request == PullRequest(number=7, head=HEAD, head_repository="stranger/shop", is_open=False)
 
 
 def test_a_merge_group_is_at_its_head(tmp_path: Path):
-    """The merge queue has no pull request of its own."""
+    """The merge queue does not have a pull request of its own."""
     context = read(tmp_path, "merge_group", {"merge_group": {"head_sha": "c" * 40}})
     assert (context.head, context.pull_request, context.problems) == ("c" * 40, None, ())
 
 
 @pytest.mark.parametrize("event", ["push", "release", "schedule", "workflow_dispatch", ""])
 def test_other_events_are_at_github_sha(event: str):
-    """They have no pull request, and their event file is not read."""
+    """Other events have no pull request, and their event file is not read."""
     context = read_context({**ENVIRON, "GITHUB_EVENT_NAME": event, "GITHUB_EVENT_PATH": "/nowhere"})
     assert (context.head, context.pull_request, context.problems) == (MERGE, None, ())
 
 
 def test_a_workflow_run_is_about_another_run(tmp_path: Path):
-    """Run, branch, commit and repository are those of the run that it follows."""
+    """Run, branch, commit and repository are those of the run that triggered it."""
     context = read(tmp_path, "workflow_run", {"workflow_run": TRIGGERING})
     assert context.triggering == Triggering(
         run=Run(id=55, attempt=3), event="pull_request", head=HEAD, branch="fix/a", repository="stranger/shop"
@@ -122,21 +122,21 @@ def test_a_workflow_run_is_about_another_run(tmp_path: Path):
     ],
 )
 def test_a_malformed_event_file_is_a_problem(tmp_path: Path, payload: Any, problem: str):
-    """Each way to be malformed is named, and the rest of the context stands."""
+    """Each malformed part is named, and the rest of the context is still used."""
     context = read(tmp_path, "pull_request", payload)
     assert context.problems == (problem,)
     assert (context.pull_request, context.repository, context.head) == (None, "acme/shop", MERGE)
 
 
 def test_a_malformed_workflow_run_is_a_problem(tmp_path: Path):
-    """Without run, commit or branch there is nothing to report on."""
+    """Without run, commit or branch, there is nothing to report on."""
     context = read(tmp_path, "workflow_run", {"workflow_run": {**TRIGGERING, "head_branch": None}})
     assert context.triggering is None
     assert context.problems == ("the event file has no usable `workflow_run`: the run to report on is unknown",)
 
 
 def test_a_missing_event_file_is_a_problem(tmp_path: Path):
-    """It is told with the system's reason."""
+    """A missing event file is reported with the system's reason."""
     environ = {**ENVIRON, "GITHUB_EVENT_NAME": "pull_request"}
     assert read_context(environ).problems == ("GITHUB_EVENT_PATH is not set: the event is unknown",)
     gone = read_context({**environ, "GITHUB_EVENT_PATH": str(tmp_path / "gone.json")})
@@ -144,28 +144,28 @@ def test_a_missing_event_file_is_a_problem(tmp_path: Path):
 
 
 def test_a_huge_event_file_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Its size is looked at first."""
+    """The size of the file is checked first."""
     monkeypatch.setattr(events, "LARGEST_EVENT_BYTES", 10)
     context = read(tmp_path, "pull_request", "x" * 11)
     assert context.problems == ("the event file has 11 bytes, more than 10: it was not read",)
 
 
 def test_a_host_that_is_no_url_gets_no_token():
-    """Without a usable API address there is no repository to write to."""
+    """Without a usable API address, there is no repository to write to."""
     context = read_context({**ENVIRON, "GITHUB_API_URL": "file:///etc/passwd", "GITHUB_REPOSITORY": "acme/shop"})
     assert context.repository == ""
     assert context.problems == ("GITHUB_API_URL: expected a URL, got 'file:///etc/passwd'",)
 
 
 def test_a_malformed_repository_is_a_problem():
-    """A path cannot be smuggled into the API's."""
+    """A repository cannot smuggle a path into the API's."""
     context = read_context({**ENVIRON, "GITHUB_REPOSITORY": "acme/../../user"})
     assert context.repository == ""
     assert context.problems == ("GITHUB_REPOSITORY: expected owner/name, got 'acme/../../user'",)
 
 
 def test_outside_of_github_nothing_is_known():
-    """An empty environment is no problem, and no place to publish."""
+    """An empty environment is not a problem, and not a place to publish."""
     assert read_context({}) == Context()
     assert read_context({}).run_url == ""
 

@@ -1,4 +1,4 @@
-"""Every way that GitHub can refuse is a sentence with its cause and the next step."""
+"""Every way in which GitHub can refuse is explained in a sentence, with its cause and the next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first line of our comment is ours alone, and says what the comment says."""
+"""The first line of our comment belongs to us alone, and says what the comment says."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_line():
 
 @given(ids, st.integers(0, 10**18), st.integers(0, 10**8), st.sampled_from(list(EXIT_CODES)))
 def test_what_is_written_is_read(comment: str, run: int, attempt: int, verdict: str):
-    """Every marker comes back equal, before any text."""
+    """Every marker is read back equal, whatever text follows."""
     marker = replace(MARKER, comment=comment, run=Run(id=run, attempt=attempt), verdict=verdict)
     assert parse_marker(f"{marker}\r\n## text") == marker
 
@@ -58,7 +58,7 @@ def test_anything_but_the_full_line_is_no_marker(body: str):
 
 @given(st.text(max_size=200))
 def test_no_text_of_a_report_is_a_marker(text: str):
-    """A model's name or an exception cannot start a comment with a marker, nor hold one on a line."""
+    """A model's name or an exception cannot begin a comment with a marker, nor put one on a line."""
     nasty = f"{text}\n{LINE}\n{text}"
     seen = samples.model(
         "m", (), reached="export", failure=replace(samples.export_failure(), message=nasty, trace=LINE)
@@ -72,7 +72,7 @@ def test_no_text_of_a_report_is_a_marker(text: str):
 
 @pytest.mark.parametrize("text", ["", "a b", "-a", "a/b", "x" * 65, "é", "a\n", "-->"])
 def test_a_comment_id_has_few_characters(text: str):
-    """What could end the marker's comment, or differ only to the eye, is refused."""
+    """A comment-id that could end the marker's comment, or that only looks like another one, is refused."""
     with pytest.raises(UserError) as caught:
         check_comment_id(text)
     assert str(caught.value) == (
@@ -85,7 +85,7 @@ def _digest(results: Results) -> str:
 
 
 def test_the_digest_is_of_what_is_said():
-    """Time, commit and the size of an error do not count; another finding does."""
+    """Time, commit and the size of an error do not change the digest; another finding does."""
     red = samples.red()
     assert _digest(red) == _digest(replace(red, duration_s=99.0, head="f" * 40, started="2026-05-05T00:00:00Z"))
     first = next(f for f in red.findings if f.rule == "value-mismatch")
@@ -96,7 +96,7 @@ def test_the_digest_is_of_what_is_said():
 
 
 def test_the_digest_ignores_the_order_of_findings():
-    """Two machines that list the same findings in another order say the same."""
+    """Two machines that list the same findings in another order have the same digest."""
     red = samples.red()
     other = replace(red, findings=judge(red.contracts, red.run).findings[::-1])
     assert _digest(other) == _digest(red)
@@ -109,7 +109,7 @@ def test_runs_are_ordered_by_id_then_attempt():
 
 
 def test_the_digest_changes_with_what_a_change_loosens():
-    """With `comment: changes`, a comment that names a smaller loosening must not stay for a larger one."""
+    """With `comment: changes`, a comment about a smaller loosening must not stay for a larger one."""
     digests = set()
     for what in ("onnx tolerance 10x (1e-5 -> 1e-4)", "onnx tolerance 1e+14x (1e-5 -> 1e9)"):
         alteration = Alteration(effect="loosened", model="glyph-head", key="targets.onnx.tolerance", what=what)

@@ -1,4 +1,4 @@
-"""What is said of folders that are no kits, or not as they were written."""
+"""Messages about folders that are not kits, or that were changed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mistake(folder: Path) -> str:
 
 
 def test_a_whole_kit_is_read(kit: Path):
-    """Every file is there as it was written: the manifest comes back."""
+    """If every file is as it was written, the manifest is returned."""
     read = read_kit(kit)
     assert (read.model, read.cases, len(read.files)) == ("doubling", 3, 7)
 
@@ -135,7 +135,7 @@ def listed(name: str) -> Callable[[Path], None]:
     ],
 )
 def test_changed_folders_are_refused(kit: Path, change: Callable[[Path], Any], message: str):
-    """One line says which file is not what kit.json lists, or why kit.json is none; nothing is parsed before."""
+    """One line says which file differs from kit.json, or why kit.json is not valid; nothing is parsed before that."""
     change(kit)
     found = mistake(kit)
     if message.endswith("..."):  # the rest differs between releases of Python
@@ -183,13 +183,13 @@ def again(manifest: Any) -> None:
     ],
 )
 def test_contradictory_manifests_are_refused(kit: Path, change: Callable[[Any], None], message: str):
-    """A manifest that cannot be right is refused before any file is opened, whoever signed its digests."""
+    """A contradictory manifest is refused before any file is opened, even if its digests are right."""
     edit(kit, change)
     assert mistake(kit).startswith(f"KIT/kit.json: {message}")
 
 
 def test_what_to_do_next(kit: Path):
-    """A changed kit is to be had again; one of another version names what replays it."""
+    """A changed kit must be fetched again; for another version, the message names the version that replays it."""
     changed_bytes(kit)
     with pytest.raises(UserError) as caught:
         read_kit(kit)
@@ -209,5 +209,5 @@ def test_what_to_do_next(kit: Path):
     ],
 )  # fmt: skip
 def test_paths_stay_inside(name: str, inside: bool):
-    """A manifest's paths are plain: no way out, no drive, nothing that a terminal does not show."""
+    """A manifest's paths are plain: none leaves the kit, has a drive, or contains what a terminal does not show."""
     assert is_inside(name) is inside

@@ -58,14 +58,14 @@ def test_a_right_kit_conforms(tmp_path: Path):
 
 
 def test_an_unverified_kit_says_so(tmp_path: Path):
-    """A forced kit is replayed like any other, and every replay repeats what it is."""
+    """A forced kit is replayed like any other, and every replay says that it is not verified."""
     lines = report(replayed(write_kit(tmp_path / "kit", verified=False)))
     assert lines[-2] == "the model was NOT verified when the kit was written"
     assert lines[-1].startswith("doubling conforms: 3 of 3 data sets")
 
 
 def test_another_value_is_found(tmp_path: Path):
-    """The worst data set is named with the inequality that `run` has too; exit code 1."""
+    """The worst data set is named with the same inequality as in `run`; exit code 1."""
     graph = model(
         helper.make_node("Constant", [], ["two"], value=numpy_helper.from_array(np.float32(2.01), "two")),
         helper.make_node("Mul", ["x", "two"], ["y"]),
@@ -95,7 +95,7 @@ def test_order_of_checks(tmp_path: Path):
 
 @pytest.mark.parametrize(("policy", "code"), [("match", 0), ("forbid", 1), ("allow", 0)])
 def test_nonfinite_policy(tmp_path: Path, policy: str, code: int):
-    """The policy of the contract travels with the kit."""
+    """The contract's policy is part of the kit."""
     output = KitOutput(name="y", graph_name="y", dtype="float32", tolerance=LOOSE, nonfinite=policy)  # type: ignore[arg-type]
     kit = write_kit(tmp_path / "kit")
     for name, scale in (("input_0.pb", 1), ("output_0.pb", 2)):
@@ -105,7 +105,7 @@ def test_nonfinite_policy(tmp_path: Path, policy: str, code: int):
 
 
 def test_output_names_of_contract_and_graph(tmp_path: Path):
-    """The contract's names in messages, the graph's in files; a leaf that is no number makes another structure."""
+    """Messages use the contract's names, files the graph's; a leaf that is not a number makes another structure."""
     outputs = (
         KitOutput(name="scores", graph_name="y", dtype="float32", tolerance=LOOSE),
         KitOutput(name="extra", graph_name="extra", dtype="object", tolerance=Tolerance(atol=0, rtol=0)),
@@ -161,7 +161,7 @@ def test_a_python_float_may_be_float32(tmp_path: Path):
 
 
 def test_bfloat16_in_and_out(tmp_path: Path):
-    """bfloat16, which NumPy lacks, goes in and comes out, and is compared."""
+    """bfloat16, which NumPy does not have, can be input and output, and is compared."""
     graph = model(helper.make_node("Identity", ["x"], ["y"]), element=TensorProto.BFLOAT16)
     kit = write_kit(tmp_path / "kit", graph)
     for number in range(3):
@@ -178,7 +178,7 @@ def test_bfloat16_in_and_out(tmp_path: Path):
 
 
 def test_a_run_that_fails(tmp_path: Path):
-    """What ONNX Runtime raises is a difference of the artifact: the rest of its data sets has no result."""
+    """An exception of ONNX Runtime is a difference of the artifact: its remaining data sets have no result."""
     found = replayed(
         write_kit(tmp_path / "kit", model(helper.make_node("Add", ["x", "x"], ["y"]), element=TensorProto.DOUBLE))
     )
@@ -188,7 +188,7 @@ def test_a_run_that_fails(tmp_path: Path):
 
 
 def test_a_graph_that_onnx_runtime_does_not_load(tmp_path: Path):
-    """A deployment's older ONNX Runtime, say: exit code 1, since the artifact does not run there."""
+    """If an older ONNX Runtime does not load the graph, the exit code is 1: the artifact does not run there."""
     found = replayed(write_kit(tmp_path / "kit", model(helper.make_node("NoSuchOperator", ["x"], ["y"]))))
     ((message, _),) = messages(found)
     assert message.startswith("doubling, onnx: load failed: ")
@@ -196,7 +196,7 @@ def test_a_graph_that_onnx_runtime_does_not_load(tmp_path: Path):
 
 
 def test_a_weight_of_a_claimed_size(tmp_path: Path):
-    """A graph that claims a weight of 4 TB is not loaded; the claim takes no memory."""
+    """A graph that claims a weight of 4 TB is not loaded, and the claim uses no memory."""
     weight = TensorProto(name="w", data_type=1, dims=[2**40], raw_data=b"1234")
     graph = model(helper.make_node("Add", ["x", "w"], ["y"]))
     graph.graph.initializer.append(weight)
@@ -207,7 +207,7 @@ def test_a_weight_of_a_claimed_size(tmp_path: Path):
 
 
 def test_a_death_is_a_difference(tmp_path: Path):
-    """A process that dies in the model is the artifact's failure, with the data set at which it died."""
+    """If the process dies in the model, that is the artifact's failure, with the data set at which it died."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(
         "import os, sys\n"
@@ -322,14 +322,14 @@ FIRST = "KIT/test_data_set_0/input_0.pb"
     ],
 )
 def test_hostile_files_with_right_digests(tmp_path: Path, change: Callable[[Path], None], message: str):
-    """Whoever can write files can list them too: one line on what is wrong, nothing outside of the kit is read."""
+    """An attacker can list files too: one line says what is wrong, and nothing outside the kit is read."""
     kit = write_kit(tmp_path / "kit")
     change(kit)
     assert refusal(list_again(kit)) == message
 
 
 def test_weights_beside_the_graph(tmp_path: Path):
-    """External data that the manifest lists is used, in a folder of its own too."""
+    """External data that the manifest lists is used, also in a folder of its own."""
     kit = write_kit(tmp_path / "kit")
     weights_at("./more/weights.bin")(kit)
     (kit / "more").mkdir()

@@ -1,4 +1,4 @@
-"""What is put into a kit, and of which models: nothing that is waived, nothing that changed on the way."""
+"""What a kit contains and of which models: nothing that is waived, nothing that changed on the way."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def one_model(whole: Results, *waivers: Waiver) -> Results:
     ],
 )
 def test_what_keeps_a_model_from_its_kit(results: Results, reason: str):
-    """A violation, and one that is waived too: a replay knows no waivers."""
+    """A violation keeps a model from its kit, also if it is waived: a replay knows no waivers."""
     assert _why_unverified(judged(results)) == reason
 
 
 def test_an_artifact_that_changed_is_not_passed_on(tmp_path: Path):
-    """Files in the kit that are not those that were verified are a fault, not a kit."""
+    """Files in the kit that are not the verified ones are an error, and no kit is written."""
     (tmp_path / "model.onnx").write_bytes(b"other")
     results = one_model(samples.green())
     artifact = next(t.artifact for t in results.run.models[0].targets if t.artifact)
@@ -52,7 +52,7 @@ def test_an_artifact_that_changed_is_not_passed_on(tmp_path: Path):
 
 
 def test_a_kit_is_only_what_it_lists(tmp_path: Path):
-    """A folder with one file more, or with a manifest that cannot be read, is not replaced as an earlier kit is."""
+    """A folder with an additional file, or with an unreadable manifest, is not replaced like an earlier kit."""
     kit = write_kit(tmp_path / "kit")
     assert _is_kit(kit)
     (kit / "notes.txt").touch()
@@ -65,7 +65,7 @@ def test_a_kit_is_only_what_it_lists(tmp_path: Path):
 
 
 def test_names_and_bounds_of_outputs(tmp_path: Path):
-    """Each output has the graph's name and the tolerance that the rules would take for it; the bytes are the same."""
+    """Each output has the graph's name and the tolerance that the rules would use; the bytes are the same."""
     results = one_model(samples.green())
     bare = tuple(replace(target, artifact=None) for target in results.run.models[0].targets)
     results = replace(results, run=replace(results.run, models=(replace(results.run.models[0], targets=bare),)))

@@ -1,4 +1,4 @@
-"""`export-gate.lock` as a file: reads well, the same for the same results, and hostile ones refused with a place."""
+"""`export-gate.lock` as a file: readable, equal for equal results, and hostile ones are refused with a place."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def refusal(content: bytes) -> str:
 
 
 def test_the_file_is_sorted_and_has_a_value_a_line():
-    """A diff of it names what changed."""
+    """A diff of the file names what changed."""
     assert lock_text(LOCK) == TEXT
     assert parse_lock(TEXT.encode(), "export-gate.lock") == LOCK
 
@@ -159,12 +159,12 @@ def document(**models: object) -> bytes:
     ids=range(17),
 )
 def test_what_is_no_lock_is_refused_with_its_place(content: bytes, message: str):
-    """One sentence, no traceback, no control characters."""
+    """The message is one sentence without traceback and control characters."""
     assert refusal(content) == f"export-gate.lock{message}"
 
 
 def test_deep_nesting_and_long_numbers_are_refused():
-    """They end in a sentence, not in the interpreter's limits."""
+    """Such files are refused with a sentence, before they reach the interpreter's limits."""
     assert refusal(b"[" * 200_000).startswith("export-gate.lock: not a lock: maximum recursion depth exceeded")
     assert refusal(b'{"version": ' + b"9" * 6000 + b"}").startswith("export-gate.lock: ")
 
@@ -172,7 +172,7 @@ def test_deep_nesting_and_long_numbers_are_refused():
 @given(content=st.binary(max_size=60) | st.text(max_size=60).map(str.encode))
 @settings(max_examples=300)
 def test_any_bytes_are_a_lock_or_a_sentence(content: bytes):
-    """Reading a lock raises nothing but the user's error."""
+    """Reading a lock raises nothing but a UserError."""
     said = ""
     try:
         parse_lock(content, "x")
@@ -182,7 +182,7 @@ def test_any_bytes_are_a_lock_or_a_sentence(content: bytes):
 
 
 def test_a_written_lock_can_be_read(tmp_path: Path):
-    """Nothing else is left in the folder."""
+    """Writing leaves nothing else in the folder."""
     write_lock(LOCK, tmp_path / "export-gate.lock")
 
     assert read_lock(tmp_path / "export-gate.lock", tmp_path) == LOCK
@@ -191,7 +191,7 @@ def test_a_written_lock_can_be_read(tmp_path: Path):
 
 
 def test_writing_through_a_link_replaces_the_link(tmp_path: Path):
-    """The file that a link leads to is not touched."""
+    """The file that a link points to is not touched."""
     (tmp_path / "precious").write_text("keep")
     (tmp_path / "export-gate.lock").symlink_to("precious")
 
@@ -202,7 +202,7 @@ def test_writing_through_a_link_replaces_the_link(tmp_path: Path):
 
 
 def test_a_lock_outside_of_the_repository_is_refused(tmp_path: Path):
-    """A link may not lead out."""
+    """A link must not lead out of the repository."""
     (tmp_path / "outside.lock").write_text(TEXT)
     (tmp_path / "repository").mkdir()
     path = tmp_path / "repository" / "export-gate.lock"
@@ -216,7 +216,7 @@ def test_a_lock_outside_of_the_repository_is_refused(tmp_path: Path):
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "dangling"])
 def test_a_lock_that_is_no_file_is_refused(kind: str, tmp_path: Path):
-    """Nothing waits for a pipe."""
+    """Reading does not wait for a pipe."""
     path = tmp_path / "export-gate.lock"
     make = {"folder": path.mkdir, "pipe": lambda: os.mkfifo(path), "dangling": lambda: path.symlink_to("nowhere")}
     make[kind]()
@@ -228,7 +228,7 @@ def test_a_lock_that_is_no_file_is_refused(kind: str, tmp_path: Path):
 
 
 def test_a_lock_that_cannot_be_written_is_the_users_matter(tmp_path: Path):
-    """Exit code 2 with the reason."""
+    """The error has exit code 2 and the reason."""
     with pytest.raises(UserError) as caught:
         write_lock(LOCK, tmp_path / "missing" / "export-gate.lock")
 

@@ -1,4 +1,4 @@
-"""Each way to make the check pass more than before is said; each way back is not called one."""
+"""Each way to make the check accept more is reported; the way back is not reported as loosening."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def texts(found: ConfigChange, effect: Effect) -> list[str]:
 
 @pytest.mark.parametrize("name", LOOSER)
 def test_a_loosened_check_is_said(name: str):
-    """What a stranger might try is in the list, whatever else the change does."""
+    """What a stranger might try is reported, whatever else the change does."""
     old, new, sentence = LOOSER[name]
     assert BASE.count(old) >= 1
 
@@ -249,14 +249,14 @@ def test_a_loosened_check_is_said(name: str):
 
 @pytest.mark.parametrize("name", LOOSER)
 def test_the_way_back_is_never_silent(name: str):
-    """The reverse of an attack is in the list too, perhaps as what tightens the check."""
+    """The reverse of an attack is reported too, perhaps as tightening."""
     old, new, _ = LOOSER[name]
 
     assert change(BASE.replace(old, new, 1), BASE).alterations
 
 
 def test_tightening_is_not_called_loosening():
-    """More of what is checked is said apart."""
+    """What tightens the check is reported separately."""
     tighter = BASE.replace("limit: 100", "limit: 120").replace("max: 16", "max: 32").replace("1e-5, axis", "1e-6, axis")
 
     found = change(BASE, tighter)
@@ -380,7 +380,7 @@ TOGETHER = {
 
 @pytest.mark.parametrize("name", TOGETHER)
 def test_what_several_keys_loosen_together_is_said(name: str):
-    """Order, positions and keys that mean something beside others count as single keys do."""
+    """Order, positions and keys that depend on other keys count like single keys."""
     old, new, sentence = TOGETHER[name]
     assert SMALL.count(old) == 1
 
@@ -392,7 +392,7 @@ def test_what_several_keys_loosen_together_is_said(name: str):
 
 @pytest.mark.parametrize("value", ["true", "1.0"])
 def test_a_value_of_another_type_is_another_value(value: str):
-    """1, 1.0 and true are equal in Python and not to a model."""
+    """1, 1.0 and true are equal in Python, but not for a model."""
     found = change(SMALL, SMALL.replace("{scale: 1}", f"{{scale: {value}}}"))
 
     (said,) = texts(found, "loosened")
@@ -400,7 +400,7 @@ def test_a_value_of_another_type_is_another_value(value: str):
 
 
 def test_a_tolerance_beside_a_new_dtype_is_said():
-    """Where all outputs were compared exactly, any tolerance accepts more."""
+    """If all outputs were compared exactly, any tolerance accepts more."""
     base = SMALL.replace("      logits: {}\n      aux: ignore\n", "").replace("targets:", "targets:\n      pt2: {}")
     other = base.replace("label: {dtype: int64}", "label: {dtype: float32}")
     other = other.replace("    targets:", "    tolerance: {atol: 1e9, rtol: 0}\n    targets:")
@@ -409,14 +409,14 @@ def test_a_tolerance_beside_a_new_dtype_is_said():
 
 
 def test_what_applies_to_all_models_is_not_buried():
-    """A report shows the first of many, and a change can loosen a hundred models a little."""
+    """A report shows only the first of many, and a change can loosen a hundred models a little."""
     found = change(BASE, BASE.replace("relaxed: fail", "relaxed: warn").replace("random: 4", "random: 3"))
 
     assert texts(found, "loosened")[0] == "relaxed fail -> warn"
 
 
 def test_further_sizes_and_providers_are_no_loosening():
-    """What comes on top leaves what was there."""
+    """An addition at the end changes nothing about what was there."""
     other = SMALL.replace("max: 8}", "max: 8, separate: [1]}").replace(
         "CPUExecutionProvider]", "CPUExecutionProvider, OwnExecutionProvider]"
     )
@@ -431,7 +431,7 @@ def test_further_sizes_and_providers_are_no_loosening():
 
 
 def test_the_same_check_in_other_words_is_no_change():
-    """Effective contracts are compared, not text: defaults, comments, order of keys and examples mean nothing."""
+    """Effective contracts are compared, not text: defaults, comments, order of keys and examples do not matter."""
     base = BASE[: BASE.index("  other:")]
     other = base.replace("    tolerance: {rtol: 1e-5}\n", "")
     other = other.replace("models:\n", "# words\ndefaults: {tolerance: {rtol: 1e-5}}\nmodels:\n")
@@ -442,7 +442,7 @@ def test_the_same_check_in_other_words_is_no_change():
 
 
 def test_a_default_tolerance_that_is_written_out_is_no_change():
-    """What applies is compared with the table of defaults, for the dtypes that the outputs have."""
+    """The tolerance that applies is compared with the default, for the dtypes that the outputs have."""
     base = BASE.replace('"net:other",', '"net:other", outputs: {y: {dtype: float32}}, targets: {onnx: {}},')
     written = base.replace("targets: {onnx: {}}", "targets: {onnx: {tolerance: {atol: 1e-5}}}")
 

@@ -1,4 +1,4 @@
-"""Every key of a contract is compared with the base's: a new one cannot be forgotten."""
+"""Every key of a contract is compared with the base's, so that a new one cannot be forgotten."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RECORDS = [record for record in records(ModelContract, set()) if record.__name__
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.__name__)
 def test_each_field_of_a_contract_says_what_loosens_it(record: type):
-    """A key that is not listed would let a change loosen the check unseen."""
+    """A change could loosen a key that is not listed without being noticed."""
     fields = {field.name for field in dataclasses.fields(record)}
     listed = set(FIELDS.get(record.__name__, {}))
 

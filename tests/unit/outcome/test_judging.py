@@ -43,7 +43,7 @@ def test_another_config_decides_what_fails(tmp_path: Path):
 
 
 def test_output_promises_of_another_config_are_held(path: Path):
-    """Outputs that eager did not return as they are declared now break the contract, though nothing is run."""
+    """Outputs that eager did not return as they are now declared break the contract, though nothing is run."""
     assert rejudge(path, lambda contract: contract).judgement.verdict == "verified"
     outcome = rejudge(path, declaring(dtype="int64"))
     assert outcome.judgement.verdict == "violations"
@@ -54,7 +54,7 @@ def test_output_promises_of_another_config_are_held(path: Path):
 
 
 def test_outputs_over_a_dim_that_was_not_observed_are_refused(path: Path):
-    """No size of it was recorded, so no shape can be expected."""
+    """Without recorded sizes of the dim, no shape can be expected."""
     with pytest.raises(UserError) as caught:
         rejudge(path, declaring(shape=(Size(factors={"channels": 1}),)))
     model = samples.green().contracts[0].name

@@ -21,7 +21,7 @@ def job(folder: Path) -> Job:
 @pytest.mark.parametrize("name", ["", "artifacts", "artifacts/m", "logs", "logs/m.log", ".gitignore", "results.json"])
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_link_is_refused(tmp_path: Path, name: str, is_there: bool):
-    """Where the gate would remove or write, a link is refused, dangling or not, and nothing behind it changes."""
+    """A link where the gate would remove or write is refused, and nothing behind it changes."""
     folder, elsewhere = tmp_path / ".export-gate", tmp_path / "precious"
     if is_there:
         elsewhere.mkdir()
@@ -40,7 +40,7 @@ def test_a_link_is_refused(tmp_path: Path, name: str, is_there: bool):
 
 
 def test_a_folder_below_a_link_is_fine(tmp_path: Path):
-    """How the disk is laid out above the report folder is the user's to say."""
+    """The user decides how the disk is arranged above the report folder."""
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     folder = tmp_path / "link" / ".export-gate"
@@ -51,7 +51,7 @@ def test_a_folder_below_a_link_is_fine(tmp_path: Path):
 
 @pytest.mark.parametrize("name", [".gitignore", "results.json", "report.html", "artifacts/m/weights.bin"])
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, name: str):
-    """Nothing is removed or written over that no run has written: `--report-dir .` does no harm."""
+    """A run does not remove or overwrite what no run has written: `--report-dir .` does no harm."""
     theirs = tmp_path / name
     theirs.parent.mkdir(parents=True, exist_ok=True)
     theirs.write_text("precious")
@@ -66,7 +66,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path, name: str):
 
 
 def test_a_folder_of_an_earlier_run_is_used_again(tmp_path: Path):
-    """What the gate wrote it may remove."""
+    """A run may remove what an earlier run wrote."""
     folder = tmp_path / "out"
     prepare_folder(folder, (job(folder),))
     (folder / "results.json").write_text("{}")

@@ -1,4 +1,4 @@
-"""Results of several machines become one run, or it is said why they are not of one."""
+"""Results of several machines become one run, or the message says why they are not of one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _refusal(*parts: Part) -> UserError:
 
 @pytest.mark.parametrize("run", [samples.green, samples.red, samples.problem])
 def test_joined_shards_are_the_run(run: type):
-    """Contracts, observations, findings, verdict and order are those of one machine, in whatever order they come."""
+    """Contracts, observations, findings, verdict and order are those of one machine, in any order of the parts."""
     whole = run()
     for parts in (parts_of(whole), parts_of(whole)[::-1]):
         joined = judged(merge(parts)).results
@@ -59,7 +59,7 @@ def test_joined_shards_are_the_run(run: type):
 
 
 def test_a_missing_shard_breaks_the_verdict():
-    """A machine that never reported is no reason to be green: its models are named."""
+    """A machine that never reported must not make the run green: its models are named."""
     outcome = judged(merge(parts_of(samples.green())[:1]))
     assert outcome.judgement.exit_code == 3
     assert outcome.report.headline == ("export-gate: no verdict, the check itself failed; 2 of 3 models verified")
@@ -68,7 +68,7 @@ def test_a_missing_shard_breaks_the_verdict():
 
 
 def test_a_joined_run_takes_no_latecomer():
-    """Two shards joined have a verdict, broken; all three are joined at once, or anew."""
+    """Two joined shards have the verdict `broken`; all three are joined at once, or joined again."""
     whole = samples.green()
     first, second, third = (shard(whole, contract.name) for contract in whole.contracts)
     half = judged(merge([(A, first), (B, second)])).results
@@ -78,14 +78,14 @@ def test_a_joined_run_takes_no_latecomer():
 
 
 def test_time_is_of_the_run():
-    """The first start, and the longest shard: they ran side by side."""
+    """The joined run has the first start and the longest duration, because the shards run at the same time."""
     (_, first), (_, second) = parts_of(samples.green())
     joined = merge([(A, replace(first, started="2026-03-02T10:00:00Z", duration_s=5.0)), (B, second)])
     assert (joined.started, joined.duration_s) == ("2026-03-02T09:14:07Z", 41.3)
 
 
 def test_machines_that_differ_are_both_named():
-    """Which torch and which CPU is a fact of the verdict."""
+    """The versions of torch and the CPU are facts of the verdict, so both are named."""
     (_, first), (_, second) = parts_of(samples.green())
     environment = replace(
         samples.ENVIRONMENT, cpu="AVX512", versions={**samples.ENVIRONMENT.versions, "torch": "2.14.0"}, threads=2
@@ -98,7 +98,7 @@ def test_machines_that_differ_are_both_named():
 
 
 def test_a_machine_without_a_worker_has_no_environment():
-    """The others' still stands; where none has one, the run has none."""
+    """The environment of the others is kept; if no machine has one, the run has none."""
     (_, first), (_, second) = parts_of(samples.green())
     dead = replace(second, run=replace(second.run, environment=None, models=()))
     assert judged(merge([(A, first), (B, dead)])).judgement.exit_code == 3
@@ -136,7 +136,7 @@ def test_results_of_another_run_are_refused(change: dict[str, object], message: 
 
 
 def test_a_model_in_two_files_is_refused():
-    """Which of the two would count?"""
+    """It is not known which of the two should count."""
     first, _ = parts_of(samples.green())
     error = _refusal(first, (B, first[1]))
     assert str(error) == "b.json: model 'glyph-head' is in a.json too; expected it in only one of them"
@@ -144,7 +144,7 @@ def test_a_model_in_two_files_is_refused():
 
 
 def test_the_same_file_twice_is_refused(tmp_path: Path):
-    """A glob that matches twice is a mistake in the workflow."""
+    """A glob that matches a file twice is a mistake in the workflow."""
     path = tmp_path / "results.json"
     write_results(samples.green(), path)
     with pytest.raises(UserError, match=r"is in .* too; expected it in only one of them"):
@@ -152,7 +152,7 @@ def test_the_same_file_twice_is_refused(tmp_path: Path):
 
 
 def test_whole_runs_of_other_models_join(tmp_path: Path):
-    """A workflow that names the models of each machine itself needs no shards."""
+    """A workflow that names each machine's models itself needs no shards."""
     whole = samples.red()
     paths = []
     for contract in whole.contracts:

@@ -1,4 +1,4 @@
-"""The smallest failing input is copied to where the command line wants it, and commands name it from there."""
+"""The smallest failing input is copied to where the command line wants it, and commands name it there."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _written(folder: Path) -> Path:
 
 
 def test_the_file_is_copied_and_the_command_names_it(tmp_path: Path):
-    """From the config's folder, wherever that is."""
+    """The name starts at the config's folder, wherever that is."""
     _written(tmp_path)
     saved = save_smallest(_outcome(tmp_path), tmp_path / "report", tmp_path / "new" / "small.npz")
 
@@ -91,7 +91,7 @@ def test_the_file_is_copied_and_the_command_names_it(tmp_path: Path):
 
 @pytest.mark.parametrize("file", ["", "cases/m/missing.npz", "../outside.npz"])
 def test_without_a_file_in_the_report_folder_nothing_is_written(tmp_path: Path, file: str):
-    """Whatever the record says; the caller is told."""
+    """Nothing is written, whatever the record says, and the caller is informed."""
     _written(tmp_path)
     (tmp_path / "outside.npz").write_bytes(b"secret")
     saved = save_smallest(_outcome(tmp_path, file), tmp_path / "report", tmp_path / "small.npz")
@@ -101,7 +101,7 @@ def test_without_a_file_in_the_report_folder_nothing_is_written(tmp_path: Path, 
 
 
 def test_a_link_is_not_followed(tmp_path: Path):
-    """A model's process could have put it there."""
+    """A model's process could have made the link."""
     path = _written(tmp_path)
     path.unlink()
     (tmp_path / "outside.npz").write_bytes(b"secret")
@@ -112,7 +112,7 @@ def test_a_link_is_not_followed(tmp_path: Path):
 
 
 def test_a_place_that_cannot_be_written_is_the_gates_error(tmp_path: Path):
-    """With its path."""
+    """The error has the path."""
     _written(tmp_path)
     (tmp_path / "file").write_text("")
     with pytest.raises(GateError, match=r"small\.npz: cannot be written"):
@@ -120,7 +120,7 @@ def test_a_place_that_cannot_be_written_is_the_gates_error(tmp_path: Path):
 
 
 def test_a_file_is_named_from_the_config_and_typed_from_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Both ways give the file that was typed; patterns stay as they are."""
+    """Both ways name the file that was typed; patterns stay unchanged."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sub").mkdir()
     (tmp_path / "a[1].npz").write_bytes(b"")

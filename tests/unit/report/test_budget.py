@@ -1,4 +1,4 @@
-"""A report fits its place by leaving out what matters least, and says so."""
+"""A report fits its limit by leaving out what matters least, and says so."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _crowd(kind: Format) -> str:
 
 
 def test_500_violations_fit_a_comment():
-    """With 500 violations the verdict, a table and the worst findings are there, and what is missing is said."""
+    """With 500 violations, the comment has the verdict, a table and the worst findings, and says what is missing."""
     text = _crowd("comment")
     assert characters(text) <= COMMENT_CHARACTERS - 1_024
     assert text.startswith("## ❌ export-gate: 500 of 1000 models verified, 500 violations\n")
@@ -44,7 +44,7 @@ def test_500_violations_fit_a_comment():
 
 
 def test_the_worst_models_keep_their_rows():
-    """A verified model gives up its row before a failed one does."""
+    """A verified model loses its row before a failed one does."""
     text = _crowd("comment")
     assert len(re.findall(r"(?m)^\| `model-", text)) == 500
 
@@ -58,21 +58,21 @@ def test_the_worst_findings_keep_their_details():
 
 
 def test_500_violations_fit_a_summary():
-    """The job summary holds them all, within GitHub's bytes."""
+    """The job summary contains all of them, within GitHub's limit of bytes."""
     text = _crowd("summary")
     assert len(text.encode()) <= SUMMARY_BYTES
     assert text.count("#### ❌") + text.count("\n- ❌") == 500
 
 
 def test_the_report_file_leaves_nothing_out():
-    """The file that the others point to has everything."""
+    """The file that the other formats point to has everything."""
     text = _crowd("markdown")
     assert text.count("#### ❌") == 500
     assert "Omitted" not in text
 
 
 def test_a_terminal_shows_the_first_twenty_in_full():
-    """A log of 500 violations is not 500 pages."""
+    """The log of 500 violations does not have 500 pages."""
     text = _crowd("terminal")
     assert len(re.findall(r"(?m)^  run:  export-gate run", text)) == 20
     flat = " ".join(text.split())
@@ -85,7 +85,7 @@ def test_nothing_is_left_out_without_need():
 
 
 def test_the_appendix_goes_first():
-    """One character less than the whole costs the appendix, and no finding."""
+    """If one character is missing, the appendix is left out, and no finding."""
     whole = render(RED, "comment")
     text = render(RED, "comment", budget=characters(whole) - 1)
     assert "> Omitted to fit here: stages, control inputs and artifacts. The full report is in" in text
@@ -95,7 +95,7 @@ def test_the_appendix_goes_first():
 @settings(max_examples=20)
 @given(st.integers(700, 12_000))
 def test_any_budget_is_kept(budget: int):
-    """Whatever the budget, the text is within it, starts with the verdict and never stops in the middle."""
+    """For any budget, the text is within it, starts with the verdict and never ends in the middle."""
     text = render(RED, "comment", budget=budget)
     assert characters(text) <= budget
     assert text.startswith(f"## ❌ {RED.headline}\n")
@@ -107,7 +107,7 @@ def test_any_budget_is_kept(budget: int):
 @settings(max_examples=10)
 @given(st.integers(1_000, 30_000))
 def test_bytes_are_bytes(budget: int):
-    """A summary is measured in bytes, of which an emoji has several."""
+    """A summary is measured in bytes; an emoji has several."""
     assert len(render(RED, "summary", budget=budget).encode()) <= budget
 
 
@@ -121,13 +121,13 @@ def test_a_larger_budget_shows_no_fewer_findings():
 
 
 def test_an_impossible_budget_is_an_error():
-    """A budget below the verdict is refused rather than answered with a torso."""
+    """A budget below the verdict is refused instead of answered with a fragment."""
     with pytest.raises(ValueError, match=r"^a budget of 10 is below the verdict alone, which takes \d+$"):
         render(RED, "comment", budget=10)
 
 
 def test_problems_give_way_too():
-    """500 models that could not be checked fit as well, and are counted."""
+    """500 models that could not be checked fit as well, and they are counted."""
     one = build_report(samples.problem())
     report = replace(one, problems=one.problems * 500)
     text = render(report, "comment")

@@ -53,18 +53,18 @@ def _states(report: Report, model: str, target: str) -> str:
     ],
 )
 def test_headline(run: Callable[[], Results], headline: str):
-    """The verdict is one line that needs no other."""
+    """The verdict is one line that can be understood alone."""
     assert build_report(run()).headline == headline
 
 
 def test_every_rule_has_a_rung():
-    """No rule's finding is without a place on the ladder."""
+    """Every rule's findings have a place on the ladder."""
     assert {rule.stage for rule in CATALOGUE} <= {*LADDER, None}
     assert {rule.name for rule in CATALOGUE if rule.stage is None} == {"worker-died", "timed-out"}
 
 
 def test_ladder_of_a_verified_target():
-    """An artifact that went all the way is green on every rung."""
+    """An artifact that passed every stage is green on every rung."""
     report = build_report(samples.green())
     assert _states(report, "glyph-head", "onnx") == (
         "eager=ok export=ok convert=ok load=ok run=ok compare=ok guards=ok"
@@ -75,28 +75,28 @@ def test_ladder_of_a_verified_target():
 
 
 def test_ladder_of_a_failed_export():
-    """What comes after a failure was skipped, not passed."""
+    """What comes after a failure is skipped, not passed."""
     assert _states(build_report(samples.red()), "sentence-encoder", "onnx") == (
         "eager=ok export=failed convert=skipped load=skipped run=skipped compare=skipped guards=skipped"
     )
 
 
 def test_ladder_of_a_death_at_run():
-    """A dead worker shows at the stage it died in."""
+    """A dead worker is shown at the stage in which it died."""
     assert _states(build_report(samples.red()), "detector", "onnx") == (
         "eager=ok export=ok convert=ok load=ok run=failed compare=skipped guards=skipped"
     )
 
 
 def test_ladder_of_a_mismatch_with_a_guard_warning():
-    """Two findings show at their own rungs."""
+    """Two findings are shown at their own rungs."""
     assert _states(build_report(samples.red()), "glyph-head", "onnx") == (
         "eager=ok export=ok convert=ok load=ok run=ok compare=failed guards=warned"
     )
 
 
 def test_cells_say_why():
-    """A failed cell names its rule, and a number only where the number is the reason."""
+    """A failed cell names its rule, and shows a number only if the number is the reason."""
     report = build_report(samples.red())
     mismatch = _cell(report, "glyph-head", "onnx")
     assert (mismatch.state, mismatch.reason) == ("failed", "value-mismatch")
@@ -129,7 +129,7 @@ def test_the_margin_of_a_shape_mismatch_is_no_zero():
 
 
 def test_an_exact_output_that_differs_has_no_ratio():
-    """Integers have no tolerance to be a multiple of."""
+    """Integers have no tolerance, so there is no ratio."""
     wrong = samples.comparison(1.0, expected_dtype="int64", actual_dtype="int64", mismatched_elements=3)
     cases = tuple(CaseResult(case=case, outputs=(wrong,)) for case in samples.CASES)
     report = _run(samples.model("m", (*samples.all_fine()[:2], samples.target("onnx", 0.0, cases=cases))))
@@ -139,7 +139,7 @@ def test_an_exact_output_that_differs_has_no_ratio():
 
 
 def test_nothing_compared_is_never_green():
-    """A target that was planned and not observed is no pass, whatever else is green."""
+    """A target that was planned but not observed is not a pass, even if everything else is green."""
     report = _run(samples.model("m", samples.all_fine()[:2]))
     assert _cell(report, "m", "onnx").state == "failed"
     assert _row(report, "m").state == "failed"
@@ -166,7 +166,7 @@ def test_a_model_that_was_not_run():
 
 
 def test_a_separate_export_has_its_own_ladder():
-    """A failure at batch=1 does not redden the main export's ladder, but the cell."""
+    """A failure at batch=1 makes the cell red, but not the main export's ladder."""
     alone = samples.target(
         "onnx", 0.0, separate={"batch": 1}, probes=(), cases=(_case("normal-1@batch=1", samples.comparison(1.0)),)
     )
@@ -205,7 +205,7 @@ def test_an_artifact_that_was_handed_in_is_not_converted():
 
 
 def test_the_same_finding_of_several_targets_is_told_once():
-    """One export bug is one block, with each target's number, and still counts as three violations."""
+    """One export bug is one block with each target's number, and still counts as three violations."""
     wrong = tuple(
         samples.target(name, {"halves-1@batch=8": error})
         for name, error in (("exported-program", 1e-3), ("pt2", 2e-3), ("onnx", 3e-3))
@@ -231,7 +231,7 @@ def test_different_findings_of_one_rule_stay_apart():
 
 
 def test_notes_that_ask_for_nothing_are_one_line_of_the_model():
-    """What was accepted with eager's results is said once for all targets, after everything else, and folded."""
+    """What was accepted with eager's results is mentioned once for all targets, at the end, and folded."""
     equal = tuple(
         Probe(kind="above-max", axis="batch", declared="2..16", tried=tried, answer="accepted-equal")
         for tried in ("17", "18")
@@ -251,7 +251,7 @@ def test_notes_that_ask_for_nothing_are_one_line_of_the_model():
 
 
 def test_the_worst_models_come_first():
-    """In the table, the stages and the artifacts; models of one state stay in the config's order."""
+    """The worst models come first in the table, the stages and the artifacts; equal ones keep the config's order."""
     report = build_report(samples.red())
     states = [row.state for row in report.rows]
 
@@ -263,7 +263,7 @@ def test_the_worst_models_come_first():
 
 
 def test_what_the_command_line_left_out_is_in_the_verdict():
-    """A run of one target and one case is not taken for the whole."""
+    """A run of one target and one case does not look like a whole run."""
     results = samples.green()
     models = tuple(
         replace(model, controls=replace(model.controls, unselected=5)) if model.controls else model
@@ -278,7 +278,7 @@ def test_what_the_command_line_left_out_is_in_the_verdict():
 
 
 def test_the_terminal_says_what_the_budget_dropped():
-    """One line for each model of which control inputs were dropped."""
+    """For each model, one line says which control inputs were dropped."""
     text = render(build_report(samples.green()), "terminal")
 
     assert "sentence-encoder: 12 control inputs left out: the budget of 200 GFLOP for each target\n" in text
@@ -318,13 +318,13 @@ def test_a_statement_does_not_repeat_its_title():
     ],
 )
 def test_reproduce(arguments: tuple[str, ...], command: str):
-    """Commands are safe to paste in the folder where the gate was started, and match exactly their case."""
+    """Commands can be pasted in the folder where the gate was started, and match exactly their case."""
     config, *rest = arguments
     assert reproduce(Caller(config=config), *rest) == command
 
 
 def test_evidence_of_one_model():
-    """The sentence names how many inputs, which, their hash, and that it is no proof."""
+    """The sentence has the number of inputs, which ones, their hash, and says that it is not a proof."""
     report = _run(samples.model("m", samples.all_fine()))
     assert report.evidence == (
         "Verified at 30 control inputs (normal, uniform, halves, constant, zeros, ...; batch 2, 8, 16), "
@@ -341,7 +341,7 @@ def test_evidence_of_a_run():
 
 
 def test_evidence_of_many_sizes_is_short():
-    """Sizes beyond five are summed up by their ends."""
+    """More than five sizes are summarised by their ends."""
     cases = tuple(f"normal-1@batch={size}" for size in range(2, 10))
     targets = tuple(
         replace(target, cases=tuple(_case(case, samples.comparison()) for case in cases))
@@ -367,7 +367,7 @@ def test_affine_line():
 
 
 def test_affine_line_of_some_targets():
-    """Where only some artifacts are affine, they are named."""
+    """If only some artifacts are affine, they are named."""
     basis = replace(samples.controls(), inputs=(ControlInput(name="basis", family="basis", group="affine"),))
     cases = (_case("basis", samples.comparison()),)
     targets = tuple(replace(target, affine=target.target != "onnx", cases=cases) for target in samples.all_fine(0.0))
@@ -391,7 +391,7 @@ def test_left_out_is_said():
 
 
 def test_dims():
-    """Declared ranges in a reviewer's words."""
+    """Declared ranges are written as a reviewer would write them."""
     dims = (
         Dim(name="batch", min=2, max=16, separate=(1,)),
         Dim(name="side", min=8, max=64, multiple_of=8),

@@ -29,19 +29,19 @@ def test_a_tolerance_is_twice_what_was_measured():
 
 
 def test_nothing_is_suggested_where_nothing_differs():
-    """Any tolerance holds there."""
+    """Any tolerance holds if nothing differs."""
     table = lines(leaf(max_abs_diff=0.0))
     assert table[1].split() == ["onnx", "logits", "exact", "any"]
 
 
 def test_a_tolerance_that_cannot_tell_is_named():
-    """A wrong output would pass it."""
+    """A tolerance under which a wrong output would pass is named."""
     table = lines(leaf(max_abs_diff=0.5, expected_max_abs=1.0))
     assert table[-1].startswith("Too large to tell a right output from a wrong one: logits on onnx.")
     assert not any(line.startswith("Too large") for line in lines(leaf(max_abs_diff=1e-6, expected_max_abs=1.0)))
 
 
 def test_outputs_without_rounding_have_no_row():
-    """Integers are exact, whatever is declared."""
+    """Integers are compared exactly, whatever is declared."""
     whole = leaf(expected_dtype="int64", actual_dtype="int64")
     assert lines(whole) == ["glyph-head: no floating output was compared"]

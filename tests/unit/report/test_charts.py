@@ -63,7 +63,7 @@ def test_marks_say_what_happened():
 
 
 def test_the_worst_violation_is_named():
-    """The name of the worst control input stands in the picture."""
+    """The picture shows the name of the worst control input."""
     (panel,) = chart(drawn((case(1e-3, "normal-1@batch=2"), case(1e-2, "low-1@batch=2"))), "error against").panels
     assert [words.text for words in panel.words if words.kind == "worst"] == ["low-1@batch=2"]
 
@@ -110,7 +110,7 @@ def test_each_target_of_a_kind_has_a_mark_of_its_own():
 
 
 def test_the_histogram_tells_what_is_over():
-    """Bars above the bound are marked, and their entries are counted in words."""
+    """Bars above the bound are marked, and a sentence counts their entries."""
     found = chart(drawn((case(3.1e-3),), (samples.picture(),)), "Error histogram")
     assert found.title == "Error histogram: logits on onnx at halves-1@batch=16"
     words = "17 of 24 entries are equal; the others differ by 1.7e-06 to 3.1e-03; 2 certainly over the 3.4e-05 allowed."
@@ -119,7 +119,7 @@ def test_the_histogram_tells_what_is_over():
 
 
 def test_the_map_shows_the_worst_entry():
-    """Cells are as dark as their share of what is allowed; those over it are hatched and the worst has a ring."""
+    """Cells are as dark as their share of the allowed error; those above it are hatched, and the worst has a ring."""
     found = chart(drawn((case(3.1e-3),), (samples.picture(),)), "Where it differs")
     assert found.title == "Where it differs: logits on onnx at halves-1@batch=16"
     assert found.summary == "7 of 24 cells differ. The largest difference is at [5, 1] of shape (8, 3)."
@@ -139,7 +139,7 @@ def test_of_several_outputs_the_worst_is_drawn():
 
 
 def test_bounds_of_each_index_colour_nothing():
-    """Where each index of an axis has a bound of its own, no single bound is drawn over all entries."""
+    """If each index of an axis has its own bound, no single bound is drawn for all entries."""
     contract = samples.contract("m", targets=(make_target("onnx", tolerance=Tolerance(axis=1)),))
     norms = tuple(AxisNorms(index=i, max_abs_diff=3.1e-3, expected_max_abs=1.0) for i in range(3))
     charts = drawn((case(3.1e-3, per_axis=norms),), (samples.picture(),), contract)
@@ -187,14 +187,14 @@ def test_no_number_breaks_a_picture(
 
 
 def test_marks_are_closed_paths():
-    """Outlines end where they began."""
+    """Outlines end where they begin."""
     assert shapes.box(1, 2, 3, 4) == "M1 2h3v4h-3z"
     assert shapes.cross(5, 5, 1) == "M4 4l2 2M4 6l2 -2"
     assert shapes.diamond(5, 5, 2) == "M5 3l2 2l-2 2l-2 -2z"
 
 
 def test_nothing_observed_has_no_pictures():
-    """A model that ended before its targets has none."""
+    """A model that ended before its targets has no pictures."""
     assert model_charts(measure(samples.contract("m"), ModelObservation(model="m"))).charts == ()
 
 
@@ -222,7 +222,7 @@ def test_the_error_along_the_graph_is_drawn_up_to_the_node_that_is_wrong():
 
 @pytest.mark.parametrize("errors", [(0.0, math.inf), (math.nan, 1e300), (1e-300, 0.0), (0.0, 0.0)])
 def test_no_error_along_the_graph_breaks_the_chart(errors: tuple[float, ...]):
-    """Results may come from anywhere; a graph of one node has no chart."""
+    """Results may come from anywhere, and a graph of one node has no chart."""
     trace = replace(samples.inspection().trace, guilty=None)
     pairs = tuple(NodePoint(name=str(number), error=error) for number, error in enumerate(errors))
     drawing = graph_chart(replace(trace, points=pairs), "x")

@@ -84,7 +84,7 @@ def test_code_is_one_code_span(text: str):
 
 @given(texts)
 def test_prose_has_nothing_but_code_spans(text: str):
-    """Backticks in a sentence of ours make code spans, and nothing else becomes of it."""
+    """Backticks in our sentences make code spans, and no other markup is made."""
     rendered = PARSER.render(prose(text)).strip().removeprefix("<p>").removesuffix("</p>")
     assert re.findall(r"</?\w+", rendered.replace("<code>", "").replace("</code>", "")) == []
     shown = _plain(rendered.replace("<code>", "`").replace("</code>", "`"))
@@ -93,7 +93,7 @@ def test_prose_has_nothing_but_code_spans(text: str):
 
 @given(texts)
 def test_a_fence_holds_its_text(text: str):
-    """A traceback cannot close the fence it is in."""
+    """A traceback cannot close the fence that contains it."""
     (token,) = PARSER.parse(fence(text))
     assert token.type == "fence"
     assert token.content.strip("\n") == inert_commands(visible(text)).strip("\n")
@@ -108,7 +108,7 @@ def test_no_mention_link_or_issue_survives(text: str):
 
 @given(texts)
 def test_terminal_text_has_no_control_characters(text: str):
-    """A terminal shows a text on one line and obeys none of it."""
+    """A terminal shows the text on one line and obeys nothing in it."""
     shown = terminal(text)
     assert shown.isprintable()
     assert not shown.startswith("::")
@@ -150,7 +150,7 @@ def test_markdown_by_example(text: str, shown: str):
     ],
 )
 def test_code_by_example(text: str, shown: str):
-    """Plain backticks where they hold, a tag where they do not."""
+    """Code is in plain backticks if that works, else in a tag."""
     assert code(text) == shown
 
 
@@ -161,12 +161,12 @@ def test_prose_quotes_code():
 
 @pytest.mark.parametrize("text", ["a ` b", "` `", "` a `", "``", "`a``b`"])
 def test_prose_with_other_backticks_is_plain_text(text: str):
-    """Backticks that do not quote one name each open nothing."""
+    """Backticks that do not enclose one name each make no code span."""
     assert prose(text) == text.replace("`", "&#96;")
 
 
 def test_a_fence_grows_with_its_text():
-    """Four backticks where the text has three."""
+    """A text with three backticks gets a fence of four."""
     assert fence("a\n```\nb", "sh") == "````sh\na\n```\nb\n````"
 
 
@@ -189,7 +189,7 @@ logs = st.lists(st.sampled_from(pieces), max_size=8)
 
 
 def test_the_witness_obeys_what_is_hostile():
-    """The texts of the tests are commands, so that the tests can fail."""
+    """The tests' texts really are commands, so the tests can fail."""
     assert set(commands(HOSTILE)) == {"add-path", "set-output", "add-mask"}
     assert len(commands(HOSTILE)) >= 2 * len(HOSTILE_LINES)
 

@@ -1,4 +1,4 @@
-"""Numbers with as many digits as say something, and text that fits its place."""
+"""Numbers have as many digits as are useful, and text fits its place."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_different_numbers_look_different(one: float, other: float):
     ],
 )
 def test_share(ratio: float, text: str):
-    """Percent within the tolerance, times over it; only what is at the bound is called 100%."""
+    """Percent within the tolerance, multiples above it; only the bound itself is called 100%."""
     assert share(ratio) == text
 
 
@@ -109,7 +109,7 @@ def test_duration(seconds: float, text: str):
 
 
 def test_plural_and_tally():
-    """Counts agree with their nouns; what is not there is not counted."""
+    """Counts agree with their nouns; zero counts are omitted."""
     assert plural(1, "model") == "1 model"
     assert plural(0, "model") == "0 models"
     assert tally(["violation", "note", "note"]) == "1 violation, 2 notes"
@@ -123,7 +123,7 @@ def test_clip_says_what_is_missing():
 
 
 def test_clip_lines_keeps_both_ends():
-    """Suggestions come first and the exception last: the middle of a traceback gives way."""
+    """Suggestions come first and the exception last: the middle of a traceback is omitted."""
     assert clip_lines([str(line) for line in range(10)], 4) == "0\n... (6 more lines)\n7\n8\n9"
     assert clip_lines(["a", "b"], None) == "a\nb"
 
@@ -143,7 +143,7 @@ def test_align_pads_by_what_is_seen():
 
 
 def test_align_shortens_long_names():
-    """A long model name gives way, the verdict beside it does not."""
+    """A long model name is shortened, but not the verdict next to it."""
     first, second = align(f"model\tonnx\n{'m' * 120}\tFAIL value-mismatch\n").splitlines()
     assert second == f"{'m' * 76}...  FAIL value-mismatch"
     assert cell_len(second) == 100
@@ -167,7 +167,7 @@ def test_every_state_has_a_sign_and_a_word():
 
 
 def test_long_lines_go_on_at_a_word():
-    """Names stay whole, to be copied and searched for; a traceback keeps its shape; nothing is wider than a screen."""
+    """Names stay whole, so that they can be copied; a traceback keeps its shape; nothing is wider than a screen."""
     name = "normal-1@batch=12,length=12"
     text = f'also at: {", ".join([name] * 6)}\n  File "src/model.py", line 3\n{"x" * 150}'
     lines = indent(text, 4).split("\n")

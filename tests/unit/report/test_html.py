@@ -89,7 +89,7 @@ def test_every_tag_is_closed(run: str):
 
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_nothing_is_fetched_and_nothing_runs(run: str):
-    """The page has no script, no handler and no address but those inside of it, and tells the browser so."""
+    """The page has no script, no handler and only addresses inside itself, and tells the browser so."""
     page = Page(rendered(samples.RUNS[run]()))
     assert not {"script", "link", "img", "iframe", "object", "form", "a", "base"} & set(page.tags)
     assert not [name for _, name, _ in page.attributes if name.startswith("on") or name in ("src", "href", "style")]
@@ -110,7 +110,7 @@ def test_pictures_have_words():
 
 
 def test_violations_differ_in_shape():
-    """A violation is told from a pass by its mark and its name, not by colour alone."""
+    """A violation differs from a pass by its mark and its name, not by colour alone."""
     text = rendered(samples.red())
     assert '<path class="over"' in text
     assert 'class="worst"' in text
@@ -119,7 +119,7 @@ def test_violations_differ_in_shape():
 
 
 def test_models_without_a_difference_have_no_pictures():
-    """Where nothing differs the page says so in a sentence."""
+    """If nothing differs, the page says so in a sentence."""
     text = rendered(samples.red())
     assert (
         "These models have no difference at any control input, so there is nothing to draw: <code>affine-map</code>."
@@ -128,7 +128,7 @@ def test_models_without_a_difference_have_no_pictures():
 
 
 def test_notes_are_folded():
-    """What needs no action does not stand in the way of the pictures."""
+    """What needs no action is folded, so that the pictures come first."""
     controls = samples.controls(undeclared_range=("x",))
     seen = samples.model("m", samples.all_fine(), controls=controls)
     run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
@@ -136,7 +136,7 @@ def test_notes_are_folded():
 
 
 def test_only_the_worst_models_are_drawn(monkeypatch: pytest.MonkeyPatch):
-    """A page of hundreds of models still opens: pictures of the worst ones, and a word on the others."""
+    """A page of hundreds of models still opens: it has pictures of the worst ones, and mentions the others."""
     monkeypatch.setattr(page_module, "MOST_PICTURED", 3)
     text = rendered(samples.crowd(5))
     assert "Omitted: pictures of the 7 models with the best results." in text

@@ -1,4 +1,4 @@
-"""JUnit XML: red exactly where the verdict is, of the shape that CI servers accept, whatever the strings are."""
+"""JUnit XML: red exactly if the verdict is, in the shape that CI servers accept, whatever the strings are."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_shape(run: str):
 
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_it_is_red_where_the_verdict_is(run: str):
-    """No failure and no error where the verdict is `verified`; at least one where it is not."""
+    """There is no failure and no error if the verdict is `verified`, and at least one otherwise."""
     results = samples.RUNS[run]()
     root = written(results)
     is_red = int(root.get("failures", 0)) + int(root.get("errors", 0)) > 0
@@ -139,14 +139,14 @@ def test_other_violations_are_tests_of_their_own():
 
 
 def test_a_model_that_could_not_be_checked_is_an_error():
-    """Neither passed nor failed: an error with the next step."""
+    """Such a model is neither passed nor failed, but an error with the next step."""
     (error,) = written(samples.problem()).iter("error")
     assert error.get("type") == "could-not-be-checked"
     assert "next: Did you mean `glyphlab.model:make_model`?" in (error.text or "")
 
 
 def test_waived_control_inputs_pass():
-    """A waiver makes its control inputs pass and is told in the suite's output; the others still fail."""
+    """Waived control inputs pass and are mentioned in the suite's output; the others still fail."""
     waiver = Waiver(rule="value-mismatch", reason="ties", until="2099-01-01", case="halves-*")
     contract = samples.contract("glyph-head", targets=(make_target("onnx"),), waivers=(waiver,))
     results = one(contract, samples.model("glyph-head", (samples.wrong_target(),)))
@@ -163,7 +163,7 @@ def test_warnings_that_fail_the_check_fail_a_test():
 
 
 def test_other_outputs_and_failed_calls_fail():
-    """A call that fails and outputs of another structure are told in words."""
+    """A failed call and outputs of another structure are described in words."""
     cases = (
         CaseResult(case="normal-1@batch=2", structure=Structure(expected=("logits",), actual=("logits", "extra"))),
         CaseResult(case="halves-1@batch=2", failure=replace(samples.export_failure(), stage="run", type="OrtError")),
@@ -188,7 +188,7 @@ def test_versions_are_properties():
 
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_hostile_strings_stay_text(run: str):
-    """The document parses and has no element more, whatever names, messages and traces are."""
+    """The document parses and has no additional element, whatever names, messages and traces are."""
     found, plain = written(hostile(samples.RUNS[run]())), written(samples.RUNS[run]())
     assert {element.tag for element in found.iter()} <= {element.tag for element in plain.iter()}
 
@@ -196,7 +196,7 @@ def test_hostile_strings_stay_text(run: str):
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(st.characters(), min_size=1, max_size=60))
 def test_any_text_comes_back(text: str):
-    """Control characters are spelled out, since XML has no way to hold them; everything else comes back as it was."""
+    """Control characters are spelled out, because XML cannot hold them; all other text comes back unchanged."""
     finding = Finding(rule="train-mode", severity="violation", model="m", message=text, hint="Fix it.")
     results = replace(samples.green(), contracts=(samples.contract("m"),), findings=(finding,), verdict="violations")
     assert failures(written(results))["m train-mode"] == visible(text)

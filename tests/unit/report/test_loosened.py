@@ -1,4 +1,4 @@
-"""What a change loosens stands right under the verdict of every report, and decides it where the base says so."""
+"""What a change loosens is right below the verdict of every report, and decides the verdict if the base says so."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def outcome(policy: Policy = "warn", more: int = 0) -> Outcome:
 
 @pytest.mark.parametrize("format", ["comment", "summary", "markdown"])
 def test_a_loosened_check_is_right_under_the_verdict(format: Format):  # noqa: A002
-    """Before the table of models, with the factor; tightening is one folded line."""
+    """It comes before the table of models, with the factor; tightening is one folded line."""
     text = render(outcome().report, format)
 
     verdict, _, loosened, _, first, *_ = text.splitlines()
@@ -46,7 +46,7 @@ def test_a_loosened_check_is_right_under_the_verdict(format: Format):  # noqa: A
 
 
 def test_the_terminal_says_it_above_its_verdict():
-    """The verdict is the last line there, so what counts most is just above it."""
+    """The verdict is the last line of a terminal, so what matters most is right above it."""
     lines = render(outcome().report, "terminal").splitlines()
     start = next(place for place, line in enumerate(lines) if "this change loosens the check" in line)
 
@@ -59,7 +59,7 @@ def test_the_terminal_says_it_above_its_verdict():
 
 
 def test_the_page_says_it_in_its_header():
-    """Right under the verdict."""
+    """It is right below the verdict."""
     done = outcome()
     page = render_html(done.results, done.report)
     header = page[page.index("<header") : page.index("</header>")]
@@ -69,7 +69,7 @@ def test_the_page_says_it_in_its_header():
 
 
 def test_many_are_counted():
-    """A comment has room for the models, too."""
+    """A comment must have room for the models too, so many are counted."""
     text = render(outcome(more=100).report, "comment")
 
     assert "- and 83 more" in text
@@ -77,7 +77,7 @@ def test_many_are_counted():
 
 
 def test_a_base_that_fails_it_makes_it_violations():
-    """Exit code 1, and every report agrees with it."""
+    """The exit code is 1, and every report agrees with it."""
     done = outcome("fail")
 
     assert (done.judgement.verdict, done.judgement.exit_code) == ("violations", 1)
@@ -87,7 +87,7 @@ def test_a_base_that_fails_it_makes_it_violations():
 
 
 def test_a_config_that_fails_on_warnings_decides_wherever_it_is_judged(tmp_path: Path):
-    """The results carry it, so that no later job can forget it."""
+    """The results contain the setting, so that no later job can forget it."""
     strict = judged(replace(outcome().results, fail_on="warning"))
     write_results(strict.results, tmp_path / "results.json")
 
@@ -96,14 +96,14 @@ def test_a_config_that_fails_on_warnings_decides_wherever_it_is_judged(tmp_path:
 
 
 def test_models_keep_their_own_verdict():
-    """A loosened tolerance is no state of the model in the table."""
+    """A loosened tolerance is not a state of the model in the table."""
     assert [row.state for row in outcome("fail").report.rows] == [
         row.state for row in judged(samples.green()).report.rows
     ]
 
 
 def test_results_and_sarif_carry_it(tmp_path: Path):
-    """The file reads back, with a model that has no contract any more, and code scanning gets each one."""
+    """The file is read back, also with a model that has no contract any more, and code scanning gets each one."""
     done = outcome("fail")
     write_results(done.results, tmp_path / "results.json")
 
@@ -115,7 +115,7 @@ def test_results_and_sarif_carry_it(tmp_path: Path):
 
 
 def test_a_hostile_value_stays_in_its_line():
-    """Names and values are a stranger's: no mention, no markup, no command."""
+    """Names and values may be a stranger's: they make no mention, no markup and no command."""
     hostile = "python `x` -> <b>@owner</b>\n::error::owned"
     change = ConfigChange(origin="o", alterations=(Alteration(effect="loosened", model=CONFIG, what=hostile),))
     report = judged(replace(samples.green(), change=change, findings=())).report

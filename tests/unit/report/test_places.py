@@ -41,7 +41,7 @@ def test_paths_are_shortened(text: str, shown: str):
 
 
 def test_a_whole_report_has_none():
-    """Every text of it, wherever it is."""
+    """Every text of a report is shortened, wherever it is."""
     secret = "/pool/venvs/7/secret/file.bin"
     results = samples.red()
     findings = tuple(

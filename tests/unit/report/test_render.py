@@ -37,20 +37,20 @@ def test_the_report_file_is_the_summary_without_limits():
 
 
 def test_rendering_is_deterministic():
-    """The same results give the same bytes, or every push would edit the comment."""
+    """The same results give the same bytes; otherwise every push would edit the comment."""
     assert render(build_report(samples.red()), "comment") == render(build_report(samples.red()), "comment")
 
 
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_terminal_fits_100_columns(run: str):
-    """No line but a command to copy is longer than 100 columns."""
+    """No line except a command to copy is longer than 100 columns."""
     text = render(build_report(samples.RUNS[run]()), "terminal")
     assert [line for line in text.splitlines() if len(line) > 100] == []
 
 
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_the_verdict_is_the_last_line_of_the_terminal(run: str):
-    """The verdict is in sight without scrolling."""
+    """The verdict is visible without scrolling."""
     report = build_report(samples.RUNS[run]())
     assert render(report, "terminal").splitlines()[-1] == f"{report.headline} in 41 s"
 
@@ -61,7 +61,7 @@ def test_a_green_run_is_short():
 
 
 def test_notes_do_not_lengthen_a_terminal():
-    """What needs no action is counted in the terminal and told in the report file."""
+    """What needs no action is counted in the terminal and described in the report file."""
     controls = samples.controls(undeclared_range=("x",))
     seen = samples.model("m", samples.all_fine(), controls=controls)
     run = samples.RunObservation(environment=samples.ENVIRONMENT, models=(seen,))
@@ -74,7 +74,7 @@ def test_notes_do_not_lengthen_a_terminal():
 
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_colour_changes_no_word(run: str):
-    """Colour is on top of words and aligned like them; other formats never have any."""
+    """Colour is added to words, which it does not replace or shift; other formats never have any."""
     report = build_report(samples.RUNS[run]())
     coloured = render(report, "terminal", color=True)
     assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == render(report, "terminal")
@@ -96,7 +96,7 @@ def test_markdown_tables_are_tables(run: str, kind: Format):
 @pytest.mark.parametrize("run", samples.RUNS)
 @pytest.mark.parametrize("kind", ["comment", "summary"])
 def test_hostile_strings_stay_text_in_markdown(run: str, kind: Format):
-    """Nobody is mentioned, nothing is linked and no tag is opened by any name, message or trace."""
+    """No name, message or trace mentions anybody, links anything or opens a tag."""
     text = render(build_report(hostile(samples.RUNS[run]())), kind)
     tokens = PARSER.parse(text)
     inline = [child for token in tokens for child in token.children or []]
@@ -167,7 +167,7 @@ def test_every_value_in_a_template_is_escaped(name: str):
 
 
 def test_every_filter_is_known_to_the_check():
-    """A new filter is looked at before a template relies on it for escaping."""
+    """A new filter is reviewed before a template relies on it for escaping."""
     assert set(FILTERS) == SAFE | {"wrap", "align", "clip", "clip_lines"}
 
 

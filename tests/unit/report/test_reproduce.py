@@ -20,7 +20,7 @@ WORDS = st.text("ab[]*?!-'\"$`\\ ~@=,.", min_size=1, max_size=12)
 
 @given(st.one_of(NAMES, WORDS), st.one_of(NAMES, WORDS))
 def test_any_case_name_reaches_the_gate_as_itself(name: str, other: str):
-    """A shell hands over one pattern, which that name matches and no other name does."""
+    """A shell passes on one pattern, which matches that name and no other."""
     words = shlex.split(reproduce(Caller(), "m", "onnx", name))
     assert words[:-1] == ["export-gate", "run", "m", "--target", "onnx", "--case"]
     assert fnmatch.fnmatchcase(name, words[-1])
@@ -28,7 +28,7 @@ def test_any_case_name_reaches_the_gate_as_itself(name: str, other: str):
 
 
 def test_a_target_that_is_gone_is_not_asked_for():
-    """What broke the lock by going away cannot be run; the model without it can."""
+    """A target that is gone cannot be run; the command runs the model without it."""
     gone = Finding(
         rule="interface-changed",
         severity="violation",
@@ -45,14 +45,14 @@ def test_a_target_that_is_gone_is_not_asked_for():
 
 
 def test_a_command_has_the_config_and_the_interpreter_that_the_caller_typed():
-    """From the caller's folder: an absolute path stays absolute, and blanks are quoted."""
+    """Relative paths start at the caller's folder, an absolute path stays absolute, and blanks are quoted."""
     assert reproduce(Caller(config="./export-gate.yml"), "m") == "export-gate run m"
     typed = Caller(config="/srv/my nets/gate.yml", python=".venv/bin/python")
     assert reproduce(typed, "m") == "export-gate run --config '/srv/my nets/gate.yml' --python .venv/bin/python m"
 
 
 def test_commands_in_texts_have_the_config_too():
-    """Only those that read one, and each once."""
+    """Only commands that read a config get it, each once."""
     elsewhere = Caller(config="nets/gate.yml")
     once = elsewhere.located("run `export-gate lock` or `export-gate run m`, never `export-gate merge a b`")
     assert once == (

@@ -1,4 +1,4 @@
-"""`results.json` is strict, complete, written whole or not at all, and read with care: it may be a stranger's."""
+"""`results.json` is strict, complete, written atomically, and read with care, because it may be a stranger's."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def _refusal(path: Path) -> str:
 
 @pytest.mark.parametrize("run", RUNS)
 def test_what_is_written_is_read(run: Callable[[], Results], path: Path):
-    """Results come back equal, so they can be judged and reported again."""
+    """Results are read back equal, so they can be judged and reported again."""
     write_results(run(), path)
     assert read_results(path) == run()
 
 
 def test_the_folder_has_nothing_but_the_results(path: Path):
-    """No partial file is left behind, and writing again replaces."""
+    """No partial file is left, and writing again replaces the file."""
     write_results(samples.red(), path)
     write_results(samples.green(), path)
     assert [entry.name for entry in path.parent.iterdir()] == ["results.json"]
@@ -57,7 +57,7 @@ def _with_nan() -> Results:
 
 
 def test_non_finite_numbers_are_strict_json(path: Path):
-    """Any JSON parser reads the file: NaN and infinity are strings."""
+    """Any JSON parser can read the file: NaN and infinity are strings."""
     write_results(_with_nan(), path)
     value = json.loads(path.read_text(), parse_constant=pytest.fail)
     assert value["findings"][0]["measured"] == "nan"
@@ -66,7 +66,7 @@ def test_non_finite_numbers_are_strict_json(path: Path):
 
 
 def test_a_failed_write_is_the_gates_failure_and_keeps_the_old_file(tmp_path: Path):
-    """A target that cannot be replaced costs no earlier results and leaves no partial file."""
+    """If the file cannot be replaced, the earlier results stay and no partial file is left."""
     path = tmp_path / "results.json"
     path.mkdir()
     with pytest.raises(GateError) as caught:
@@ -76,26 +76,26 @@ def test_a_failed_write_is_the_gates_failure_and_keeps_the_old_file(tmp_path: Pa
 
 
 def test_no_file(path: Path):
-    """A missing file names the command that makes it."""
+    """For a missing file, the message names the command that makes it."""
     assert _refusal(path) == "results.json: file not found; `export-gate run` writes it"
 
 
 def test_not_json(path: Path):
-    """A file that is no JSON is refused at its line and column."""
+    """A file that is not JSON is refused at its line and column."""
     path.parent.mkdir()
     path.write_text('{\n "a": }')
     assert _refusal(path) == "results.json:2:7: not JSON: Expecting value"
 
 
 def test_not_utf8(path: Path):
-    """Bytes that are no text are refused."""
+    """Bytes that are not text are refused."""
     path.parent.mkdir()
     path.write_bytes(b"\xff\xfe")
     assert _refusal(path).startswith("results.json: not JSON: 'utf-8' codec can't decode byte 0xff")
 
 
 def test_nan_literal(path: Path):
-    """NaN without quotes is no JSON."""
+    """NaN without quotes is not JSON."""
     path.parent.mkdir()
     path.write_text('{"duration_s": NaN}')
     assert _refusal(path) == "results.json: not JSON: NaN is not a JSON number"
@@ -104,7 +104,7 @@ def test_nan_literal(path: Path):
 
 
 def test_too_deep(path: Path):
-    """Nesting that would exhaust the stack is refused, not crashed on."""
+    """Nesting that would exhaust the stack is refused and does not crash the reader."""
     path.parent.mkdir()
     path.write_text("[" * 200_000)
     assert _refusal(path).startswith("results.json: not JSON: ")
@@ -118,7 +118,7 @@ def test_other_json(path: Path):
 
 
 def test_other_schema_version(path: Path):
-    """Another schema names both versions and the tool that wrote it."""
+    """For another schema, the message names both versions and the tool that wrote the file."""
     _changed(path, schema_version=7, tool_version="9.0.0")
     assert _refusal(path) == (
         "results.json: schema version 7, but this export-gate reads version 2; use the version of export-gate that "
@@ -151,14 +151,14 @@ def test_a_finding_of_an_unknown_model(path: Path):
 
 
 def test_a_model_twice(path: Path):
-    """Two observations of one model cannot both be its row."""
+    """Only one observation of a model can be its row."""
     red = samples.red()
     write_results(replace(red, run=replace(red.run, models=(*red.run.models, red.run.models[0]))), path)
     assert _refusal(path) == "results.json: model 'glyph-head' occurs 2 times, expected once"
 
 
 def test_no_models(path: Path):
-    """Results without models are no pass, but for a shard of a run that has more machines than models."""
+    """Results without models are not a pass, except for a shard of a run with more machines than models."""
     empty = replace(samples.green(), contracts=(), run=RunObservation(environment=samples.ENVIRONMENT))
     write_results(empty, path)
     assert _refusal(path) == (
@@ -208,7 +208,7 @@ OUTPUT = ("run", "models", 0, "targets", 0, "cases", 0, "outputs", 0)
     ],
 )  # fmt: skip
 def test_numbers_that_no_run_writes(path: Path, keys: tuple[str | int, ...], key: str, number: Any, message: str):
-    """A number out of its range is refused with its place, before anything is computed with it."""
+    """A number out of its range is refused with its place, before any computation uses it."""
     write_results(samples.red(), path)
     value = json.loads(path.read_text())
     _place(value, keys)[key] = number

@@ -62,7 +62,7 @@ def found(results: Results) -> list[Any]:
 
 
 def test_the_schema_is_the_official_one():
-    """What holds the documents is the published schema, and it refuses what is none."""
+    """The schema is the published one, and it refuses other documents."""
     assert official_schema()["$id"].startswith("https://raw.githubusercontent.com/oasis-tcs/sarif-spec/")
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"version": "2.1.0", "runs": [{"results": []}]}, official_schema())
@@ -83,7 +83,7 @@ def test_every_run_is_valid(run: str):
 
 
 def test_every_finding_is_a_result():
-    """In the report's order, with the level of its severity and a place."""
+    """Results are in the report's order, with the level of the severity and a place."""
     results = samples.red()
     levels = {"violation": "error", "warning": "warning", "note": "note"}
     assert [(r["ruleId"], r["level"]) for r in found(results)] == [
@@ -114,7 +114,7 @@ def place(results: Results, rule: str) -> tuple[str, int]:
 
 
 def test_a_finding_stands_at_the_user_s_own_line():
-    """Where the code is known and in the repository, there; else where the config declares the model."""
+    """The place is the code's line if it is known and in the repository, else the config's line of the model."""
     results = replace(samples.red(), checkout=CHECKOUT)
     assert place(results, "export-failed") == ("src/glyphlab/encoder.py", 41)
     assert place(results, "value-mismatch") == ("src/glyphlab/model.py", 41)
@@ -123,7 +123,7 @@ def test_a_finding_stands_at_the_user_s_own_line():
 
 
 def test_outside_of_git_the_config_is_the_place():
-    """Without a repository the config's own path is used; of an absolute one the name."""
+    """Without a repository, the config's own path is used; of an absolute one, the name."""
     assert place(samples.red(), "worker-died") == ("export-gate.yml", 1)
     assert place(replace(samples.red(), config_path="/home/u/my gate.yml"), "worker-died") == ("my%20gate.yml", 1)
 
@@ -142,7 +142,7 @@ def test_fingerprints_are_stable():
 
 
 def test_every_fingerprint_is_there_once():
-    """Two findings of one rule about the same thing stay apart."""
+    """Two findings of one rule about the same thing have different fingerprints."""
     finding = Finding(rule="contract-broken", severity="violation", model="glyph-head", message="a", hint="b")
     results = replace(samples.red(), findings=(finding, replace(finding, message="c")))
     prints = [result["partialFingerprints"]["exportGate/v1"] for result in found(results)]
@@ -157,7 +157,7 @@ def test_each_config_has_a_category_of_its_own():
 
 
 def test_waived_findings_are_suppressed():
-    """A waived violation is there, with its reason and its end."""
+    """A waived violation is a result, with its reason and its last day."""
     waiver = Waiver(rule="value-mismatch", reason="ties", until="2099-01-01")
     contract = samples.contract("glyph-head", targets=(make_target("onnx"),), waivers=(waiver,))
     run = RunObservation(
@@ -169,7 +169,7 @@ def test_waived_findings_are_suppressed():
 
 
 def test_problems_are_notifications():
-    """What could not be checked is no result of a rule: the invocation says so, with the exit code."""
+    """What could not be checked is not a rule's result: the invocation has it, with the exit code."""
     (invocation,) = written(samples.problem())["runs"][0]["invocations"]
     assert (invocation["executionSuccessful"], invocation["exitCode"]) == (False, 2)
     (told,) = invocation["toolExecutionNotifications"]
@@ -179,7 +179,7 @@ def test_problems_are_notifications():
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(st.characters(), min_size=1, max_size=60))
 def test_any_text_comes_back(text: str):
-    """Messages come back with everything unseen spelled out."""
+    """Messages are read back with every invisible character spelled out."""
     finding = Finding(rule="train-mode", severity="violation", model="m", message=text, hint="Fix it.")
     results = replace(samples.green(), contracts=(samples.contract("m"),), findings=(finding,), verdict="violations")
     text_of = json.loads(sarif(results, build_report(results)))["runs"][0]["results"][0]["message"]["text"]

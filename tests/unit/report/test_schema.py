@@ -96,7 +96,7 @@ def test_the_schema_refuses_what_the_reader_refuses():
 
 
 def test_the_schema_names_its_version():
-    """A file without a version, or of another one, is not valid."""
+    """A file without a version, or with another one, is not valid."""
     value = json.loads(json.dumps(encode(samples.green())))
     assert not VALIDATOR.is_valid({**value, "schema_version": 99})
     del value["schema_version"]
@@ -104,7 +104,7 @@ def test_the_schema_names_its_version():
 
 
 def test_types_have_names_of_their_own():
-    """Two records of one name would overwrite each other in `$defs`; each description is that of one record."""
+    """Two records with one name would overwrite each other in `$defs`; each description belongs to one record."""
     defs = results_schema()["$defs"]
     descriptions = [schema["description"] for schema in defs.values()]
     assert len(defs) > 40

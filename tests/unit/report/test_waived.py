@@ -1,4 +1,4 @@
-"""Waived violations in reports: shown with their reason and counted apart, never hidden."""
+"""Waived violations in reports are shown with their reason and counted separately, never hidden."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def outcome(*waivers: Waiver, day: str = "2026-11-29") -> Outcome:
 
 
 def test_the_headline_counts_waived_violations_apart():
-    """The check passes, but nobody reads that the model was verified."""
+    """The check passes, but no report says that the model was verified."""
     found = outcome(WAIVER)
 
     assert found.judgement.exit_code == 0
@@ -43,7 +43,7 @@ def test_the_headline_counts_waived_violations_apart():
 
 
 def test_of_several_waivers_the_headline_names_the_first_to_end():
-    """The nearest date is the one to act on."""
+    """The nearest date is the next one to act on."""
     first = replace(WAIVER, case="*@batch=8", until="2026-12-24")
 
     assert outcome(first, WAIVER).report.headline.endswith("2 waived, the first until 2026-12-24")
@@ -86,7 +86,7 @@ MESSAGE = "glyph-head, onnx, output 'logits', case halves-1@"
     ],
 )
 def test_every_format_shows_the_violation_and_its_reason(format_: Format, parts: tuple[str, ...]):
-    """What was measured, until when it is accepted and why, in every place that people read."""
+    """Every report shows what was measured, until when it is accepted, and why."""
     text = render(outcome(WAIVER).report, format_)
 
     for part in parts:
@@ -94,7 +94,7 @@ def test_every_format_shows_the_violation_and_its_reason(format_: Format, parts:
 
 
 def test_a_manifest_does_not_call_a_waived_model_verified():
-    """What ships says what was accepted."""
+    """The manifest of what ships says what was accepted."""
     found = outcome(WAIVER).results
 
     (model,) = found.run.models
@@ -103,7 +103,7 @@ def test_a_manifest_does_not_call_a_waived_model_verified():
 
 
 def test_rendering_again_keeps_the_day_and_judging_again_may_take_another(tmp_path: Path):
-    """A report that is opened next year says what was decided; only a new judgement sees the waiver expire."""
+    """A report that is opened next year keeps the verdict; only a new judgement sees the waiver expire."""
     path = tmp_path / "results.json"
     write_results(outcome(WAIVER).results, path)
 
@@ -120,7 +120,7 @@ def test_rendering_again_keeps_the_day_and_judging_again_may_take_another(tmp_pa
     ],
 )
 def test_results_with_an_impossible_date_are_refused(waiver: Waiver, day: str, said: str, tmp_path: Path):
-    """A date that is none would compare as later than every day."""
+    """A text that is not a date would compare as later than every day."""
     path = tmp_path / "results.json"
     path.write_text(json.dumps(encode(waived_results(waiver, day=day))), encoding="utf-8")
 

@@ -52,21 +52,21 @@ def _first(seen: TargetObservation | ModelObservation, own: ModelContract | None
     ],
 )
 def test_the_first_form_that_differs_is_the_owner(answers: dict[str, Answer], owner: str | None, cause: str):
-    """The reference evaluator says whether the file is wrong or ONNX Runtime."""
+    """The reference evaluator shows whether the file or ONNX Runtime is wrong."""
     found = _first(_inspected(*_rungs(**answers)))
 
     assert (found.owner, found.cause) == (owner, cause)
 
 
 def test_a_file_that_was_handed_in_is_its_own_owner():
-    """Nobody knows what converted it."""
+    """Nobody knows which converter made the file."""
     found = _first(_inspected(*_rungs(plain="differs", file="differs")), GIVEN)
 
     assert (found.owner, found.cause) == ("artifact", "unknown")
 
 
 def test_other_weights_are_the_cause_whatever_else_was_found():
-    """Names, the largest difference and what to do."""
+    """The finding has names, the largest difference and advice."""
     weights = WeightsCompared(found=3, differing=("e.weight by 5.2e+00",), differing_count=1)
     found = _first(replace(_inspected(*_rungs(plain="differs")), weights=weights), GIVEN)
 
@@ -76,7 +76,7 @@ def test_other_weights_are_the_cause_whatever_else_was_found():
 
 
 def test_equal_weights_are_no_cause():
-    """A comparison that found no difference says nothing."""
+    """A comparison without differences explains nothing."""
     found = _first(replace(_inspected(), weights=WeightsCompared(found=3)), GIVEN)
 
     assert found.cause == "unknown"
@@ -94,7 +94,7 @@ def test_equal_weights_are_no_cause():
     ],
 )
 def test_special_values_and_ties_are_found_by_experiment(fields: dict[str, Any], cause: str):
-    """All failing elements have to be explained, not some."""
+    """All failing elements must be explained, not only some."""
     assert _first(_inspected(**fields)).cause == cause
 
 
@@ -102,7 +102,7 @@ def test_special_values_and_ties_are_found_by_experiment(fields: dict[str, Any],
     ("exceeding", "other", "cause"), [(6, 0, "size-arithmetic"), (5, 0, "unknown"), (6, 1, "unknown")]
 )
 def test_a_size_decides_alone_where_every_draw_of_it_differs(exceeding: int, other: int, cause: str):
-    """And none at a size at which the output agrees."""
+    """No draw at a size at which the output agrees may differ."""
     trial = SizeTrial(
         sizes={"batch": 16},
         draws=6,
@@ -116,7 +116,7 @@ def test_a_size_decides_alone_where_every_draw_of_it_differs(exceeding: int, oth
 
 
 def test_a_branch_that_was_not_exported_is_a_size_guard():
-    """If every input that differs is on its other side."""
+    """Every input that differs must be on the other side of the branch."""
     branch = Branch(words="batch == 2", cases=(CASES[0],))
     found = _first(observed(_inspected(), branches=(branch,)))
 
@@ -125,20 +125,20 @@ def test_a_branch_that_was_not_exported_is_a_size_guard():
 
 
 def test_a_size_that_the_program_refuses_is_a_size_guard():
-    """Files enforce no condition, so they compute the branch that was exported."""
+    """Files do not enforce conditions, so they compute the branch that was exported."""
     rung = Rung(name="exported-program", answer="failed", message="Guard failed: x.size()[1] % 8 != 0")
 
     assert _first(_inspected(rung)).cause == "size-guard"
 
 
 def test_no_tolerance_is_offered_where_rounding_is_not_the_cause():
-    """Whatever else is the cause, a larger tolerance would hide it."""
+    """If rounding is not the cause, a larger tolerance would only hide it."""
     for fields in ({}, {"changed": (Changed(change="no-zeros", agrees=True),)}):
         assert "atol" not in _first(_inspected(**fields)).hint
 
 
 def test_a_model_in_train_mode_explains_what_differs():
-    """One finding, which counts what it hides."""
+    """There is one finding, which counts what it hides."""
     seen = observed(target(WRONG), hygiene=HygieneObservation(train_modules=("drop (Dropout)",), train_module_count=2))
     findings = judge((contract(),), run(seen)).findings
 
@@ -147,14 +147,14 @@ def test_a_model_in_train_mode_explains_what_differs():
 
 
 def test_train_mode_that_changes_nothing_explains_nothing():
-    """Containers in train mode compute what they compute in eval mode."""
+    """Containers compute the same in train mode and in eval mode."""
     seen = observed(target(WRONG), hygiene=HygieneObservation(train_module_count=2))
 
     assert [f.rule for f in judge((contract(),), run(seen)).findings] == ["train-mode", "value-mismatch"]
 
 
 def test_a_program_that_differs_too_is_the_cause_of_what_is_made_of_it():
-    """Without experiments the exported program's own results say it."""
+    """Without experiments, the exported program's own results show the cause."""
     own = contract(targets=(make_target("exported-program"), make_target("pt2")))
     seen = observed(*(target(WRONG, name=name) for name in ("exported-program", "pt2")))
     findings = judge((own,), run(seen)).findings
@@ -182,14 +182,14 @@ def test_a_program_that_differs_too_is_the_cause_of_what_is_made_of_it():
     ],
 )
 def test_a_failure_is_blamed_by_its_stage_its_end_and_its_words(fields: dict[str, Any], owner: str, cause: str):
-    """What none of them says stays unknown."""
+    """What stage, end and words do not show stays unknown."""
     found = _first(ended(**fields))
 
     assert (found.owner, found.cause) == (owner, cause)
 
 
 def test_a_call_that_raises_is_blamed_by_its_rungs():
-    """ONNX Runtime refuses what the reference evaluator computes."""
+    """ONNX Runtime refuses a call that the reference evaluator computes."""
     rungs = _rungs(program="agrees", plain="failed", file="failed", evaluator="agrees")
     seen = target(failed(CASES[0]), inspections=(Inspection(output="", case=CASES[0], rungs=rungs),))
 

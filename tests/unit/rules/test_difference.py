@@ -1,4 +1,4 @@
-"""What the interface lock calls a change, and whom it breaks."""
+"""What the interface lock calls a change, and for whom it breaks."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ ADDITIVE = {
 
 @pytest.mark.parametrize("name", BREAKING)
 def test_a_breaking_change_says_what_and_whom(name: str):
-    """What a caller relied on is gone: the difference names it, before and now, and who breaks."""
+    """If something that a caller relied on is gone, the difference names it, before and now, and who breaks."""
     after, words = BREAKING[name]
 
     assert words in [[found.what, found.breaks] for found in differences(MODEL, after)]
@@ -187,7 +187,7 @@ def test_a_breaking_change_says_what_and_whom(name: str):
 
 @pytest.mark.parametrize("name", ADDITIVE)
 def test_an_additive_change_breaks_nobody(name: str):
-    """It is the only difference, and callers of before are fine."""
+    """It is the only difference, and existing callers are not affected."""
     after, what = ADDITIVE[name]
 
     assert [(found.what, found.breaks) for found in differences(MODEL, after)] == [(what, "")]
@@ -211,7 +211,7 @@ def test_one_change_is_told_once():
 
 
 def test_a_size_that_keeps_an_export_of_its_own_is_still_accepted():
-    """From 1..16 to 2..16 with 1 apart nobody breaks, nor is there anything to tell."""
+    """From 1..16 to 2..16 with a separate export at 1, nobody breaks and nothing is reported."""
     assert list(differences(MODEL, dims(batch=LockedDim(min=2, max=16, separate=(1,))))) == []
 
 
@@ -221,7 +221,7 @@ def test_outputs_that_were_not_observed_are_not_gone():
 
 
 def test_an_unknown_size_of_an_output_is_not_compared():
-    """`?` says that nothing is known."""
+    """`?` means that nothing is known."""
     assert list(differences(MODEL, changed(outputs=(tensor(LOGITS, shape=("batch", "?")),)))) == []
 
 
@@ -265,7 +265,7 @@ models = st.builds(
 @given(model=models)
 @settings(max_examples=200, deadline=None)
 def test_an_interface_differs_in_nothing_from_itself(model: LockedModel):
-    """Nothing changed, nothing is told; through the file and back too."""
+    """Without changes there is no difference, also after a round trip through the file."""
     (again,) = parse_lock(lock_text(Lock(models={"m": model})).encode(), "x.lock").models.values()
 
     assert again == model
@@ -276,7 +276,7 @@ def test_an_interface_differs_in_nothing_from_itself(model: LockedModel):
 @given(before=models, after=models)
 @settings(max_examples=200, deadline=None)
 def test_any_two_interfaces_can_be_compared(before: LockedModel, after: LockedModel):
-    """Whatever a lock holds, comparing ends and gives words."""
+    """Whatever two locks contain, the comparison ends and has words."""
     for found in differences(before, after):
         assert found.what
 
@@ -284,7 +284,7 @@ def test_any_two_interfaces_can_be_compared(before: LockedModel, after: LockedMo
 @given(before=locked_dims, after=locked_dims)
 @settings(max_examples=300, deadline=None)
 def test_a_narrower_range_always_names_a_size_that_is_missing(before: LockedDim, after: LockedDim):
-    """Against all sizes, one by one."""
+    """The result equals a comparison of all sizes one by one."""
     old, new = (Sizes(low=d.min, high=d.max, step=d.multiple_of, others=d.separate) for d in (before, after))
     missing = [size for size in range(300) if size in old and size not in new]
 

@@ -85,7 +85,7 @@ CHUNKED = Failure(
     ],
 )
 def test_only_what_a_trial_export_showed_is_advised(trials: tuple[ExportTrial, ...], start: str):
-    """What exports with eager's results comes first; a constant follows its example; else the branch is named."""
+    """What exports with eager's results is advised first; then a constant that follows its example; then the branch."""
     assert export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, trials).startswith(start)
 
 
@@ -126,7 +126,7 @@ def _line(failure: Failure) -> str:
 
 
 def test_a_recurrent_layer_is_named_where_its_length_is_the_constant(models: Any):
-    """With the way that works; a layer whose length is another dim has nothing to do with it."""
+    """The advice has what works; a layer whose length is another dim is not mentioned."""
     layer = torch.nn.LSTM(3, 4, batch_first=True)
     failure = _refusal(models.Recurrent(layer), torch.ones(2, 5, 3), x={0: TorchDim("batch"), 1: TorchDim("time")})
     dims = (Dim(name="batch", min=2, max=8), Dim(name="time", min=2, max=8))
@@ -148,7 +148,7 @@ def test_packed_sequences_are_answered_with_the_same(models: Any):
 
 
 def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):
-    """The user's own line, and the two ways to write it."""
+    """The advice has the user's own line and the two ways to write it."""
     failure = _refusal(models.Branch(), torch.ones(4))
 
     assert "if x.sum() > 0:" in _line(failure)
@@ -160,7 +160,7 @@ def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):
 
 
 def test_a_size_read_from_values_is_answered_with_checks(models: Any):
-    """`.item()` in a size has a remedy of its own."""
+    """`.item()` in a size needs other advice."""
     failure = _refusal(models.Item(), torch.ones(4))
 
     assert "int(x.sum().item())" in _line(failure)
@@ -172,7 +172,7 @@ def test_a_size_read_from_values_is_answered_with_checks(models: Any):
 
 
 def test_a_specialized_dim_names_the_size_and_how_to_declare_it(models: Any):
-    """A number written into the model is named as the cause, the static dim as the way out."""
+    """A number in the model's code is named as the cause, and a static dim as the solution."""
     failure = _refusal(models.WrittenOut(), torch.ones(4, 3), x={0: TorchDim("batch", min=2, max=8)})
 
     assert essence(failure).startswith("You marked batch as dynamic but your code specialized it to be a constant (4).")
@@ -185,7 +185,7 @@ def test_a_specialized_dim_names_the_size_and_how_to_declare_it(models: Any):
 
 
 def test_a_reference_size_of_one_is_the_configs_matter(models: Any):
-    """Size 1 is a constant to torch whatever the model does."""
+    """Size 1 is a constant for torch, whatever the model does."""
     failure = _refusal(models.Identity(), torch.ones(1, 3), x={0: TorchDim("batch", min=1, max=8)})
 
     assert _advice(failure, Dim(name="batch", min=1, max=8)) == (
@@ -238,7 +238,7 @@ def test_a_size_one_longer_than_another_is_written_as_an_expression(models: Any)
 
 
 def test_a_range_that_is_split_by_a_branch_names_the_part_that_was_exported(models: Any):
-    """A check on a size in forward leaves one side of the range."""
+    """A size check in forward leaves one part of the range."""
     failure = _refusal(models.Split(), torch.ones(6, 3), x={0: TorchDim("batch", min=2, max=8)})
 
     assert _advice(failure, Dim(name="batch", min=2, max=8)) == (
@@ -248,7 +248,7 @@ def test_a_range_that_is_split_by_a_branch_names_the_part_that_was_exported(mode
 
 
 def test_a_dim_with_a_name_of_sympy_is_renamed(models: Any):
-    """Torch reads dims as formulas, in which S and some other letters are taken."""
+    """Torch reads dims as formulas, in which S and some other letters are reserved."""
     shapes = {"x": {1: TorchDim("T", min=3, max=9)}, "y": {1: TorchDim("S", min=2, max=8)}}
     failure = _refusal(models.Longer(), torch.ones(3, 6), torch.ones(3, 5), **shapes)
 
@@ -300,7 +300,7 @@ SUGGESTIONS = {
 
 @pytest.mark.parametrize(("suggestion", "advice"), SUGGESTIONS.items())
 def test_rarer_suggestions_of_torch(suggestion: str, advice: str):
-    """Every form of torch's suggested fixes is said in the config's words, an unknown one not guessed at."""
+    """Every form of torch's suggestions is translated into the config's words; an unknown one is not guessed at."""
     message = "Constraints violated (batch)!"
     failure = Failure(stage="export", kind="exception", type="UserError", message=message, suggestions=(suggestion,))
     dims = (Dim(name="batch", min=2, max=16), Dim(name="side", min=8, max=64, multiple_of=8))
@@ -309,7 +309,7 @@ def test_rarer_suggestions_of_torch(suggestion: str, advice: str):
 
 
 def test_suggestions_are_found_in_the_message_too():
-    """Results of a worker that did not split torch's message are judged alike."""
+    """Results of a worker that did not split torch's message are judged the same."""
     message = "Constraints violated (B)!\nSuggested fixes:\n  batch = 4\n\nThe error above occurred when ..."
     failure = Failure(stage="export", kind="exception", type="UserError", message=message)
 
@@ -318,7 +318,7 @@ def test_suggestions_are_found_in_the_message_too():
 
 @pytest.mark.slow
 def test_an_operator_without_translation_is_named(models: Any):
-    """The report says which operator, not in which step of the converter."""
+    """The report names the operator, not the converter's step."""
     program = torch.export.export(models.Bessel(), (torch.ones(4, 3),))
     with pytest.raises(Exception) as caught:
         torch.onnx.export(program, dynamo=True, verbose=False)

@@ -17,7 +17,7 @@ KINDS = get_args(get_type_hints(Failure)["kind"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_every_failure_is_one_violation_wherever_it_happens(stage: str, kind: str):
-    """No failure is lost and none is told twice, at the model or at a target."""
+    """No failure is lost and none is reported twice, for the model or for a target."""
     broken = failure(stage=stage, kind=kind)
     of_model = ModelObservation(model="glyph-head", failure=broken)
     of_target = observed(TargetObservation(target="onnx", failure=broken))
@@ -44,7 +44,7 @@ def test_every_failure_is_one_violation_wherever_it_happens(stage: str, kind: st
     ],
 )
 def test_a_control_input_refused_for_its_size_is_a_narrowed_range(message: str):
-    """An artifact that refuses what the contract admits has narrowed the range, whatever its runtime calls that."""
+    """An artifact that refuses what the contract admits has narrowed the range, whatever the runtime calls it."""
     assert rule_for(failure(message=message, case=CASES[0])) == "range-narrowed"
 
 
@@ -58,18 +58,18 @@ def test_a_control_input_refused_for_its_size_is_a_narrowed_range(message: str):
     ],
 )
 def test_any_other_exception_at_a_control_input_is_a_failed_run(message: str):
-    """Only sizes narrow a range."""
+    """Only a refusal of sizes narrows a range."""
     assert rule_for(failure(message=message, case=CASES[0])) == "run-failed"
 
 
 def test_a_guard_that_fails_while_loading_is_no_narrowed_range():
-    """Words of a guard outside a run of the control set speak of something else."""
+    """A guard's message outside a run of the control set is about something else."""
     assert rule_for(failure(stage="load", message="Guard failed: x.size()[0] <= 8", case=CASES[0])) == "load-failed"
     assert rule_for(failure(stage="run", message="Guard failed: x.size()[0] <= 8")) == "run-failed"
 
 
 def test_a_separate_export_that_fails_for_all_targets_is_one_finding():
-    """The targets share one export, so its failure is told once."""
+    """The targets share one export, so its failure is reported once."""
     broken = failure(stage="export")
     targets = ("pt2", "onnx")
     observation = observed(
@@ -84,14 +84,14 @@ def test_a_separate_export_that_fails_for_all_targets_is_one_finding():
 
 
 def test_a_target_that_is_no_longer_planned_is_not_judged():
-    """Taking a target out of the contract settles its failures when results are judged again."""
+    """When results are judged again, a target that was removed from the contract has no failures any more."""
     observation = observed(target(), TargetObservation(target="pt2", failure=failure(stage="load")))
 
     assert judge([contract()], run(observation)).verdict == "verified"
 
 
 def test_failures_of_single_cases_are_one_finding_with_a_count():
-    """Fifty control inputs that fail alike are one line and a number."""
+    """Fifty control inputs that fail in the same way are one line and a number."""
     observation = observed(target(failed(CASES[0]), failed(CASES[1])))
 
     ((first, second),) = failures_of("run-failed", measure(contract(), observation))

@@ -61,7 +61,7 @@ def _finding(**fields: Any) -> Finding:
 
 
 def test_a_finding_points_at_the_line_that_leads_to_the_node():
-    """And carries the node; the errors of the other nodes stay with the observation."""
+    """The finding has the node; the errors of the other nodes stay in the observation."""
     found = _finding(trace=TRACE, smallest=SMALLEST)
 
     assert found.source == LINE
@@ -70,14 +70,14 @@ def test_a_finding_points_at_the_line_that_leads_to_the_node():
 
 
 def test_other_weights_have_their_node_too():
-    """The first one at which they show."""
+    """The node is the first one at which the other weights show."""
     found = _finding(trace=TRACE, weights=WeightsCompared(found=3, differing=("e by 1.0e+00",), differing_count=1))
 
     assert (found.cause, found.source) == ("weights", LINE)
 
 
 def test_a_call_that_raises_has_its_smallest_input():
-    """It has no node: nothing was computed."""
+    """A call that raises has no node, because nothing was computed."""
     seen = target(failed(CASES[0]), inspections=(Inspection(output="", case=CASES[0], smallest=SMALLEST),))
     found = judge((contract(),), run(observed(seen))).findings[0]
 
@@ -124,7 +124,7 @@ FOREIGN = SourceLine(path="layers/head.py", line=7, text="return self.out(x)")
     ],
 )
 def test_the_words_say_what_was_found(trace: NodeTrace | None, words: str):
-    """Where it is, how far off, whether it is the node's own error, and how much of the graph was looked at."""
+    """The words say where it is, its error, whether the error is its own, and how many nodes were compared."""
     assert node_words(trace) == words
 
 
@@ -144,10 +144,10 @@ def test_the_words_say_what_was_found(trace: NodeTrace | None, words: str):
     ],
 )
 def test_a_small_input_is_shown_whole(changes: dict[str, Any], words: str):
-    """A large one by its shape."""
+    """A large input is shown by its shape."""
     assert smallest_words(replace(SMALLEST, **changes), "onnx") == words
 
 
 def test_no_smallest_input_says_nothing():
-    """Experiments may be off, or out of time."""
+    """Experiments may be switched off, or out of time."""
     assert smallest_words(None, "onnx") == ""

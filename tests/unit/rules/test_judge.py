@@ -31,7 +31,7 @@ def test_a_model_that_agrees_everywhere_is_verified():
 
 
 def test_nothing_to_check_is_verified():
-    """No planned model is no violation, even if no worker was started."""
+    """A run without planned models is not a violation, even if no worker was started."""
     assert judge([], RunObservation()).verdict == "verified"
 
 
@@ -61,13 +61,13 @@ def test_the_worst_model_decides(models: tuple[str, ...], verdict: str, exit_cod
 
 
 def test_without_an_environment_the_gate_is_broken():
-    """A worker that did not come up verifies nothing, whatever was recorded."""
+    """A worker that did not start verifies nothing, whatever was recorded."""
     assert judge([contract()], RunObservation(models=(observed(),))).verdict == "broken"
 
 
 @pytest.mark.parametrize("is_targets", [True, False])
 def test_a_fault_of_the_gate_is_no_verdict_on_the_model(is_targets: bool):
-    """Where the gate's own code failed, on the model or on one of its targets, the run is broken: exit 3."""
+    """If the gate's own code failed, on the model or on a target, the run is broken: exit 3."""
     fault = failure(stage="run", kind="died", type="an error of export-gate itself")
     seen = observed(target(failure=fault)) if is_targets else replace(observed(), failure=fault)
     judgement = judge([contract()], run(seen))
@@ -95,7 +95,7 @@ def test_both_observations_of_a_model_count():
 
 
 def test_causes_come_before_effects_and_the_worst_ratio_first():
-    """A reader meets what explains the rest first, then the largest excess."""
+    """Readers first see what explains the rest, then the largest excess."""
     model = contract(targets=(make_target("onnx"), make_target("pt2")))
     observation = observed(
         target(case("normal-1@batch=2", leaf(**FAR))),
@@ -113,7 +113,7 @@ def test_causes_come_before_effects_and_the_worst_ratio_first():
 
 
 def test_what_a_random_model_returns_is_reported_once():
-    """Differences of a model that differs from itself are not reported beside that, unless that is waived."""
+    """If a model differs from itself, its other differences are not reported, unless that is waived."""
     drawing = HygieneObservation(nondeterministic=(leaf(max_abs_diff=0.5),), repeats=2)
     observation = observed(target(case("normal-1@batch=2", leaf(**FAR))), hygiene=drawing)
     waiver = Waiver(rule="nondeterministic-model", reason="known", until="2099-01-01")
@@ -127,7 +127,7 @@ def test_what_a_random_model_returns_is_reported_once():
 
 
 def test_violations_come_before_warnings_and_notes():
-    """What fails the check is on top."""
+    """What fails the check is at the top."""
     observations = [
         _named(SAMPLES[name].observation, name)
         for name in ("range-undeclared", "guard-missing-warning", "value-mismatch")
@@ -142,7 +142,7 @@ def test_violations_come_before_warnings_and_notes():
 @given(seed=st.integers(0, 1000))
 @settings(max_examples=20, deadline=None)
 def test_the_order_of_findings_does_not_depend_on_the_order_of_observations(seed: int):
-    """The same run reads the same, whichever worker finished first."""
+    """The same run has the same report, whichever worker finished first."""
     observations = [_named(sample.observation, name) for name, sample in SAMPLES.items()]
     contracts = [replace(sample.contract, name=name) for name, sample in SAMPLES.items()]
     shuffled = random.Random(seed).sample(observations, len(observations))
@@ -162,7 +162,7 @@ def test_one_finding_for_each_rule_target_and_output(name: str):
 
 
 def test_results_can_be_judged_again_with_another_tolerance():
-    """A verdict is a function of contract and observations, which survive their way through JSON."""
+    """A verdict is a function of contract and observations, which survive a round trip through JSON."""
     recorded = json.loads(json.dumps(encode(run(SAMPLES["value-mismatch"].observation))))
     again = decode(RunObservation, recorded)
 

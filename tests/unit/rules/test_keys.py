@@ -25,7 +25,7 @@ FINDING = Finding(rule="r", severity="note", model="m", message="", hint="")
     ],
 )
 def test_a_finding_without_a_key_is_about_its_target_or_output(finding: Finding, key: str):
-    """The rule's own word comes first."""
+    """The rule's own key takes precedence."""
     assert config_key(finding) == key
 
 
@@ -43,14 +43,14 @@ NAMED = {
 
 @pytest.mark.parametrize("name", NAMED)
 def test_rules_name_the_key_that_they_are_about(name: str):
-    """A dim, an input, the factory, the golden file."""
+    """The key is that of a dim, an input, the factory or the golden file."""
     rule = next(rule for rule in RULES if rule.name == name)
     sample = SAMPLES[name]
     assert {config_key(finding) for finding in rule.check(measure(sample.contract, sample.observation))} == NAMED[name]
 
 
 def test_what_a_probe_varied_is_a_dim_or_an_input():
-    """By the names of the contract; anything else has no key."""
+    """The names are the contract's; anything else has no key."""
     contract = SAMPLES["guard-missing"].contract
     assert axis_key(contract, "batch") == "dims.batch"
     (name, *_) = contract.inputs

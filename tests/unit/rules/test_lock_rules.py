@@ -1,4 +1,4 @@
-"""Models held against the interface lock: what is a violation, a warning or a note, and in which words."""
+"""Models compared with the interface lock: what is a violation, a warning or a note, and in which words."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ def only(judgement: Judgement) -> Finding:
 
 
 def test_a_model_that_is_as_locked_has_no_finding():
-    """Same results, nothing to say."""
+    """The same results have no finding."""
     assert against(LOCKED).findings == ()
 
 
 def test_without_a_lock_nothing_is_held_against_it():
-    """Who wants no lock hears nothing of it."""
+    """Projects that want no lock do not notice that there are locks."""
     assert judged(None).findings == ()
 
 
 def test_a_breaking_change_is_a_violation_that_names_who_breaks():
-    """Before, now, who, and what to do."""
+    """The finding says what was before, what is now, who breaks, and what to do."""
     found = against(replace(LOCKED, dims={"batch": LockedDim(min=1, max=16)}))
 
     violation = only(found)
@@ -90,7 +90,7 @@ def test_a_breaking_change_is_a_violation_that_names_who_breaks():
 
 
 def test_against_a_base_the_way_out_is_a_waiver():
-    """The lock of the base cannot be edited by the change."""
+    """The change cannot edit the lock of the base."""
     lock = LockUsed(
         origin="export-gate.lock at 1a2b3c4d5e",
         is_base=True,
@@ -106,7 +106,7 @@ def test_against_a_base_the_way_out_is_a_waiver():
 
 
 def test_a_waiver_accepts_a_change_of_the_interface_and_no_other():
-    """By output or target; what it does not name still fails."""
+    """A waiver names an output or target; what it does not name still fails."""
     scores = replace(LOCKED.outputs[0], name="scores")
     before = replace(LOCKED, outputs=(scores,), dims={"batch": LockedDim(min=1, max=16)})
     waiver = Waiver(rule="interface-changed", output="scores", reason="all callers moved", until="2026-12-31")
@@ -120,7 +120,7 @@ def test_a_waiver_accepts_a_change_of_the_interface_and_no_other():
 
 
 def test_a_waiver_whose_change_is_merged_is_unused():
-    """Once the lock of the base has it, the next run says to remove it."""
+    """Once the base's lock has the change, the next run says that the waiver can be removed."""
     waiver = Waiver(rule="interface-changed", reason="all callers moved", until="2026-12-31")
 
     assert said(against(LOCKED, waivers=(waiver,))) == [
@@ -133,7 +133,7 @@ def test_a_waiver_whose_change_is_merged_is_unused():
 
 
 def test_an_additive_change_is_a_note():
-    """Nobody breaks."""
+    """No caller breaks."""
     found = against(replace(LOCKED, dims={"batch": LockedDim(min=2, max=8)}))
 
     assert found.exit_code == 0
@@ -142,7 +142,7 @@ def test_an_additive_change_is_a_note():
 
 
 def test_a_model_that_the_lock_does_not_have_is_a_note():
-    """New models pass, and say that nothing held them."""
+    """New models pass, with a note that nothing was compared."""
     found = only(against(None))
 
     assert (found.severity, found.message, found.hint) == (
@@ -165,7 +165,7 @@ def test_a_model_that_the_lock_does_not_have_is_a_note():
     ],
 )
 def test_a_model_that_is_gone_is_told(dropped: tuple[str, ...], severity: str, hint: str, exit_code: int):
-    """Whoever loads its artifacts finds none."""
+    """Whoever loads the model's artifacts does not find them any more."""
     lock = LockUsed(
         origin="export-gate.lock", models={"glyph-head": LOCKED, "old": LOCKED}, gone=("old",), dropped=dropped
     )
@@ -177,7 +177,7 @@ def test_a_model_that_is_gone_is_told(dropped: tuple[str, ...], severity: str, h
 
 
 def test_a_run_of_some_targets_does_not_miss_the_others():
-    """Under `--target onnx` the locked pt2 is not gone, and outputs are not guessed from a few inputs."""
+    """Under `--target onnx` the locked pt2 is not gone, and outputs are not inferred from a few inputs."""
     before = replace(
         LOCKED,
         targets={**LOCKED.targets, "pt2": LockedTarget()},
@@ -189,7 +189,7 @@ def test_a_run_of_some_targets_does_not_miss_the_others():
 
 
 def test_a_model_that_could_not_be_checked_is_not_held_against_the_lock():
-    """It has an exit code of its own."""
+    """Such a model has its own exit code."""
     problem = ModelObservation(model="glyph-head", problem=Problem(message="no such factory", hint="Write it."))
 
     assert against(LOCKED, problem).findings == ()
@@ -199,7 +199,7 @@ WAS = LockedTarget(margins={"logits": Margin(measured=1e-7, allowed=3.4e-5)})
 
 
 def test_a_margin_that_shrunk_tenfold_is_a_warning():
-    """Still inside, but the next step is outside."""
+    """The error is still within the tolerance, but the next change may exceed it."""
     close = observed(target(case(CASES[0], leaf(max_abs_diff=2e-5))), parameters=30)
 
     found = only(against(replace(LOCKED, targets={"onnx": WAS}), close))
@@ -229,7 +229,7 @@ def test_a_margin_that_shrunk_tenfold_is_a_warning():
     ],
 )
 def test_a_margin_shrinks_by_error_and_share(was: tuple[float, float], now: tuple[float, float], expected: bool):
-    """Tenfold in both, and at least 5% of what is allowed."""
+    """Error and share must both grow tenfold, and the share must be at least 5%."""
     before, after = (Margin(measured=measured, allowed=allowed) for measured, allowed in (was, now))
 
     assert has_shrunk(before, after) is expected
@@ -250,7 +250,7 @@ def test_a_margin_shrinks_by_error_and_share(was: tuple[float, float], now: tupl
     ],
 )
 def test_an_artifact_over_its_budget(budget: Budget, was: int, message: str | None):
-    """As the config declares it: by size, or by growth over the lock."""
+    """The budget is a size or a growth over the lock, as the config declares it."""
     before = replace(LOCKED, targets={"onnx": replace(LOCKED.targets["onnx"], sizes={"main": was})})
 
     found = against(before, targets=(make_target("onnx", budget=budget),))
@@ -260,7 +260,7 @@ def test_an_artifact_over_its_budget(budget: Budget, was: int, message: str | No
 
 
 def test_a_budget_of_size_holds_without_a_lock():
-    """Growth needs something to grow from; a size does not."""
+    """Growth needs a lock to compare with; a size does not."""
     tight = make_target("onnx", budget=Budget(max_bytes=999, growth=0.01))
 
     found = only(judged(None, targets=(tight,)))
@@ -271,7 +271,7 @@ def test_a_budget_of_size_holds_without_a_lock():
 
 
 def test_what_the_lock_takes_from_a_model():
-    """Inputs and dims from the contract, the rest from what was seen; margins with two digits."""
+    """Inputs and dims come from the contract, the rest from observations; margins have two digits."""
     assert facts_of(contract(outputs=()), replace(SEEN, controls=_controls())) == LockedModel(
         inputs=(LockedTensor(name="x", dtype="float32", shape=("batch", "3"), range=(0.0, 1.0)),),
         outputs=(LockedTensor(name="logits", dtype="float32", shape=("2", "3")),),
@@ -319,12 +319,12 @@ def _shaped(*shapes: tuple[int, ...]) -> ModelObservation:
     ],
 )
 def test_an_undeclared_shape_is_what_eager_showed(shapes: tuple[tuple[int, ...], ...], expected: tuple[str, ...]):
-    """The dim that an axis follows over all control inputs, its only size, or nothing."""
+    """An axis is the dim that it follows over all control inputs, its only size, or unknown."""
     assert facts_of(contract(outputs=()), _shaped(*shapes)).outputs[0].shape == expected
 
 
 def test_a_static_dim_is_locked_at_its_one_size():
-    """Made static, a dim takes fewer sizes than before: its callers break."""
+    """A dim that becomes static accepts fewer sizes than before, so its callers break."""
     controls = ControlSetObservation(
         sha256="", inputs=(ControlInput(name="n@batch=8", family="n", sizes={"batch": 8}),)
     )
@@ -334,14 +334,14 @@ def test_a_static_dim_is_locked_at_its_one_size():
 
 
 def test_a_declared_shape_is_taken_as_declared():
-    """The contract's word is the interface."""
+    """What the contract declares is the interface."""
     declared = Output(name="logits", shape=(Size(factors={"batch": 2}), Size(offset=3)))
 
     assert facts_of(contract(outputs=(declared,)), SEEN).outputs[0].shape == ("2*batch", "3")
 
 
 def test_a_shape_that_was_not_seen_everywhere_is_not_guessed():
-    """One control input without a result could be the one that differs."""
+    """The one control input without a result could be the one that differs."""
     seen = _shaped((2, 3), (8, 3), (16, 3))
     short = replace(seen, targets=(replace(seen.targets[0], cases=seen.targets[0].cases[:2]),))
 
@@ -349,7 +349,7 @@ def test_a_shape_that_was_not_seen_everywhere_is_not_guessed():
 
 
 def test_separate_exports_have_sizes_of_their_own_and_margins_in_common():
-    """`batch=1` beside `main`."""
+    """`batch=1` is recorded next to `main`."""
     apart = replace(TARGET, separate={"batch": 1}, cases=(case("n@batch=1", leaf(max_abs_diff=3e-6)),))
 
     locked = facts_of(contract(dims=(Dim(name="batch", min=2, max=16, separate=(1,)),)), observed(TARGET, apart))
@@ -359,7 +359,7 @@ def test_separate_exports_have_sizes_of_their_own_and_margins_in_common():
 
 
 def test_a_target_of_a_failed_model_is_still_a_target():
-    """What failed to export is not gone from the interface."""
+    """A target whose export failed is not gone from the interface."""
     model = contract(targets=(make_target("onnx"), make_target("pt2")))
     failed = ModelObservation(model="glyph-head")
 

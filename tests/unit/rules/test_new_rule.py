@@ -78,7 +78,7 @@ def python(copy: Path, *arguments: str) -> str:
 
 
 def test_a_new_rule_is_one_file_and_one_line(copy: Path):
-    """It is judged, fails its rung of the ladder, and stands in SARIF, JUnit and the terminal's report."""
+    """It is judged, fails its rung of the ladder, and appears in SARIF, JUnit and the terminal's report."""
     seen = json.loads(python(copy, "-c", USE, "open"))
 
     assert seen["verdict"] == "violations"

@@ -1,4 +1,4 @@
-"""Another declaration of the outputs is held against what eager returned in the recorded run."""
+"""Changed declarations of the outputs are compared with what eager returned in the recorded run."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def told(*outputs: Output, observation: ModelObservation | None = None) -> list[
     ids=["nothing declared", "kept", "dtype", "shape", "shape at one size", "number", "another name"],
 )  # fmt: skip
 def test_what_is_declared_now_is_held(outputs: tuple[Output, ...], expected: list[tuple[str, str]]):
-    """Dtype, shape, number and names of the outputs, with the sentences of a run."""
+    """Dtype, shape, number and names of the outputs are compared, with the same sentences as in a run."""
     assert told(*outputs) == expected
 
 
 def test_names_that_are_partly_eagers_own_are_no_positions():
-    """A misspelt name is told, as a run tells it."""
+    """A misspelt name is reported as in a run."""
     two = replace(seen(), outputs=(OutputLeaf(name="boxes", dtype="f", shape=()), *seen().outputs))
     assert told(Output(name="boxs"), Output(name="logits"), observation=two) == [
         (FIRST, "eager returned 2 outputs (boxes, logits), the contract declares 2 (boxs, logits)")
@@ -71,7 +71,7 @@ def test_names_that_are_partly_eagers_own_are_no_positions():
 
 
 def test_sentences_of_the_old_declaration_go_and_exceptions_stay():
-    """What eager raised is no matter of declared outputs; there it returned nothing to be held against them."""
+    """Where eager raised, it returned nothing that declared outputs could be compared with."""
     raised = PromiseBroken(case=FIRST, message="ValueError: no\nsecond line")
     old = PromiseBroken(case=SECOND, message="output 'logits' is float32, declared int32")
     assert held_again(contract(outputs=(Output(name="logits", dtype="float32"),)), seen(raised, old)).broken == (
@@ -80,7 +80,7 @@ def test_sentences_of_the_old_declaration_go_and_exceptions_stay():
 
 
 def test_a_python_float_keeps_its_own_dtype():
-    """An artifact's float32 in its place was compared as such; what eager returned is declared as float64."""
+    """It was compared as an artifact's float32, but eager's output is declared as float64."""
     counted = leaf(expected_dtype="float32", actual_dtype="float32", expected_shape=(), actual_shape=())
     one = replace(
         seen(),
@@ -91,13 +91,13 @@ def test_a_python_float_keeps_its_own_dtype():
 
 
 def test_a_model_that_never_ran_is_left_as_it_is():
-    """Outputs that were never returned break no further promise."""
+    """Outputs that were never returned break no other promise."""
     ended = replace(seen(), outputs=(), failure=failure(stage="model"))
     assert held_again(contract(outputs=(Output(name="logits", dtype="int64"),)), ended) == ended
 
 
 def test_dims_without_recorded_sizes():
-    """Such a dim cannot be judged from results."""
+    """Such a dim cannot be judged from the results."""
     shape = (BATCH, Size(factors={"channels": 2}))
     assert unobserved_dims(contract(outputs=(Output(name="logits", shape=shape),)), seen()) == ["channels"]
     assert unobserved_dims(contract(outputs=(Output(name="logits", shape=(BATCH,)),)), seen()) == []

@@ -30,7 +30,7 @@ def _check_golden(name: str, text: str) -> None:
 
 @pytest.mark.parametrize("rule", RULES, ids=NAMES)
 def test_a_rule_is_the_file_of_its_name(rule: Rule):
-    """The name in a report is the name of the file that says so."""
+    """The name in a report is the name of the file that defines the rule."""
     module = importlib.import_module(f"export_gate.rules.{rule.name.replace('-', '_')}")
 
     assert module.RULE is rule
@@ -39,20 +39,20 @@ def test_a_rule_is_the_file_of_its_name(rule: Rule):
 
 
 def test_rule_names_are_unique():
-    """A name means one rule."""
+    """A name stands for one rule."""
     assert len(set(NAMES)) == len(NAMES) == 30
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_rule_has_a_model_that_trips_it_and_one_that_nearly_does(name: str):
-    """A rule fires where its promise is broken and is silent just beside it."""
+    """A rule fires if its promise is broken, and not if it nearly is."""
     assert name in {finding.rule for finding in _findings(SAMPLES[name])}
     assert name not in {finding.rule for finding in _findings(SAMPLES[f"{name}-nearly"])}
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_rule_names_itself(name: str):
-    """Findings carry the name of their rule and of the model."""
+    """Findings have the name of their rule and of the model."""
     rule = RULES[NAMES.index(name)]
     sample = SAMPLES[name]
 
@@ -63,7 +63,7 @@ def test_a_rule_names_itself(name: str):
 
 
 def test_matrix_of_rules_and_samples():
-    """Every rule runs on every sample, and what it finds there changes only on purpose."""
+    """Every rule runs on every sample, and what it finds changes only on purpose."""
     lines = [
         f"{name:42} {', '.join(f'{f.rule} ({f.severity})' for f in _findings(sample)) or '-'}"
         for name, sample in SAMPLES.items()
@@ -73,7 +73,7 @@ def test_matrix_of_rules_and_samples():
 
 
 def test_text_of_every_message():
-    """What a user reads: message, next step and details of every finding, changed only on purpose."""
+    """Message, next step and details of every finding change only on purpose."""
     blocks = [_text_of(name, finding) for name, sample in SAMPLES.items() for finding in _findings(sample)]
 
     _check_golden("rule_messages.txt", "\n\n".join(blocks) + "\n")
@@ -86,7 +86,7 @@ def _text_of(sample: str, finding: Finding) -> str:
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_messages_are_one_sentence_of_plain_text(name: str):
-    """A message fits one line of any report and carries no terminal colours."""
+    """A message fits on one line of any report and has no terminal colours."""
     for finding in _findings(SAMPLES[name]):
         assert "\n" not in finding.message
         assert "\x1b" not in "".join((finding.message, finding.hint, *finding.details))

@@ -15,7 +15,7 @@ SECTIONS = dict(re.findall(r"^## ([\w-]+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE
 
 
 def test_every_rule_has_its_section_in_the_order_of_reports():
-    """A name in a report is a heading of the page."""
+    """A name in a report is a heading on the page."""
     assert list(SECTIONS) == [rule.name for rule in CATALOGUE]
 
 
@@ -30,13 +30,13 @@ def test_a_section_says_what_why_how_to_fix_and_how_to_accept(rule: Named):
 
 @pytest.mark.parametrize("verdict", EXIT_CODES)
 def test_the_page_has_every_exit_code(verdict: str):
-    """The table of exit codes is that of the code."""
+    """The page's table of exit codes equals the code's."""
     assert f"| {EXIT_CODES[verdict]} | {verdict} |" in PAGE  # type: ignore[index]
 
 
 @pytest.mark.parametrize("dtype", OTHER_KERNELS)
 def test_the_page_has_the_default_tolerances(dtype: str):
-    """The table of tolerances is that of the code."""
+    """The page's table of tolerances equals the code's."""
     row = next(line for line in SECTIONS["value-mismatch"].splitlines() if line.startswith(f"| {dtype}"))
 
     numbers = [float(number) for number in re.findall(r"1e-\d+|[258]e-\d+", row)]

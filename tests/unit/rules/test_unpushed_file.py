@@ -33,12 +33,12 @@ def test_a_file_that_nobody_added_fails_the_push():
 
 
 def test_files_that_the_model_did_not_read_do_not_matter():
-    """A README in progress stops no push."""
+    """An unfinished README does not stop a push."""
     assert judged("nets/other.py").exit_code == 0
 
 
 def test_the_config_itself_must_be_pushed():
-    """What was verified is what this config says."""
+    """The result is valid only for this config."""
     judgement = judged(config="model.py")
 
     assert judgement.exit_code == 1
@@ -46,7 +46,7 @@ def test_the_config_itself_must_be_pushed():
 
 
 def test_a_file_in_a_folder_that_is_not_pushed_fails_the_push():
-    """A submodule at another commit, or a repository in this one, stands for all its files."""
+    """A submodule at another commit, or a repository inside this one, stands for all its files."""
     sample = SAMPLES["verified"]
     run = RunObservation(
         environment=ENVIRONMENT, models=(replace(sample.observation, files=("lib/net.py", "libs.py")),)

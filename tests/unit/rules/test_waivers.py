@@ -1,4 +1,4 @@
-"""Waivers: what they accept, what they never accept, and what is said of them."""
+"""Waivers: what they accept, what they never accept, and what reports say about them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FAR_AT_BOTH = observed(target(case(CASES[0], leaf(**FAR)), case(CASES[1], leaf(*
 
 
 def test_a_waived_violation_is_a_note_that_says_why_and_until_when():
-    """It does not fail, and it is not hidden: message and numbers stay, the next step is the waiver."""
+    """It does not fail and is not hidden: message and numbers stay, and the next step is the waiver's reason."""
     judgement = judged(FAR_AT_BOTH, waiver())
 
     (found,) = judgement.findings
@@ -50,7 +50,7 @@ def test_a_waived_violation_is_a_note_that_says_why_and_until_when():
 
 
 def test_past_its_date_it_is_a_violation_again():
-    """The last day is the date itself; from the next one on the violation counts, with a word on the waiver."""
+    """The last day is the date itself; from the next day on the violation counts, and its hint names the waiver."""
     judgement = judged(FAR_AT_BOTH, waiver(), terms=TOMORROW)
 
     (found,) = judgement.findings
@@ -61,12 +61,12 @@ def test_past_its_date_it_is_a_violation_again():
 
 
 def test_on_an_unknown_day_no_waiver_holds():
-    """Whoever judges without saying which day it is gets the strict answer."""
+    """Without a day, the judgement is the strict one."""
     assert judge([contract(waivers=(waiver(),))], run(FAR_AT_BOTH)).verdict == "violations"
 
 
 def test_a_waiver_of_one_case_does_not_hide_the_others():
-    """The worst case may be waived: the next one is then the violation, with its own numbers and its own count."""
+    """If the worst case is waived, the next one is the violation, with its own numbers and its own count."""
     judgement = judged(FAR_AT_BOTH, waiver(case="*@batch=16"))
 
     assert judgement.verdict == "violations"
@@ -79,7 +79,7 @@ def test_a_waiver_of_one_case_does_not_hide_the_others():
 
 
 def test_an_expired_waiver_of_one_case_is_told_where_it_mattered():
-    """Only the output that it covered names it."""
+    """Only the output that the waiver covered mentions it."""
     outputs = (leaf(**FAR), leaf(**FAR, output="boxes"))
     judgement = judged(
         observed(target(case(CASES[0], *outputs))), waiver(output="boxes", case="normal-*"), terms=TOMORROW
@@ -91,7 +91,7 @@ def test_an_expired_waiver_of_one_case_is_told_where_it_mattered():
 
 
 def test_a_waiver_keeps_to_its_target_and_output():
-    """pt2 is not accepted with onnx, nor boxes with logits."""
+    """A waiver for onnx does not accept pt2, and one for logits does not accept boxes."""
     outputs = (leaf(**FAR), leaf(**FAR, output="boxes"))
     seen = observed(target(case(CASES[0], *outputs)), target(case(CASES[0], *outputs), name="pt2"))
 
@@ -106,7 +106,7 @@ def test_a_waiver_keeps_to_its_target_and_output():
 
 
 def test_each_waiver_shows_with_its_own_reason():
-    """Two waivers of one output are two entries; a case belongs to the first that matches it."""
+    """Two waivers of one output are two entries; a case belongs to the first that covers it."""
     second = waiver(reason="as before", until="2027-06-30")
 
     judgement = judged(FAR_AT_BOTH, waiver(case="*@batch=2"), second)
@@ -118,7 +118,7 @@ def test_each_waiver_shows_with_its_own_reason():
 
 
 def test_waiving_nan_does_not_waive_the_numbers_beside_it():
-    """Finite entries of an output whose NaN are waived are still held against the tolerance."""
+    """Finite entries of an output with waived NaN are still compared with the tolerance."""
     nan = {**FAR, "nonfinite_mismatched": 1, "actual_nonfinite": NonfiniteCount(nan=1)}
     judgement = judged(observed(target(case(CASES[0], leaf(**nan)))), waiver("nonfinite-mismatch"))
 
@@ -136,7 +136,7 @@ def test_waiving_nan_does_not_waive_the_numbers_beside_it():
     ],
 )
 def test_zero_comparisons_is_never_a_pass_waived_or_not(rule: str, results: dict[str, Any], words: str):
-    """A waiver over all control inputs of an output would let any values through, so nothing-compared fires."""
+    """A waiver of all control inputs of an output would accept any values, so nothing-compared fires."""
     bad = leaf(**results, elements=0)
     seen = observed(target(*(case(name, bad) for name in CASES)))
 
@@ -154,7 +154,7 @@ def test_zero_comparisons_is_never_a_pass_waived_or_not(rule: str, results: dict
 
 @pytest.mark.parametrize("rule", ["run-failed", "structure-mismatch"])
 def test_a_target_that_ran_nowhere_is_not_accepted(rule: str):
-    """Raising (or other leaves) at every control input leaves nothing that was measured."""
+    """If a target raises (or returns other leaves) at every control input, nothing was measured."""
     results = {
         "run-failed": [failed(name) for name in CASES],
         "structure-mismatch": [
@@ -169,13 +169,13 @@ def test_a_target_that_ran_nowhere_is_not_accepted(rule: str):
 
 
 def test_an_end_of_a_target_is_no_case_of_it():
-    """A target that ended in the middle was not compared behind that, whatever is waived."""
+    """A target that ended early was not compared after that, so no waiver accepts it."""
     seen = observed(ended("run", case=CASES[0]))
     assert told(judged(seen, waiver("run-failed"))) == [("run-failed", "violation", CASES[0], False)]
 
 
 def test_a_waiver_that_matches_nothing_is_a_warning():
-    """Waivers do not pile up: one whose cause is gone is named, with its place in the config."""
+    """Waivers do not accumulate: one whose cause is gone is named, with its place in the config."""
     judgement = judged(observed(), waiver(target="onnx", output="log*", case="halves-*"), waiver("train-mode"))
 
     general, narrow = judgement.findings
@@ -195,12 +195,12 @@ def test_a_waiver_that_matches_nothing_is_a_warning():
 
 
 def test_an_expired_waiver_that_still_matches_is_not_unused():
-    """It is told with the violation, once."""
+    """It is mentioned with the violation, once."""
     assert [f.rule for f in judged(FAR_AT_BOTH, waiver(), terms=TOMORROW).findings] == ["value-mismatch"]
 
 
 def test_a_part_of_the_model_says_nothing_of_unused_waivers():
-    """Under `--case` or `--target`, and where something ended early, a waiver may be for what did not run."""
+    """Under `--case` or `--target`, and after an early end, a waiver may be about something that did not run."""
     narrow = Terms(today="2027-01-31", is_whole=False)
 
     assert judged(observed(), waiver(), terms=narrow).findings == ()
@@ -211,7 +211,7 @@ def test_a_part_of_the_model_says_nothing_of_unused_waivers():
     "rule", [rule.name for rule in RULES if rule.waivable is None and rule.severity == "violation"]
 )
 def test_what_was_not_measured_cannot_be_waived(rule: str):
-    """A waiver of such a rule, however it got into a file, accepts nothing."""
+    """A waiver of such a rule accepts nothing, however it got into a file."""
     sample = SAMPLES[rule]
 
     fields = {name: getattr(sample.contract, name) for name in ("targets", "dims", "outputs", "controls")}
@@ -220,7 +220,7 @@ def test_what_was_not_measured_cannot_be_waived(rule: str):
 
 @pytest.mark.parametrize("rule", [rule.name for rule in RULES if rule.waivable is not None])
 def test_every_other_rule_can_be_waived(rule: str):
-    """The waiver of a rule turns what it finds into notes."""
+    """The waiver of a rule turns its findings into notes."""
     sample = SAMPLES[rule]
     whole = judge([sample.contract], run(sample.observation), TODAY)
 
@@ -231,7 +231,7 @@ def test_every_other_rule_can_be_waived(rule: str):
 
 
 def test_notes_are_left_alone():
-    """A fact for the record needs no waiver, and a waiver is no use to it."""
+    """A note does not need a waiver, and a waiver does not apply to it."""
     seen = SAMPLES["range-undeclared"].observation
 
     assert [f.waiver for f in judged(seen).findings if f.rule == "range-undeclared"] == [None]

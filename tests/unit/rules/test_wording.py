@@ -1,4 +1,4 @@
-"""Words that messages share."""
+"""Words that several messages share."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ from export_gate.wall.contract import make_target
     ],
 )
 def test_advice_names_the_key_that_drops_no_target(listed: str, key: str):
-    """A model that lists targets of its own has no others: whoever follows advice must not lose them unawares."""
+    """A model that lists its own targets has no others: advice must not make users lose them."""
     promised = contract(targets_listed=listed, targets=(make_target("exported-program"), make_target("onnx")))
     assert targets_key(promised, "onnx", "guards") == key

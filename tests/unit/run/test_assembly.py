@@ -1,4 +1,4 @@
-"""Events of the worker grow into observations."""
+"""The worker's events are assembled into observations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def assembled(*events: Event) -> Assembly:
 
 
 def test_a_look_back_at_an_earlier_stage_undoes_nothing():
-    """A target that ran and is then held against its file again has still run."""
+    """A target that ran, and whose file is then checked again, has still run."""
     stages = ("convert", "load", "run", "guards", "load")
     at = [Event(op="at", model="m", target="onnx", field=stage) for stage in stages]
     (model,) = assembled(Event(op="set", model="m", field="affine", value=False), *at).observation().models
@@ -23,7 +23,7 @@ def test_a_look_back_at_an_earlier_stage_undoes_nothing():
 
 
 def test_a_stage_that_is_none_is_not_reached():
-    """What does not name a stage leaves the furthest one as it was."""
+    """An event that names no stage does not change the furthest one."""
     at = [Event(op="at", model="m", field=stage) for stage in ("eager", "anything", "controls")]
     (model,) = assembled(*at).observation().models
     assert model.reached == "eager"

@@ -1,4 +1,4 @@
-"""The config against the one at the base of a change, in real repositories."""
+"""The config compared with the one at the base of a change, in real repositories."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def loosened(config: Path, base: str) -> list[str]:
 
 
 def test_the_base_counts_and_the_change_cannot_switch_it_off(config: Path):
-    """The policy is the base's, and that it is weaker now is said as well."""
+    """The base's policy applies, and a weaker policy now is reported as well."""
     config.write_text(CONFIG.replace("relaxed: fail", "relaxed: warn").replace("100", "1"))
 
     change = found(config, "HEAD")
@@ -79,12 +79,12 @@ def test_the_base_counts_and_the_change_cannot_switch_it_off(config: Path):
 
 
 def test_the_same_config_is_no_change(config: Path):
-    """Most changes touch no config."""
+    """Most changes do not touch the config."""
     assert found(config, "HEAD").alterations == ()
 
 
 def test_files_that_only_the_base_has_are_compared_too(config: Path):
-    """A data file that the change removes, with its key, makes the base's config no mistake."""
+    """A data file that the change removes, together with its key, does not make the base's config invalid."""
     (config.parent / "real.npz").unlink()
     config.write_text(CONFIG.replace(", data: [{path: real.npz}]", ""))
 
@@ -92,7 +92,7 @@ def test_files_that_only_the_base_has_are_compared_too(config: Path):
 
 
 def test_a_config_under_its_other_name_is_the_same_config(config: Path):
-    """`export-gate.yaml` is found where there is no `.yml`: a change cannot start afresh with it."""
+    """`export-gate.yaml` is read if there is no `.yml`, so a change cannot evade the comparison by renaming."""
     other = config.with_suffix(".yaml")
     config.rename(other)
     other.write_text(CONFIG.replace("100", "1"))
@@ -101,7 +101,7 @@ def test_a_config_under_its_other_name_is_the_same_config(config: Path):
 
 
 def test_a_second_config_beside_the_base_s_own_is_no_base(config: Path):
-    """The base reads its `.yml`, so a lax `.yaml` that lay unused beside it cannot become the base."""
+    """The base reads its `.yml`, so an unused, lax `.yaml` next to it cannot become the base."""
     other = config.with_suffix(".yaml")
     other.write_text(CONFIG.replace("100", "1"))
     base = commit(config.parent)
@@ -111,7 +111,7 @@ def test_a_second_config_beside_the_base_s_own_is_no_base(config: Path):
 
 
 def test_a_config_of_another_name_is_its_own_base(config: Path):
-    """Only the default names stand for each other where both exist."""
+    """Only the default names stand for each other if both exist."""
     named = [config.with_name(name) for name in ("own.yaml", "own.yml")]
     for path, limit in zip(named, ("100", "7"), strict=True):
         path.write_text(CONFIG.replace("100", limit))
@@ -121,7 +121,7 @@ def test_a_config_of_another_name_is_its_own_base(config: Path):
 
 
 def test_a_new_config_is_said(config: Path):
-    """Without a config at the base nothing is compared, which is not silent."""
+    """Without a config at the base nothing is compared, and a note says so."""
     new = config.with_name("new.yml")
     new.write_text(CONFIG.replace("  m:", "  other:"))
 
@@ -143,7 +143,7 @@ def test_a_new_config_is_said(config: Path):
     ],
 )
 def test_a_base_that_is_no_config_is_not_a_base_without_one(config: Path, content: str | None, why: str):
-    """The change that mends it must pass, so it warns whatever the config says."""
+    """The change that repairs it must pass, so it is a warning whatever the config says."""
     config.unlink()
     if content is None:
         config.symlink_to("/etc/passwd")
@@ -161,7 +161,7 @@ def test_a_base_that_is_no_config_is_not_a_base_without_one(config: Path, conten
 
 
 def test_a_base_that_is_not_here_is_said_or_refused(config: Path):
-    """Under `relaxed: fail` nobody can say that nothing is loosened: exit code 2, with the way to get the base."""
+    """Under `relaxed: fail`, an unreadable base is an error (exit code 2), with advice on getting it."""
     with pytest.raises(UserError, match=r"export-gate.yml: the base nope is not a commit of this repository") as caught:
         find_change(load_config(config), "nope", dict(os.environ))
     assert "fetch-depth: 0" in caught.value.hint
@@ -173,14 +173,14 @@ def test_a_base_that_is_not_here_is_said_or_refused(config: Path):
 
 
 def test_the_base_of_a_push_is_what_the_remote_has():
-    """pre-commit says so; a named base comes first."""
+    """pre-commit names the base; a named base takes precedence."""
     assert base_of(None, {"PRE_COMMIT_FROM_REF": "abc"}) == "abc"
     assert base_of("def", {"PRE_COMMIT_FROM_REF": "abc"}) == "def"
     assert base_of(None, {}) is None
 
 
 def test_a_waiver_lasts_at_most_as_long_as_the_base_allows(config: Path):
-    """One that reaches further is a mistake in the config, at its line; the change cannot raise its own limit."""
+    """A longer waiver is a mistake in the config, at its line; the change cannot raise its own limit."""
     waived = CONFIG + "    waivers: [{rule: train-mode, reason: r, until: %s}]\n"
     config.write_text((waived % "9999-12-31").replace("relaxed: fail", "waivers-max-days: 3000"))
     now = load_config(config)

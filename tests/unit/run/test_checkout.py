@@ -1,4 +1,4 @@
-"""A path of the run's machine becomes one of the repository, or none."""
+"""A path on the run's machine becomes one in the repository, or none."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _git(folder: Path, *arguments: str) -> None:
 
 
 def test_the_config_is_found_in_its_repository(tmp_path: Path):
-    """Lines are counted in the config, and its path starts at the top of the repository."""
+    """Lines are counted in the config, and its path starts at the root of the repository."""
     folder = tmp_path / "packages" / "vision"
     folder.mkdir(parents=True)
     (folder / "export-gate.yml").write_text(CONFIG)
@@ -97,7 +97,7 @@ models:
     ],
 )
 def test_a_key_has_its_line(tmp_path: Path, model: str | None, key: str, line: int):
-    """What the config does not write has the line of the nearest key above it; a default has the default's."""
+    """A key that the config does not have gets the line of the nearest key above it; a default has its own line."""
     (tmp_path / "export-gate.yml").write_text(KEYS)
     _git(tmp_path, "init")
     found = find_checkout(load_config(tmp_path / "export-gate.yml"), ["one", "two"])
@@ -105,7 +105,7 @@ def test_a_key_has_its_line(tmp_path: Path, model: str | None, key: str, line: i
 
 
 def test_outside_of_git_nothing_is_known(tmp_path: Path):
-    """Then no annotation has a file."""
+    """No annotation has a file then."""
     (tmp_path / "export-gate.yml").write_text(CONFIG)
     assert find_checkout(load_config(tmp_path / "export-gate.yml"), ["one"]) == Checkout()
 
@@ -127,7 +127,7 @@ def test_outside_of_git_nothing_is_known(tmp_path: Path):
     ],
 )
 def test_paths(root: str, path: str, relative: str | None):
-    """Windows runs are reported from Linux too."""
+    """Runs on Windows are reported from Linux too."""
     assert Checkout(root=root).relative(path) == relative
 
 

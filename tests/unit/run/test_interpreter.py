@@ -1,4 +1,4 @@
-"""Which Python runs the project's code, and what of the environment it sees."""
+"""Which Python runs the project's code, and which variables it sees."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def own(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
 
 
 def test_search_order(tmp_path: Path, own: dict[str, bool]):
-    """Option, variable, config, .venv beside the config, VIRTUAL_ENV, the own one where it has torch, PATH: in turn."""
+    """Option, variable, config, .venv next to the config, VIRTUAL_ENV, the own one if it has torch, PATH: in order."""
     own["torch"] = True
     option, variable, configured = (python_in(tmp_path / name) for name in ("option", "variable", "configured"))
     beside, active, on_path = (python_in(tmp_path / name) for name in (".venv/bin", "active/bin", "path"))
@@ -59,7 +59,7 @@ def test_search_order(tmp_path: Path, own: dict[str, bool]):
 
 
 def test_a_monorepo_has_one_environment(tmp_path: Path, own: dict[str, bool]):
-    """From a project's folder the nearest `.venv` above counts, up to the root of the checkout and not beyond."""
+    """From a project's folder the nearest `.venv` above it is used, up to the root of the checkout."""
     root, project = tmp_path / "shop", tmp_path / "shop" / "packages" / "vision"
     project.mkdir(parents=True)
     (root / ".git").mkdir()
@@ -92,7 +92,7 @@ def test_command_name_is_looked_up_on_the_given_path(tmp_path: Path):
 
 
 def test_configured_path_is_relative_to_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Where the gate is started does not matter."""
+    """It does not matter where the gate is started."""
     expected = python_in(tmp_path / "project" / "env")
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -100,7 +100,7 @@ def test_configured_path_is_relative_to_the_config(tmp_path: Path, monkeypatch: 
 
 
 def test_no_interpreter_at_all(tmp_path: Path, own: dict[str, bool]):
-    """Nothing is guessed: the ways to name one."""
+    """Nothing is guessed: the message lists the ways to name one."""
     with pytest.raises(UserError) as raised:
         find_interpreter(None, None, tmp_path, {"PATH": ""})
     assert str(raised.value) == (
@@ -109,7 +109,7 @@ def test_no_interpreter_at_all(tmp_path: Path, own: dict[str, bool]):
 
 
 def test_named_interpreter_is_never_replaced(tmp_path: Path):
-    """A named one that is not there is an error, even where others are."""
+    """A named interpreter that does not exist is an error, even if there are others."""
     python_in(tmp_path / ".venv" / "bin")
     with pytest.raises(UserError) as raised:
         find_interpreter(None, "env/python", tmp_path, {})
@@ -119,7 +119,7 @@ def test_named_interpreter_is_never_replaced(tmp_path: Path):
 
 
 def test_folder_is_no_interpreter(tmp_path: Path):
-    """A virtual environment's folder instead of its python."""
+    """A virtual environment's folder is not its python."""
     with pytest.raises(UserError) as raised:
         find_interpreter(str(tmp_path), None, tmp_path, {})
     assert str(raised.value) == f"--python: there is no interpreter {str(tmp_path)!r} (looked for {tmp_path})"
@@ -149,12 +149,12 @@ def test_folder_is_no_interpreter(tmp_path: Path):
     ],
 )
 def test_environment_is_allow_listed(name: str, crosses: bool):
-    """What a model needs to run crosses the wall; what is not listed, or sounds like a secret, does not."""
+    """What a model needs to run is passed on; what is not listed, or looks like a secret, is not."""
     assert (name in worker_environment({name: "x"})) is crosses
 
 
 def test_python_is_recognised(tmp_path: Path):
-    """This interpreter runs Python; it is tried without the secrets of the environment."""
+    """This interpreter runs Python; it is tried without the environment's secrets."""
     assert why_no_python(Path(sys.executable), {"PATH": "/usr/bin"}) == ""
     spy = tmp_path / "python"
     spy.write_text("#!/bin/sh\necho \"token is '$GITHUB_TOKEN'\"\n")
@@ -164,7 +164,7 @@ def test_python_is_recognised(tmp_path: Path):
 
 
 def test_search_order_for_a_replay(tmp_path: Path, own: dict[str, bool]):
-    """Option, variable, VIRTUAL_ENV, the own one where it has ONNX Runtime, PATH; torch plays no part."""
+    """Option, variable, VIRTUAL_ENV, the own one if it has ONNX Runtime, PATH; torch does not matter."""
     own.update(torch=True, onnxruntime=True)
     option, variable, active, on_path = (python_in(tmp_path / name) for name in ("option", "var", "active/bin", "path"))
     environment = {
@@ -190,7 +190,7 @@ def test_search_order_for_a_replay(tmp_path: Path, own: dict[str, bool]):
 
 
 def test_no_interpreter_for_a_replay(tmp_path: Path, own: dict[str, bool]):
-    """A named one that is not there, and none at all."""
+    """A named interpreter that does not exist is an error, and so is none at all."""
     own["onnxruntime"] = False
     with pytest.raises(UserError) as caught:
         find_runtime("nowhere/python", {})

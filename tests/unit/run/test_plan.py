@@ -1,4 +1,4 @@
-"""Which models and targets a run takes."""
+"""Which models and targets a run selects."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_everything_is_planned_by_default(config: Config):
 
 
 def test_selection_cuts_models_and_targets(config: Config):
-    """A model without the selected target drops out; options of a kept target stay."""
+    """A model without the selected target is left out; options of a kept target stay."""
     assert planned(config, models=("head",)) == {"head": ["exported-program", "onnx"]}
     assert planned(config, targets=("onnx",)) == {"head": ["onnx"]}
     (job,) = make_plan(config, Selection(targets=("onnx",)), Path("out"))
@@ -47,12 +47,12 @@ def test_selection_cuts_models_and_targets(config: Config):
 
 
 def test_skipped_targets_need_not_be_planned(config: Config):
-    """Skipping is for scripts that do not know the config: a target need not be planned, and a model may lose all."""
+    """Skipping is for scripts that do not know the config: a target may be unplanned, and a model may lose all."""
     assert planned(config, skipped=("pt2", "aoti")) == {"head": ["exported-program", "onnx"]}
 
 
 def test_a_skipped_target_that_no_model_has(config: Config):
-    """A mistyped name is no reason to verify what was meant to be skipped."""
+    """A mistyped name must not verify what was meant to be skipped."""
     with pytest.raises(UserError, match=r"no model has the target 'onx' to skip; did you mean 'onnx'\?$"):
         planned(config, skipped=("onx",))
 
@@ -77,7 +77,7 @@ def test_nothing_left_to_compare(config: Config, selection: dict[str, tuple[str,
 
 
 def test_job_says_where_everything_is(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Absolute folders, for a worker that is started elsewhere; the cases as asked for."""
+    """Folders are absolute, for a worker that is started elsewhere; the cases are those of the selection."""
     monkeypatch.chdir(tmp_path)
     job = make_plan(config, Selection(models=("body",), cases=("normal-*",)), Path("out"))[0]
     assert (job.base, job.pythonpath, job.cases) == (str(tmp_path), ("/src",), ("normal-*",))
@@ -93,7 +93,7 @@ def test_job_says_where_everything_is(config: Config, tmp_path: Path, monkeypatc
     ],
 )
 def test_unknown_names(config: Config, selection: dict[str, tuple[str, ...]], message: str):
-    """The nearest name, or all of them."""
+    """The message has the nearest name, or all names."""
     with pytest.raises(UserError) as raised:
         planned(config, **selection)
     assert str(raised.value) == f"{config.path}: {message}"

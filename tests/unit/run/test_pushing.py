@@ -1,4 +1,4 @@
-"""What is pushed against what a hook verifies, in real repositories."""
+"""What is pushed compared with what a hook verifies, in real repositories."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def said(environment: dict[str, str], folder: Path) -> list[str]:
 
 
 def test_pushed_head_is_not_worth_a_word(repository: Path):
-    """A push of what is checked out says nothing, by whatever name it is pushed."""
+    """A push of what is checked out prints nothing, under any name."""
     for name in (git(repository, "rev-parse", "HEAD"), "refs/heads/main", "HEAD"):
         assert said({"PRE_COMMIT_TO_REF": name}, repository) == []
 
 
 @pytest.mark.parametrize("variable", ["PRE_COMMIT_TO_REF", "PRE_COMMIT_LOCAL_BRANCH"])
 def test_push_of_another_commit_is_said(repository: Path, variable: str):
-    """Which commit is pushed, which one is verified, and what to do; also where the whole history is pushed."""
+    """The note says which commit is pushed, which is verified, and what to do; also if the whole history is pushed."""
     first, head = (git(repository, "rev-parse", name) for name in ("HEAD^", "HEAD"))
     git(repository, "branch", "other", "HEAD^")
     (text,) = said({variable: "refs/heads/other"}, repository)
@@ -77,7 +77,7 @@ def test_changes_that_are_not_pushed_are_said(repository: Path):
 
 
 def test_each_file_that_is_not_pushed_as_it_is_has_its_reason(repository: Path):
-    """Against the pushed commit, which need not be HEAD: untracked, staged or changed; ignored files are left out."""
+    """The comparison is with the pushed commit, which may not be HEAD; ignored files are left out."""
     (repository / ".gitignore").write_text("*.log\n")
     (repository / "run.log").write_text("x")
     (repository / "new folder").mkdir()
@@ -131,7 +131,7 @@ models: {m: {factory: "model:make", inputs: {x: {dtype: float32, shape: [2]}}}}
     ],
 )
 def test_a_push_of_ignored_files_needs_no_model(repository: Path, files: tuple[str, ...], idle: bool):
-    """Only if every changed file matches; what decides the check itself never does."""
+    """Every changed file must match; the config and its lock never do."""
     (repository / "export-gate.yml").write_text(CONFIG)
     git(repository, "add", "--all")
     git(repository, "commit", "--quiet", "--message", "config")
@@ -152,7 +152,7 @@ def test_a_push_of_ignored_files_needs_no_model(repository: Path, files: tuple[s
 
 
 def test_a_file_that_moves_out_of_the_ignored_ones_counts_twice(repository: Path):
-    """A rename is a removal, too."""
+    """A rename is also a removal."""
     (repository / "export-gate.yml").write_text(CONFIG)
     git(repository, "add", "--all")
     git(repository, "commit", "--quiet", "--message", "config")
@@ -190,7 +190,7 @@ def is_idle(repository: Path, name: str = "export-gate.yml") -> bool:
     ],
 )
 def test_no_pattern_covers_a_file_that_the_config_names(repository: Path, keys: str, changed: str):
-    """The model reads it, whatever `ignore` says."""
+    """The model reads such a file, whatever `ignore` says."""
     text = CONFIG.replace("docs/**", "dist/**").replace("shape: [2]}}}", f"shape: [2]}}}}, {keys}}}")
     for name in ("dist/images/0.png", "dist/golden.npz", "dist/model.onnx", "dist/other.txt"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
@@ -209,7 +209,7 @@ def test_no_pattern_covers_a_file_that_the_config_names(repository: Path, keys: 
 
 @pytest.mark.parametrize("is_staged", [False, True])
 def test_patterns_that_are_not_pushed_cover_nothing(repository: Path, is_staged: bool):
-    """Only the config of the commit that is pushed says what no model reads."""
+    """Only the config in the pushed commit says what no model reads."""
     pushed_config(repository)
     (repository / "model.py").write_text("three")
     git(repository, "commit", "--quiet", "--all", "--message", "files")
@@ -221,7 +221,7 @@ def test_patterns_that_are_not_pushed_cover_nothing(repository: Path, is_staged:
 
 
 def test_patterns_of_a_config_that_git_does_not_have_cover_nothing(repository: Path):
-    """Nobody can see what it ignores."""
+    """Nobody else can see what such a config ignores."""
     (repository / ".gitignore").write_text("own.yml\n")
     pushed_config(repository)
     (repository / "README.md").write_text("three")
@@ -234,7 +234,7 @@ def test_patterns_of_a_config_that_git_does_not_have_cover_nothing(repository: P
 
 
 def test_settings_of_git_hide_no_change(repository: Path):
-    """A push of a submodule, and one seen from a folder whose diffs are relative, lists what it changes."""
+    """A push of a submodule, and one from a folder whose diffs are relative, lists what it changes."""
     (repository / "nets").mkdir()
     (repository / "nets" / "export-gate.yml").write_text(CONFIG)
     with_submodule(repository, "lib")
@@ -263,7 +263,7 @@ def with_submodule(repository: Path, name: str) -> None:
 
 
 def test_a_submodule_that_is_not_at_its_commit_is_not_pushed(repository: Path):
-    """Others get the commit that is recorded, whatever git is told to hide."""
+    """Others get the recorded commit, whatever git is told to hide."""
     with_submodule(repository, "lib")
     push = {"PRE_COMMIT_TO_REF": "HEAD"}
     assert find_push(push, repository).unpushed == {}
@@ -277,7 +277,7 @@ def test_a_submodule_that_is_not_at_its_commit_is_not_pushed(repository: Path):
 
 
 def test_a_repository_that_was_cloned_into_this_one_is_untracked(repository: Path):
-    """Git lists it as one folder."""
+    """Git lists the repository as one folder."""
     (repository / "vendored").mkdir()
     git(repository / "vendored", "init", "--quiet")
     (repository / "vendored" / "net.py").write_text("x")

@@ -1,4 +1,4 @@
-"""Artifacts as they were verified, and the files that lie there at the end."""
+"""Artifacts as they were verified, and the files on disk at the end."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def written(folder: Path, path: str) -> Path:
 
 @pytest.mark.parametrize("artifact", [None, "dist/m.onnx"])
 def test_unchanged_files_change_nothing(tmp_path: Path, artifact: str | None):
-    """What lies there is what was verified: the observations are the same, for own and handed-in files."""
+    """If the files are what was verified, the observations do not change, for own and handed-in files."""
     path = artifact or "artifacts/m/model.onnx"
     written(tmp_path if artifact else tmp_path / "report", path)
     run = observed(path)
@@ -65,7 +65,7 @@ def test_unchanged_files_change_nothing(tmp_path: Path, artifact: str | None):
     ],
 )
 def test_a_changed_file_fails_its_target(tmp_path: Path, change: Callable[[Path], object], found: str):
-    """Another content, no file or a folder: the target fails with both digests, and so is no pass."""
+    """Other content, no file or a folder: the target fails with both digests and is not a pass."""
     change(written(tmp_path / "report", "artifacts/m/model.onnx"))
     run = sealed(observed("artifacts/m/model.onnx"), (job(tmp_path),), tmp_path / "report")
     assert run.models[0].targets[0].failure is None
@@ -77,14 +77,14 @@ def test_a_changed_file_fails_its_target(tmp_path: Path, change: Callable[[Path]
 
 
 def test_an_earlier_failure_is_kept(tmp_path: Path):
-    """Why a target failed first is not hidden by what came of its files."""
+    """The first failure of a target is not hidden by what happened to its files."""
     failure = Failure(stage="run", kind="died", type="SIGSEGV", message="")
     run = observed("artifacts/m/model.onnx", failure)
     assert sealed(run, (job(tmp_path),), tmp_path / "report") == run
 
 
 def test_only_whole_artifacts_stay(tmp_path: Path):
-    """What a conversion that died has left is removed with its folders, links too; artifacts and the rest stay."""
+    """What a dead conversion left is removed with its folders and links; artifacts and other files stay."""
     report = tmp_path / "report"
     kept = written(report, "artifacts/m/model.onnx")
     for name in ("artifacts/m/model.pt2", "artifacts/m/batch=1/model.onnx.data", "artifacts/m/model.onnx.tmp/x"):

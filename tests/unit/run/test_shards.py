@@ -1,4 +1,4 @@
-"""Shards are the same on every machine, cover every model once, and are about equally large."""
+"""Shards are the same on every machine, contain every model once, and have about the same size."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def contracts(*targets: int) -> tuple[ModelContract, ...]:
 
 @given(st.lists(st.integers(1, 3), max_size=30), st.integers(1, 12))
 def test_every_model_is_in_one_shard(targets: list[int], total: int):
-    """Nothing is checked twice or not at all, and no shard is larger than another by more than one model."""
+    """Nothing is checked twice or left out, and no shard is larger than another by more than one model."""
     planned = contracts(*targets)
     parts = assign(planned, total)
     assert len(parts) == total
@@ -47,7 +47,7 @@ def test_the_matrix_is_one_line_for_a_workflow():
 
 
 def test_a_shard_runs_its_jobs_in_order(tmp_path: Path):
-    """`run --shard 2/2` takes what `plan` gave it."""
+    """`run --shard 2/2` runs what `plan` assigned to it."""
     jobs = tuple(
         Job(contract=contract, base=str(tmp_path), pythonpath=(), artifacts=str(tmp_path))
         for contract in contracts(1, 1, 1, 1)
@@ -58,7 +58,7 @@ def test_a_shard_runs_its_jobs_in_order(tmp_path: Path):
 
 @pytest.mark.parametrize(("text", "shard"), [("1/1", (1, 1)), (" 2/4 ", (2, 4)), ("256/256", (256, 256))])
 def test_a_shard_is_written_as_a_fraction(text: str, shard: tuple[int, int]):
-    """Counted from 1."""
+    """Shards are counted from 1."""
     assert parse_shard(text) == Shard(number=shard[0], total=shard[1])
     assert str(parse_shard(text)) == text.strip()
 
@@ -67,7 +67,7 @@ def test_a_shard_is_written_as_a_fraction(text: str, shard: tuple[int, int]):
     "text", ["", "1", "0/4", "5/4", "1/0", "-1/4", "1/257", "1/4/2", "a/b", "1.5/4", "01/4", "\u0661/4"]
 )
 def test_other_fractions_are_refused(text: str):
-    """The message shows the form and where the shards come from."""
+    """The message shows the form and the command that lists the shards."""
     with pytest.raises(UserError) as caught:
         parse_shard(text)
     assert str(caught.value) == f"--shard: expected NUMBER/TOTAL, from 1/1 to 256/256, got {text!r}"

@@ -1,4 +1,4 @@
-"""`--kwargs key=value` to arguments."""
+"""`--kwargs key=value` is read as arguments."""
 
 from __future__ import annotations
 

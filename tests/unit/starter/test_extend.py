@@ -1,4 +1,4 @@
-"""Further models in a config that exists."""
+"""Further models are added to an existing config."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ FURTHER = "  second:\n    factory: a:b\n\n    inputs: {}\n"
     ],
 )
 def test_what_is_there_keeps_its_lines(text: str, expected: str):
-    """Comments, order and indentation stay; the models are put after the last one."""
+    """Comments, order and indentation stay unchanged; the models are added after the last one."""
     assert extended(text, FURTHER, "export-gate.yml") == expected
 
 
 def test_models_in_one_line_are_refused():
-    """There is no line to put the model after."""
+    """There is no line after which the model could be added."""
     with pytest.raises(UserError) as refused:
         extended("version: 1\nmodels: {first: {factory: c:d}}\n", FURTHER, "gate.yml")
     assert str(refused.value) == "gate.yml: `models` is written in one line, which cannot be extended"

@@ -29,13 +29,13 @@ def test_torchscript_is_told_by_its_parts(tmp_path: Path, names: list[str], expe
 
 
 def test_other_files_are_no_torchscript(tmp_path: Path):
-    """ONNX is no archive."""
+    """An ONNX file is not an archive."""
     (tmp_path / "model.onnx").write_bytes(b"\x08\x0a")
     assert not is_torchscript(tmp_path / "model.onnx")
 
 
 def test_torchscript_file_becomes_the_reference(tmp_path: Path):
-    """The loader makes it, from the config's folder; further arguments are the loader's."""
+    """The loader makes the model, from the config's folder; further arguments are the loader's."""
     wish = Wish(factories=(), kwargs={"map_location": "cpu"}, artifact=str(tmp_path / "dist" / "fine_tagger.pt"))
     found = as_reference(wish, wish.artifact or "", tmp_path / "export-gate.yml")
     assert found == Wish(
@@ -44,7 +44,7 @@ def test_torchscript_file_becomes_the_reference(tmp_path: Path):
 
 
 def test_torchscript_is_no_target(tmp_path: Path):
-    """With another reference it would have to be verified, which the gate does not do."""
+    """With another reference the file would be the target, which the gate does not verify."""
     with pytest.raises(UserError) as refused:
         as_reference(Wish(factories=("a:b",)), "tagger.pt", tmp_path / "export-gate.yml")
     assert str(refused.value) == "--artifact tagger.pt: expected an ONNX file, got TorchScript, which is no target"

@@ -1,4 +1,4 @@
-"""A description of a model to the text of a starter config, and a factory's name to its place."""
+"""A model's description becomes the text of a starter config, and a factory's name becomes its place."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ def starter(model: Description, **changes: object) -> Starter:
 
 
 def test_text_is_for_people():
-    """Short lines, a comment at what to look over, and what could be declared besides as comments."""
+    """Lines are short, comments mark what to review, and further possible keys are comments."""
     assert render_config(render_starter(starter(WORKS), WORKS), ("..",)) == TEXT
 
 
 def test_text_is_valid_with_each_comment_enabled(tmp_path: Path):
-    """The commented keys are right as they stand: take away the `# ` and the config still loads."""
+    """The commented keys are valid: without the `# `, the config still loads."""
     text = render_config(render_starter(starter(WORKS), WORKS))
     for line in ("# train-mode", "# scale", "# outputs", "#   logits", "#   aux"):
         assert f"    {line}" in text
@@ -124,7 +124,7 @@ def test_text_is_valid_with_each_comment_enabled(tmp_path: Path):
 
 
 def test_outputs_are_declared_as_they_were_seen(tmp_path: Path):
-    """Each output of forward is a promise: also one that is None, and one without a dtype."""
+    """Each output of forward is a promise, also one that is None and one without a dtype."""
     seen = replace(WORKS, outputs=(*WORKS.outputs, Found(name="loss", dtype="None", shape=None)))
     text = render_config(render_starter(starter(seen, outputs=seen.outputs, declares_outputs=True), seen))
     assert text.partition("    outputs:")[2].splitlines() == [
@@ -147,7 +147,7 @@ def test_outputs_are_declared_as_they_were_seen(tmp_path: Path):
     ],
 )
 def test_failed_trial_asks_for_correction(tried: int, expected: str):
-    """Guesses that did not run are said to be that, with what forward raised."""
+    """Guesses that failed are marked, with what forward raised."""
     failed = Description(
         signature="forward(x)", inputs=WORKS.inputs, verdict="fails", tried=tried, problem="ValueError: no"
     )
@@ -155,7 +155,7 @@ def test_failed_trial_asks_for_correction(tried: int, expected: str):
 
 
 def test_sizes_are_left_out_where_none_varies():
-    """A model without dims ran at the one size there is; notes of the trial follow."""
+    """A model without dims ran at its one size; the notes of the trial follow."""
     only = Description(signature="forward(x)", inputs=WORKS.inputs, verdict="works", tried=1, notes=("A note.",))
     assert trial_lines(only) == (
         "These inputs were tested: forward runs.",
@@ -177,17 +177,17 @@ def test_sizes_are_left_out_where_none_varies():
     ],
 )
 def test_model_is_named_after_what_says_something(factory: str, expected: str):
-    """The attribute's name, else the module's, else the package's; `make_model` says nothing."""
+    """The name is the attribute's, else the module's, else the package's; `make_model` is too general."""
     assert model_name(factory) == expected
 
 
 def test_name_that_is_taken_gets_a_number():
-    """Factories of one name are models of their own."""
+    """Factories with the same name are separate models."""
     assert model_name("pkg.nets:make_resnet", {"resnet", "resnet-2"}) == "resnet-3"
 
 
 def test_arguments_and_an_artifact_are_written(tmp_path: Path):
-    """They are keys of the model; the config loads with them."""
+    """They are keys of the model, and the config loads with them."""
     written = starter(WORKS, kwargs={"classes": 3, "sizes": [1, 2], "mode": "a: b"}, artifact="dist/model.onnx")
     text = render_config(render_starter(written, WORKS))
     assert '    kwargs: {classes: 3, sizes: [1, 2], mode: "a: b"}\n' in text
@@ -199,7 +199,7 @@ def test_arguments_and_an_artifact_are_written(tmp_path: Path):
 
 
 def test_reference_that_is_not_exported_says_so(tmp_path: Path):
-    """Its config verifies files only, and asks for their names."""
+    """Its config verifies only files, and asks for their names."""
     model = replace(WORKS, is_exportable=False)
     text = render_config(render_starter(starter(model), model))
     assert "    # torch.export does not take what the factory returns: nothing is exported;" in text
@@ -212,7 +212,7 @@ def test_reference_that_is_not_exported_says_so(tmp_path: Path):
 
 @given(st.text())
 def test_any_text_survives_yaml(text: str):
-    """Names and values reach the config as they are, whatever characters they have; what no file can hold aside."""
+    """Names and values reach the config unchanged, whatever characters they have, if a file can hold them."""
     if any("\ud800" <= character <= "\udfff" for character in text):
         return
     document = f"{{a: [{flow(text)}], b: {flow([text, 1, None, True])}}}"
@@ -227,21 +227,21 @@ def test_any_text_survives_yaml(text: str):
 
 @given(st.text())
 def test_any_text_is_a_comment(text: str):
-    """A comment stays on its line and hides nothing."""
+    """A comment stays on its line and comments out nothing else."""
     line = comment(text)
     assert line.isprintable()
     assert len(line) <= 112
 
 
 def test_numbers_are_short():
-    """Whole bounds have no fraction, others keep their digits."""
+    """Whole bounds have no fraction, other bounds keep their digits."""
     assert spec_text(TensorSpec(dtype="float32", shape=(), range=(-3.0, 0.1))) == (
         "{dtype: float32, shape: [], range: [-3, 0.1]}"
     )
 
 
 def test_reference_without_attribute_is_refused():
-    """A module alone is no factory."""
+    """A module alone is not a factory."""
     with pytest.raises(UserError) as refused:
         check_reference("mypkg.model")
     assert str(refused.value) == "factory 'mypkg.model': expected module:attribute or path/to/file.py:attribute"
@@ -249,7 +249,7 @@ def test_reference_without_attribute_is_refused():
 
 
 def test_parameter_that_no_key_can_name_is_refused():
-    """A config's keys are ASCII; so are the names of an artifact's inputs."""
+    """A config's keys are ASCII, and so are the names of an artifact's inputs."""
     chinese = Description(
         signature="forward(输入)", inputs=(Guess(name="输入", spec=IMAGE, reason=""),), verdict="works", tried=1
     )
@@ -260,7 +260,7 @@ def test_parameter_that_no_key_can_name_is_refused():
 
 
 def test_output_in_a_missing_folder_is_refused(tmp_path: Path):
-    """Nothing is started for a file that could not be written."""
+    """Nothing is started if the file could not be written."""
     output = tmp_path / "ci" / "export-gate.yml"
     with pytest.raises(UserError) as refused:
         starter_config(Wish(factories=("a:b",)), output, Order(config=output))
@@ -277,7 +277,7 @@ def test_output_in_a_folder_without_permission_is_refused(tmp_path: Path):
 
 
 def test_what_does_not_fit_the_config_that_exists_is_the_users_to_mend(tmp_path: Path):
-    """Not a bug of ours: the file that is there decides."""
+    """It is not a bug of ours: the existing file is the reason."""
     output = tmp_path / "export-gate.yml"
     output.touch()
     with pytest.raises(UserError) as refused:
@@ -286,7 +286,7 @@ def test_what_does_not_fit_the_config_that_exists_is_the_users_to_mend(tmp_path:
 
 
 def test_file_elsewhere_cannot_be_named(tmp_path: Path):
-    """Configs name files of their repository only."""
+    """Configs can name only files of their repository."""
     (tmp_path / "project" / ".git").mkdir(parents=True)
     check_place(str(tmp_path / "project" / "dist" / "model.onnx"), tmp_path / "project")
     with pytest.raises(UserError) as refused:
@@ -295,13 +295,13 @@ def test_file_elsewhere_cannot_be_named(tmp_path: Path):
 
 
 def test_check_leaves_nothing_behind(tmp_path: Path):
-    """The text is checked in the folder it is for, and only the caller writes the config."""
+    """The text is checked in the folder that it is for, and only the caller writes the config."""
     check_text(render_config(render_starter(starter(WORKS), WORKS)), tmp_path / "export-gate.yml", tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_pythonpath_is_written_only_where_the_default_does_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The config's folder and its src/ are found anyway, and so is an installed package; another folder is named."""
+    """The config's folder, its src/ and an installed package are found anyway; another folder is declared."""
     for folder in (".git", "src/inner", "top", "ci"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "top" / "model.py").touch()
@@ -315,7 +315,7 @@ def test_pythonpath_is_written_only_where_the_default_does_not_do(tmp_path: Path
 
 
 def test_file_is_named_from_the_configs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A path typed from here is written as the config has to name it."""
+    """A path relative to the current folder is written relative to the config."""
     (tmp_path / "ci").mkdir()
     (tmp_path / "net.py").touch()
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Records survive the way over the wall and back, and what is no record is refused with its place."""
+"""Records survive the round trip over the wall, and what is not a record is refused with its place."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ records: dict[type, st.SearchStrategy[Any]] = {
 
 @pytest.mark.parametrize("kind", records, ids=lambda kind: kind.__name__)
 def test_every_record_survives_json(kind: type):
-    """Every record that crosses the wall comes back as it was, non-finite floats included, through strict JSON."""
+    """Every record that crosses the wall is read back equal, non-finite floats included, through strict JSON."""
 
     @settings(
         max_examples=25,
@@ -78,7 +78,7 @@ def test_every_record_survives_json(kind: type):
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 def test_nonfinite_floats_are_words(number: float):
-    """JSON has no such numbers: they are the strings nan, inf and -inf."""
+    """JSON has no such numbers, so they are the strings nan, inf and -inf."""
     record = Comparison(
         output="y", expected_dtype="f", actual_dtype="f", expected_shape=(), actual_shape=(), max_abs_diff=number
     )
@@ -89,18 +89,18 @@ def test_nonfinite_floats_are_words(number: float):
 
 @pytest.mark.parametrize(("written", "read"), [(3, 3), (2**63 - 1, 2**63 - 1), (10**30, 1e30)])
 def test_integers_are_numbers_too(written: int, read: float):
-    """JSON knows no difference: an integer of 64 bits stays exact, a larger one is read as a float."""
+    """JSON has one kind of number: an integer of 64 bits stays exact, a larger one is read as a float."""
     norms = decode(observation.AxisNorms, {"index": 0, "max_abs_diff": written, "expected_max_abs": 1})
     assert repr(norms.max_abs_diff) == repr(read)
 
 
 def test_a_constant_is_as_large_as_it_is():
-    """A model may be called with any integer of Python's: it is neither refused nor made a float."""
+    """A model may be called with any integer of Python: it is neither refused nor turned into a float."""
     assert decode(ConstantSpec, encode(ConstantSpec(value=2**70))).value == 2**70
 
 
 def test_undecodable_text_is_written_out():
-    """A file name that is no UTF-8 reaches every file and pipe, its odd bytes spelled."""
+    """A file name that is not UTF-8 can be written to every file and pipe, with its odd bytes spelled out."""
     assert encode({"k\udcff": ["\udcfe!", "ü"]}) == {"k\\udcff": ["\\udcfe!", "ü"]}
 
 
@@ -129,7 +129,7 @@ def test_undecodable_text_is_written_out():
     ],
 )  # fmt: skip
 def test_refusal_names_the_place(kind: type, value: Any, message: str):
-    """Where, expected against actual."""
+    """The message says where, what was expected and what was found."""
     with pytest.raises(ValueError) as raised:
         decode(kind, value)
     assert str(raised.value) == message

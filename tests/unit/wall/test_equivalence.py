@@ -29,7 +29,7 @@ def test_a_value_passes_exactly_where_the_inequality_holds(measured: float, scal
 
 @given(scale=SIZES, atol=SIZES, rtol=st.floats(min_value=0, max_value=10))
 def test_a_difference_of_exactly_the_bound_passes_and_the_next_float_does_not(scale: float, atol: float, rtol: float):
-    """The bound is inclusive, and not a bit wider."""
+    """The bound is inclusive, and not wider by a bit."""
     bound, tolerance = atol + rtol * scale, Tolerance(atol=atol, rtol=rtol)
     above = math.nextafter(bound, math.inf)
 
@@ -48,7 +48,7 @@ def test_nothing_that_is_not_finite_passes(measured: float, scale: float, atol: 
 
 @given(excess=st.floats(min_value=1e-290, max_value=1e290))
 def test_a_suggested_tolerance_is_never_too_small(excess: float):
-    """The atol that a hint names accepts the difference, and is close to it."""
+    """The atol in a hint accepts the difference, and is close to it."""
     assert excess <= round_up(excess) <= excess * 1.11
 
 
@@ -64,7 +64,7 @@ def test_a_suggested_tolerance_is_never_too_small(excess: float):
     ],
 )
 def test_the_first_fault_decides(fields: dict[str, object], expected: str | None):
-    """Dtype before shape before non-finite masks before values."""
+    """Dtype comes before shape, shape before non-finite masks, and these before values."""
     assert first_fault(leaf(**fields), ONNX, "match") == expected
 
 
@@ -91,7 +91,7 @@ def test_integers_and_bools_agree_only_without_a_mismatch(dtype: str):
     ],
 )
 def test_nonfinite_elements_follow_the_outputs_policy(policy: str, comparison: Comparison, expected: str | None):
-    """`match` wants equal masks, `forbid` none at all, `allow` leaves them out and still judges the rest."""
+    """`match` needs equal masks, `forbid` none at all, `allow` leaves them out and still judges the rest."""
     assert first_fault(comparison, ONNX, policy) == expected  # type: ignore[arg-type]
 
 
@@ -117,7 +117,7 @@ def test_with_an_axis_each_index_has_its_own_bound():
 
 
 def test_a_leaf_without_the_axis_is_judged_as_a_whole():
-    """A scalar loss beside wide logits needs no tolerance of its own."""
+    """A scalar loss next to wide logits does not need its own tolerance."""
     loss = leaf(expected_shape=(), actual_shape=(), elements=1)
 
     assert first_fault(loss, Tolerance(atol=1e-5, rtol=1e-5, axis=1), "match") is None
@@ -125,7 +125,7 @@ def test_a_leaf_without_the_axis_is_judged_as_a_whole():
 
 @pytest.mark.parametrize("axis", [0, 1, -1, -2])
 def test_an_axis_that_was_not_observed_never_passes(axis: int):
-    """Judging again with a new axis asks for a new run instead of using the wider bound."""
+    """When results are judged again with a new axis, a new run is required instead of the wider bound."""
     tolerance = Tolerance(atol=1e-5, rtol=1e-5, axis=axis)
 
     assert first_fault(leaf(max_abs_diff=1.1e-5), tolerance, "match") == "value"
@@ -176,6 +176,6 @@ def test_ratio_of_measured_to_allowed(measured: float | None, allowed: float | N
 def test_a_tolerance_is_lax_where_its_atol_is_out_of_proportion(
     tolerance: tuple[float, float], scale: float, expected: bool
 ):
-    """An rtol that was declared is meant; the atol beside it may add a few times as much."""
+    """A declared rtol is intended; the atol next to it may add a few times as much."""
     atol, rtol = tolerance
     assert is_lax(leaf(expected_max_abs=scale), Tolerance(atol=atol, rtol=rtol)) is expected

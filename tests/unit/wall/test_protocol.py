@@ -10,7 +10,7 @@ from export_gate.wall.request import PROTOCOL, Describe, ListControls, Observe, 
 
 
 def test_event_is_one_line():
-    """Whatever text it carries, an event is one line of ASCII."""
+    """Whatever text it has, an event is one line of ASCII."""
     event = Event(op="set", model="m", field="printed", value="two\nlines \u2028 and \udcff")
     line = event_line(event)
     assert (line.count(b"\n"), line.endswith(b"\n"), line.isascii()) == (1, True, True)
@@ -32,7 +32,7 @@ def test_request_comes_back(task: Task):
     "line", [b"", b"hello\n", b"{}\n", b'{"op": "rm"}\n', b"[1]\n", b"\xff\n", b'{"op": "set", "x": 1}\n']
 )
 def test_other_lines_are_no_events(line: bytes):
-    """What a library prints is refused as a ValueError."""
+    """What a library prints is refused with a ValueError."""
     with pytest.raises(ValueError):
         parse_event(line)
 
@@ -42,5 +42,5 @@ def test_other_lines_are_no_events(line: bytes):
     [({}, "onnx"), ({"batch": 1}, "onnx@batch=1"), ({"seq": 2, "batch": 1}, "onnx@batch=1,seq=2")],
 )
 def test_target_key_names_the_export(separate: dict[str, int], key: str):
-    """One key for each export of a target, whatever the order of its dims."""
+    """Each export of a target has one key, whatever the order of its dims."""
     assert target_key("onnx", separate) == key

@@ -40,7 +40,7 @@ def test_defaults_follow_the_reference_dtype_and_the_target(
 
 @pytest.mark.parametrize("name", ["onnx", "aoti"])
 def test_each_field_comes_from_the_narrowest_declaration(name: TargetName):
-    """A target's atol stands beside the model's rtol and axis; nothing declared is lost."""
+    """A target's atol is used with the model's rtol and axis; nothing declared is lost."""
     model = contract(
         tolerance=Tolerance(atol=1e-2, rtol=1e-3, axis=1),
         targets=(make_target("onnx", tolerance=Tolerance(atol=5e-4)), make_target("aoti", tolerance=Tolerance(axis=0))),
@@ -77,7 +77,7 @@ def test_goldens_take_their_own_tolerance_then_the_models_then_that_of_onnx():
 
 
 def test_of_several_possible_goldens_the_strictest_tolerance_holds():
-    """Two files of one name cannot loosen each other."""
+    """Two files with the same name cannot loosen each other."""
     sources = [
         GoldenSource(path="a/golden.npz", tolerance=Tolerance(atol=1e-3, rtol=0.0)),
         GoldenSource(path="b/golden.npz", tolerance=Tolerance(atol=0.0, rtol=1e-3)),
@@ -91,7 +91,7 @@ def test_of_several_possible_goldens_the_strictest_tolerance_holds():
     [(0, 1e-3), (1, 1e-1), (None, 1e-3), (2, 1e-3)],
 )
 def test_a_golden_is_judged_by_its_own_source(source: int | None, atol: float):
-    """The observation says which source it is from; where an older version did not, the strictest holds."""
+    """The observation says which source it is from; if an older version did not, the strictest applies."""
     sources = tuple(GoldenSource(path="golden.npz", tolerance=Tolerance(atol=atol)) for atol in (1e-3, 1e-1))
     seen = golden(leaf(max_abs_diff=1e-2))
     assert seen.controls is not None
