@@ -91,7 +91,7 @@ def test_only_a_common_first_axis_carries_points():
 
 
 def test_each_call_is_fresh():
-    """A model may write into a basis point."""
+    """A model that writes into a basis point does not change the next call."""
     (case,) = cases(contract(BATCH, x=tensor("float32", "batch", 3)))
     case.make()["x"].add_(1)
     assert case.make()["x"].min().item() == 0

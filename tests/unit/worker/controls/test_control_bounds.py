@@ -26,7 +26,7 @@ POSITIONS = tensor("int64", "seq", range=(0, parse_expression("seq-1")))
 
 
 def test_every_control_input_is_within_the_bounds_of_its_sizes(tmp_path: Path):
-    """Indices point into the axis that they index at every size, and reach both of its ends."""
+    """Indices point into their axis at every size, and reach both of its ends."""
     cases = build_control_set(contract(SEQ, positions=POSITIONS), tmp_path).cases
     assert {case.sizes["seq"] for case in cases} >= {1, 8}
     for case in cases:
@@ -45,7 +45,7 @@ def test_a_size_at_which_the_range_is_0_to_1_has_no_masks_but_its_ends():
 
 
 def test_probes_know_where_no_value_fits():
-    """No position points into nothing; without elements nothing has to."""
+    """Without room no position is drawn; a tensor without elements needs none."""
     assert impossible(tensor("int64", 2, range=(0, parse_expression("seq-1"))), {"seq": 0}) == (
         "no value is in the range [0, -1]"
     )
@@ -78,7 +78,7 @@ def test_offsets_start_at_zero():
 
 
 def test_allowed_values_can_be_in_strict_order():
-    """As many different ones as there are places."""
+    """There are as many different values as places."""
     spec = tensor("float32", 3, values=(-1.0, 0.5, 2.0), order="strictly-increasing")
     assert draw(spec, (3,), "normal", 1, Stream(1)).tolist() == [-1.0, 0.5, 2.0]
     assert impossible(tensor("float32", 4, values=(1.0, 2.0), order="strictly-increasing"), {})
@@ -106,7 +106,7 @@ def test_a_sum_that_does_not_fit_names_what_is_known():
 
 
 def test_data_is_held_against_bounds_of_its_own_sizes(tmp_path: Path):
-    """A position beyond the end of its row is refused, with the numbers."""
+    """A position beyond the end of its row is refused, and the message has the numbers."""
     np.savez(tmp_path / "d.npz", x=np.zeros((1, 3), np.float32), positions=np.array([[0, 1, 3]]))
     inputs = {"x": tensor("float32", "seq", range=(0, 1)), "positions": POSITIONS}
     with pytest.raises(UserError, match=r"input 'positions': expected values in \[0, 2\], got 0 to 3"):
@@ -120,5 +120,5 @@ def test_an_expression_is_written_as_it_is_read(text: str):
 
 
 def test_dims_with_a_size_are_numbers():
-    """Partly known expressions keep the rest."""
+    """A partly known expression keeps its unknown part."""
     assert parse_expression("2*past+cur+1").fixed({"past": 3}) == Size(factors={"cur": 1}, offset=7)

@@ -34,7 +34,7 @@ def data(model: ModelContract, base: Path):
 
 
 def indices(cases: list[ControlCase]):
-    """Which samples of the split the cases hold."""
+    """The samples of the split that the cases contain."""
     return [round(float(row.max()) * COUNT) for case in cases for row in case.make()["x"]]
 
 
@@ -51,7 +51,7 @@ def sampled(base: Path, **source: Any):
 
 
 def test_samples_are_stratified_and_grouped(split: Path):
-    """12 of 60 images in 30 scenes and 3 classes: 4 of each class, no scene twice."""
+    """Of 60 images in 30 scenes and 3 classes, 12 are taken: 4 of each class, no scene twice."""
     chosen = indices(sampled(split, count=12, stratify="label", group="scene"))
     assert len(set(chosen)) == 12
     assert [sum(i % 3 == label for i in chosen) for label in range(3)] == [4, 4, 4]
@@ -59,7 +59,7 @@ def test_samples_are_stratified_and_grouped(split: Path):
 
 
 def test_every_scene_gives_one_before_any_gives_a_second(split: Path):
-    """45 of 60 images: each of the 30 scenes is there, 15 of them twice, 15 images of each class."""
+    """Of 60 images, 45 are taken: one of each of the 30 scenes, a second of 15, and 15 images of each class."""
     chosen = indices(sampled(split, count=45, stratify="label", group="scene"))
     scenes = [i // 2 for i in chosen]
     assert len(set(scenes)) == 30
@@ -67,7 +67,7 @@ def test_every_scene_gives_one_before_any_gives_a_second(split: Path):
 
 
 def test_rare_scenes_are_left_for_the_class_that_needs_them():
-    """Class a lives in scene 1 alone, class b in scenes 1 and 2: one of each is two scenes, for every seed."""
+    """Class a is in scene 1 alone, class b in scenes 1 and 2: one of each is two scenes, for every seed."""
     for seed in range(20):
         chosen = choose_samples(2, ["a", "b", "b"], [1, 1, 2], Stream(seed, "s"))
         assert chosen == (0, 2)
@@ -81,7 +81,7 @@ def test_a_small_class_leaves_its_places_to_others():
 
 
 def test_the_seed_chooses(split: Path):
-    """The same seed takes the same samples, another seed others."""
+    """The same seed takes the same samples, and another seed takes others."""
     models = [
         contract(BATCH, controls=Controls(seed=seed, data=(DataSource(path="split.npz", count=12),)), x=IMAGE)
         for seed in (1, 1, 2)
@@ -153,7 +153,7 @@ def test_inputs_that_the_file_lacks_are_drawn(split: Path):
 
 
 def test_each_call_is_fresh(split: Path):
-    """A model may write into a data input."""
+    """A model that writes into a data input does not change the next call."""
     case = sampled(split, count=4)[0]
     case.make()["x"].zero_()
     assert case.make()["x"].max() > 0
@@ -177,7 +177,7 @@ def test_every_format_reads_alike(tmp_path: Path, suffix: str):
 
 
 def test_bfloat16_data_is_read_from_tensors(tmp_path: Path):
-    """bfloat16 has no numpy type; .pt holds it."""
+    """bfloat16 has no NumPy type, but .pt files can hold it."""
     torch.save({"x": torch.ones(4, 3, dtype=torch.bfloat16)}, tmp_path / "d.pt")
     model = with_data(BATCH, path="d.pt", inputs={"x": tensor("bfloat16", "batch", 3)})
     assert data(model, tmp_path)[0].make()["x"].dtype == torch.bfloat16
@@ -215,7 +215,7 @@ def test_another_kind_of_file_is_refused(tmp_path: Path):
 
 
 def test_a_git_lfs_pointer_is_named_as_such(tmp_path: Path):
-    """A file that Git LFS has not fetched is no damaged archive."""
+    """A file that Git LFS has not fetched is not reported as a damaged archive."""
     (tmp_path / "d.npz").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n")
     assert refusal(with_data(BATCH, path="d.npz", inputs={"x": X}), tmp_path) == (
         f"{PLACE}: expected data in d.npz, got a Git LFS pointer\n"
@@ -226,7 +226,7 @@ def test_a_git_lfs_pointer_is_named_as_such(tmp_path: Path):
 @pytest.mark.parametrize("suffix", [".npz", ".npy", ".pt", ".safetensors"])
 @pytest.mark.parametrize("kept", [0, 3, 0.5, 0.9])
 def test_a_truncated_file_is_said_to_be_damaged(tmp_path: Path, suffix: str, kept: float):
-    """A file cut anywhere is a clear message, never a traceback."""
+    """A file that is cut anywhere gives a clear message, never a traceback."""
     if suffix == ".safetensors":
         pytest.importorskip("safetensors.torch")
     path = tmp_path / f"d{suffix}"
@@ -256,7 +256,7 @@ def test_a_damaged_member_is_said_to_be_damaged(tmp_path: Path):
 
 
 def test_pickled_objects_are_refused(tmp_path: Path):
-    """Neither numpy objects nor whatever else a .pt may hold is unpickled."""
+    """Neither NumPy objects nor anything else in a .pt is unpickled."""
     refuse = saved(tmp_path, x=np.array([{"a": 1}], dtype=object))
     assert refuse() == (
         f"{PLACE}: expected a readable .npz file, reading d.npz failed: ValueError: Object arrays cannot be loaded when"
@@ -277,7 +277,7 @@ def test_a_pt_file_must_be_a_dict_of_tensors(tmp_path: Path):
 
 
 def test_a_missing_key_lists_those_that_exist(tmp_path: Path):
-    """The keys of the file are in the message."""
+    """The message lists the keys of the file."""
     assert saved(tmp_path, images=rows(), label=np.zeros(4))() == (
         f"{PLACE}: expected a key 'x', the file has 'images', 'label'\nName one of those keys."
     )
@@ -322,7 +322,7 @@ def test_another_axis_length_is_refused(tmp_path: Path):
 
 
 def test_a_size_outside_the_range_is_refused(tmp_path: Path):
-    """Samples longer than the dim allows are the user's to sort out."""
+    """Samples longer than the dim allows are the user's mistake."""
     np.savez(tmp_path / "d.npz", ids=np.zeros((4, 12), np.int64))
     model = with_data(
         BATCH, Dim(name="seq", min=1, max=9), path="d.npz", inputs={"ids": tensor("int64", "batch", "seq")}
@@ -363,7 +363,7 @@ def test_values_at_a_rounded_bound_are_inside(tmp_path: Path):
 
 
 def test_values_beside_the_allowed_ones_are_refused(tmp_path: Path):
-    """`values` is a closed list."""
+    """`values` lists all that is allowed."""
     np.savez(tmp_path / "d.npz", x=rows(value=2))
     model = with_data(BATCH, path="d.npz", inputs={"x": tensor("float32", "batch", 3, values=(0, 1))})
     assert refusal(model, tmp_path) == (
@@ -373,7 +373,7 @@ def test_values_beside_the_allowed_ones_are_refused(tmp_path: Path):
 
 
 def test_labels_of_another_length_are_refused(tmp_path: Path):
-    """One label for each sample."""
+    """There must be one label for each sample."""
     assert saved(tmp_path, x=rows(), label=np.zeros(3))(count=2, stratify="label") == (
         f"{PLACE}: stratify: expected 'label' to have one value for each of the 4 samples, got shape [3]\n"
         "Write one value per sample."
@@ -389,7 +389,7 @@ def test_a_count_beyond_the_split_is_refused(tmp_path: Path):
 
 
 def test_inputs_with_unequal_numbers_of_samples_are_refused(tmp_path: Path):
-    """Every mapped input has the same samples."""
+    """Every mapped input must have the same samples."""
     np.savez(tmp_path / "d.npz", x=rows(4), y=rows(5))
     assert refusal(with_data(BATCH, path="d.npz", inputs={"x": X, "y": X}), tmp_path) == (
         f"{PLACE}: expected the same number of samples for each input, got 'x' 4, 'y' 5\nWrite them alike."
@@ -406,7 +406,7 @@ def test_a_sample_means_the_same_for_each_input(tmp_path: Path):
 
 
 def test_an_empty_array_is_refused(tmp_path: Path):
-    """No samples is no control input."""
+    """Without samples there is no control input."""
     assert saved(tmp_path, x=rows(0))() == (
         f"{PLACE}: expected samples, got none\nThe first axis of every array is empty."
     )

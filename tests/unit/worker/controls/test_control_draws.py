@@ -96,7 +96,7 @@ def test_every_draw_keeps_the_contract(spec: TensorSpec, index: int):
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(specs())
 def test_families_are_the_contracts_own(spec: TensorSpec):
-    """No family is named that a config could not name."""
+    """Every family is one that a config can name."""
     known = {"bool": BOOL_DRAWS, **dict.fromkeys(INTEGERS, INTEGER_DRAWS)}.get(spec.dtype, FLOAT_DRAWS)
     known = BOOL_DRAWS if spec.is_mask else known
     assert set(families(spec)) <= set(known)
@@ -181,7 +181,7 @@ def test_large_is_a_thousand_times_as_wide():
 
 @pytest.mark.parametrize(("kinds", "nan", "inf"), [(("nan",), True, False), (("inf",), False, True)])
 def test_nonfinite_has_the_admitted_kinds_only(kinds: tuple[str, ...], nan: bool, inf: bool):
-    """NaN and infinity appear only where each is admitted, whatever the index."""
+    """NaN and infinity appear only if each is admitted, whatever the index."""
     spec = tensor("float32", 8, 5, range=(-4, 4), nonfinite=kinds)
     for index in (1, 2, 3):
         drawn = made(spec, (8, 5), "nonfinite", index)
@@ -205,7 +205,7 @@ def test_nonfinite_takes_turns_where_both_are_admitted():
 
 
 def test_values_restricts_every_family():
-    """With `values: [0, 1, 255]` nothing else is drawn, and a sweep has them all in turn."""
+    """With `values: [0, 1, 255]` nothing else is drawn, and a sweep takes them in turn."""
     spec = tensor("uint8", 6, values=(0, 1, 255))
     assert families(spec) == ("random", "low", "high", "distinct")
     assert made(spec, (6,), "distinct").tolist() == [0, 1, 255, 0, 1, 255]
@@ -214,13 +214,13 @@ def test_values_restricts_every_family():
 
 
 def test_one_value_in_range_is_one_family():
-    """A range of one value has nothing to vary."""
+    """A range of one value cannot vary."""
     assert families(tensor("float32", 6, range=(2, 2))) == ("normal",)
     assert families(tensor("int64", 6, range=(2, 2))) == ("random",)
 
 
 def test_bounds_round_inwards():
-    """float16 has no 0.3: no draw is above it."""
+    """float16 cannot hold 0.3, so no draw is above it."""
     spec = tensor("float16", 50, range=(0.1, 0.3))
     high = made(spec, (50,), "high").double()
     assert high.max().item() <= 0.3
@@ -240,7 +240,7 @@ def test_an_infinite_bound_is_finite_draws():
 
 
 def test_distinct_integers_are_distinct():
-    """Distinct is a permutation where the range is wide enough, else the range over and over."""
+    """Distinct is a permutation if the range is wide enough, else the range repeated."""
     wide = made(tensor("int64", 10, range=(5, 100)), (10,), "distinct").tolist()
     assert len(set(wide)) == 10
     narrow = made(tensor("int64", 9, range=(0, 2)), (9,), "distinct").tolist()
@@ -285,7 +285,7 @@ def test_integers_that_are_zero_or_one_are_masks(limits: dict[str, tuple[int, in
 
 
 def test_a_case_is_the_same_whatever_else_is_declared():
-    """The values of a case depend on seed, case name and input path alone."""
+    """The values of a case depend only on seed, case name and input path."""
     dim = Dim(name="n", min=1, max=4)
     plain = contract(dim, x=tensor("float32", "n", range=(-4, 4)))
     picked = contract(dim, x=tensor("float32", "n", range=(-4, 4), draws=("halves",)), y=tensor("int64", "n"))
@@ -300,7 +300,7 @@ def test_sizes_outside_the_range_can_be_drawn():
 
 
 def test_nonfinite_reaches_whole_tensors_of_one_sign():
-    """Indices 4 and 5 are one infinity everywhere, where infinities are admitted; also at the smallest sizes."""
+    """Indices 4 and 5 are one infinity everywhere if infinities are admitted, also at the smallest sizes."""
     both = tensor("float32", 2, 3, range=(-4, 4), nonfinite=("nan", "inf"))
     assert bool((made(both, (2, 3), "nonfinite", 4) == torch.inf).all())
     assert bool((made(both, (2, 3), "nonfinite", 5) == -torch.inf).all())

@@ -46,7 +46,7 @@ def refusal(contract_: ModelContract, base: Path):
 
 
 def test_cases_are_named_by_the_function(write: Write):
-    """Names are the function's, made fit for a shell, with the sizes read off the tensors."""
+    """Names are the function's, made safe for a shell, with the sizes of the tensors."""
     base = write(
         "return {'one hole': (torch.zeros(3, 3),), '-18': {'x': torch.ones(4, 3)}, 'one/hole': [torch.ones(3, 3)]}"
     )
@@ -61,7 +61,7 @@ def test_cases_are_named_by_the_function(write: Write):
 
 
 def test_constants_may_be_left_out(write: Write):
-    """Arguments are bound in order; constants are filled in or must be the declared ones."""
+    """Arguments are bound in order; constants are filled in, or must equal the declared ones."""
     base = write("return {'a': (torch.ones(2, 3),), 'b': (0.1, torch.ones(2, 3)), 'c': {'x': torch.ones(2, 3)}}")
     cases, _ = function_set(model(BATCH, scale=ConstantSpec(value=0.1), x=X), base)
     assert [case.make()["scale"] for case in cases] == [0.1] * 3
@@ -93,20 +93,20 @@ def test_memory_formats_survive(write: Write):
 
 
 def test_values_outside_the_declared_ones_are_refused(write: Write):
-    """A case that the contract does not admit is a mistake in one of both."""
+    """A case that the contract does not admit is a mistake in one of the two."""
     said = refusal(model(BATCH, x=X), write("return {'odd': (torch.full((2, 3), float('nan')),)}"))
     assert "case 'odd': input 'x': expected no NaN (`nonfinite` does not" in said
 
 
 def test_indices_outside_the_declared_range_are_refused(write: Write):
-    """An index beyond its range is no special value: it reads something else, or crashes."""
+    """An index outside its range is not a special value: it reads something else, or crashes."""
     ids = tensor("int64", "batch", 3, range=(0, 9))
     said = refusal(model(BATCH, x=ids), write("return {'odd': (torch.full((2, 3), 10, dtype=torch.int64),)}"))
     assert "case 'odd': input 'x': expected values in [0, 9], got 10 to 10" in said
 
 
 def test_floats_outside_their_range_are_refused(write: Write):
-    """The range says what callers send: one that leaves out an input of the project's own is too narrow."""
+    """The range says what callers send: one that excludes an input of the project's own is too narrow."""
     assert refusal(model(BATCH, x=X), write("return {'far': (torch.full((2, 3), 1234.0),)}")) == (
         f"{PLACE}: case 'far': input 'x': expected values in [-4, 4], got 1234 to 1234\n"
         "Correct the values, or declare what the model accepts."
@@ -114,7 +114,7 @@ def test_floats_outside_their_range_are_refused(write: Write):
 
 
 def test_the_function_leaves_the_random_state_alone(write: Write):
-    """Seeding inside the function does not reach the model."""
+    """The function's seeds do not affect the model."""
     base = write("torch.manual_seed(0)\n    return {'a': (torch.randn(2, 3),)}")
     torch.manual_seed(5)
     expected = torch.random.get_rng_state()
@@ -123,7 +123,7 @@ def test_the_function_leaves_the_random_state_alone(write: Write):
 
 
 def test_parameters_are_accepted_as_tensors(write: Write):
-    """A tensor that wants a gradient is detached."""
+    """A tensor that requires a gradient is detached."""
     base = write("return {'a': (torch.nn.Parameter(torch.ones(2, 3)),)}")
     (case,), _ = function_set(model(BATCH, x=X), base)
     assert not case.make()["x"].requires_grad
@@ -173,7 +173,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("body", REFUSED)
 def test_what_forward_does_not_take_is_refused(write: Write, body: str):
-    """Each mistake names the case, the input, what was expected and what came."""
+    """Each message names the case, the input, what was expected and what was given."""
     assert refusal(model(BATCH, x=X), write(body)) == REFUSED[body]
 
 
@@ -194,7 +194,7 @@ def test_another_number_of_items_is_refused(write: Write):
 
 
 def test_other_keys_are_refused(write: Write):
-    """A dict has the declared keys in the declared order."""
+    """A dict must have the declared keys in the declared order."""
     state = DictSpec(items={"h": X, "c": X})
     body = "return {'a': ({'c': torch.ones(2, 3), 'h': torch.ones(2, 3)},)}"
     assert refusal(model(BATCH, state=state), write(body)) == (
@@ -204,7 +204,7 @@ def test_other_keys_are_refused(write: Write):
 
 
 def test_dims_must_agree_between_inputs(write: Write):
-    """One dim has one size in a case."""
+    """One dim must have one size in a case."""
     body = "return {'a': (torch.ones(2, 3), torch.ones(4, 3))}"
     assert refusal(model(BATCH, x=X, y=X), write(body)) == (
         f"{PLACE}: case 'a': input 'y': axis 0: expected batch with batch=2, got 4\n"
@@ -213,7 +213,7 @@ def test_dims_must_agree_between_inputs(write: Write):
 
 
 def test_a_static_dim_has_one_size(write: Write):
-    """A static dim is not varied by a case either."""
+    """A case cannot change the size of a static dim either."""
     static = Dim(name="batch", min=2, max=16, mode="static", example=4)
     assert refusal(model(static, x=X), write("return {'a': (torch.ones(2, 3),)}")) == (
         f"{PLACE}: case 'a': dim batch: expected 4 (the dim is static), got 2\n"
@@ -222,7 +222,7 @@ def test_a_static_dim_has_one_size(write: Write):
 
 
 def test_a_step_is_kept(write: Write):
-    """Sizes are multiples where the dim says so."""
+    """Sizes must be multiples if the dim says so."""
     dim = Dim(name="batch", min=2, max=16, multiple_of=2)
     assert refusal(model(dim, x=X), write("return {'a': (torch.ones(5, 3),)}")) == (
         f"{PLACE}: case 'a': dim batch: expected 2..16 in steps of 2, got 5\n"
@@ -239,7 +239,7 @@ def test_something_that_cannot_be_called_is_refused(tmp_path: Path):
 
 
 def test_a_missing_function_says_where_it_was_looked_for(write: Write):
-    """The loader's own message names the setting."""
+    """The message has the loader's own words and names the setting."""
     base = write("return {}")
     wrong = contract(BATCH, controls=Controls(function="cases.py:case"), x=X)
     assert re.match(

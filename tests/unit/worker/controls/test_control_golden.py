@@ -74,7 +74,7 @@ def test_outputs_are_mapped_declared_or_all_other_keys(tmp_path: Path):
 
 
 def test_goldens_come_before_functions_and_data(tmp_path: Path):
-    """The limit cuts nothing that the project hands in while generated cases are left."""
+    """The limit drops none of the project's own cases while generated cases are left."""
     saved(tmp_path, x=rows(4), output=rows(4))
     model = with_golden(BATCH, path="g.npz", inputs={"x": X})
     order = [case.group for case in build_control_set(model, tmp_path).cases]
@@ -82,7 +82,7 @@ def test_goldens_come_before_functions_and_data(tmp_path: Path):
 
 
 def test_a_file_without_outputs_is_refused(tmp_path: Path):
-    """A golden file with inputs alone checks nothing."""
+    """A golden file with inputs alone checks nothing, so it is refused."""
     saved(tmp_path, x=rows(4))
     assert refusal(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path) == (
         f"{PLACE}: expected outputs beside the inputs, the file has only x\n"
@@ -100,7 +100,7 @@ def test_a_missing_output_key_lists_those_that_exist(tmp_path: Path):
 
 
 def test_goldens_need_every_input(tmp_path: Path):
-    """An output is not promised for drawn inputs."""
+    """There is no expected output for drawn inputs."""
     saved(tmp_path, x=rows(4), output=rows(4))
     source = GoldenSource(path="g.npz", inputs={"x": "x"})
     model = contract(BATCH, controls=Controls(golden=(source,)), x=X, m=tensor("bool", "batch"))
@@ -120,7 +120,7 @@ def test_outputs_of_another_length_are_refused(tmp_path: Path):
 
 
 def test_outputs_that_are_no_numbers_are_refused(tmp_path: Path):
-    """A column of names is no output."""
+    """A column of names is not an output."""
     saved(tmp_path, x=rows(4), names=np.array(["a", "b", "c", "d"]))
     assert refusal(with_golden(BATCH, path="g.npz", inputs={"x": X}), tmp_path) == (
         f"{PLACE}: output 'names': expected numbers, got dtype <U1\n"

@@ -75,7 +75,7 @@ def test_folders_are_labels(folder: Path):
 
 
 def test_images_of_another_size_are_refused(folder: Path):
-    """Images are never resized in silence."""
+    """Images are never resized silently."""
     assert refusal(folder, tensor("uint8", "batch", 3, 8, 6)) == (
         f"{PLACE}: input 'x': axis 2: expected 8, got 4\n"
         "The declared shape is [batch, 3, 8, 6], the given one [4, 3, 4, 6]."
@@ -83,7 +83,7 @@ def test_images_of_another_size_are_refused(folder: Path):
 
 
 def test_images_of_several_sizes_are_batched_apart(folder: Path):
-    """Where height and width may vary, images of one size go together."""
+    """If height and width may vary, images of the same size are batched together."""
     image = pytest.importorskip("PIL.Image")
     image.new("RGB", (9, 9)).save(folder / "images" / "z.png")
     dims = (Dim(name="batch", min=1, max=8), Dim(name="h", min=1, max=9), Dim(name="w", min=1, max=9))
@@ -92,7 +92,7 @@ def test_images_of_several_sizes_are_batched_apart(folder: Path):
 
 
 def test_a_float_range_must_say_the_scale(folder: Path):
-    """Without [0, 1] or [0, 255] the scale is anyone's guess."""
+    """Without [0, 1] or [0, 255] the scale is not known."""
     assert refusal(folder, tensor("float32", "batch", 3, 4, 6, range=(-1, 1))) == (
         f"{PLACE}: input 'x': expected a range of [0, 1] or [0, 255] for images, got [-1, 1]\n"
         "Declare one of them, or store normalised arrays in .npz."
@@ -108,7 +108,7 @@ def test_images_need_a_channel_axis(folder: Path):
 
 
 def test_images_are_uint8_or_floating(folder: Path):
-    """Other integers have no agreed scale."""
+    """Other integers have no common scale."""
     assert refusal(folder, tensor("int64", "batch", 3, 4, 6)) == (
         f"{PLACE}: input 'x': expected uint8 or a floating dtype for images, got int64\n"
         "Store the arrays in .npz instead."
@@ -125,7 +125,7 @@ def test_a_damaged_image_is_named(folder: Path):
 
 
 def test_deep_images_are_refused(folder: Path):
-    """16 bits per channel would be cut to 8."""
+    """16 bits per channel would be reduced to 8, so they are refused."""
     image = pytest.importorskip("PIL.Image")
     image.new("I;16", (6, 4)).save(folder / "images" / "a" / "0.png")
     assert refusal(folder, GRAY) == (
@@ -142,7 +142,7 @@ def test_a_folder_without_images_is_refused(tmp_path: Path):
 
 
 def test_a_git_lfs_pointer_among_the_images_is_named(tmp_path: Path):
-    """An image that Git LFS has not fetched is no damaged image."""
+    """An image that Git LFS has not fetched is not reported as damaged."""
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "a.png").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 3\n")
     assert refusal(tmp_path, GRAY) == (

@@ -63,7 +63,7 @@ def cases(model: ModelContract, base: Path):
 
 
 def test_an_input_is_drawn_by_the_project_at_every_size(folder: Path):
-    """The function sees each size, the draws differ from each other, and are the same in each run."""
+    """The function gets each size; the draws differ from each other and are the same in each run."""
     found = cases(one("ordered"), folder)
     assert {case.sizes["rows"] for case in found} >= {1, 2, 5, 6}
     for case in found:
@@ -118,7 +118,7 @@ def test_the_gates_own_draws_can_be_left_out(folder: Path):
 
 
 def test_each_position_has_its_own_values():
-    """Columns that mean different things get values of their own in every family, and data is held against them."""
+    """Columns with different meanings get their own values in every family, and data is checked against them."""
     spec = tensor("int64", "rows", 2, positions=((0, 5, 7), (0, 1)))
     for family in families(spec):
         values = draw(spec, (40, 2), family, 1, Stream(1, family))

@@ -39,7 +39,7 @@ def test_another_seed_gives_other_values_under_the_same_names():
 
 
 def test_names_say_family_index_and_sizes():
-    """A case is called by its family, its number and the size of every dim."""
+    """A case's name has its family, its number and the size of every dim."""
     found = names(glyph())
     assert found[:4] == [
         "normal-1@batch=9,side=24",
@@ -59,7 +59,7 @@ def test_names_are_unique():
 
 
 def test_make_builds_fresh_values():
-    """What a model writes into its input does not reach the next call."""
+    """What a model writes into its input does not affect the next call."""
     for case in build_control_set(glyph(), BASE).cases:
         first = case.make()["x"]
         copy = first.clone()
@@ -68,7 +68,7 @@ def test_make_builds_fresh_values():
 
 
 def test_a_small_model_has_some_dozens_of_cases():
-    """Enough to catch, few enough to be quick."""
+    """There are enough cases to catch faults, and few enough to be fast."""
     assert 30 <= len(names(glyph())) <= 60
 
 
@@ -108,7 +108,7 @@ def test_mask_families_meet_normal_floats():
 
 
 def test_integer_extremes_meet_normal_floats():
-    """Integers alone at their bounds: floats stay normal."""
+    """While integers are at their bounds, floats are normal."""
     model = contract(x=tensor("float32", 6, range=(-4, 4)), ids=tensor("int64", 6, range=(2, 9)))
     cases = {case.name: case for case in build_control_set(model, BASE).cases}
     values = cases["integer-high-1"].make()
@@ -118,7 +118,7 @@ def test_integer_extremes_meet_normal_floats():
 
 
 def test_inputs_declared_alike_tie_in_one_case():
-    """Two inputs of one declaration get equal values in `same-1`, and different ones elsewhere."""
+    """Two inputs with the same declaration get equal values in `same-1`, and different ones elsewhere."""
     pair = [tensor("float32", 4, range=(-4, 4)) for _ in range(2)]
     cases = {case.name: case for case in build_control_set(contract(x=pair[0], y=pair[1]), BASE).cases}
     same, normal = cases["same-1"].make(), cases["normal-1"].make()
@@ -157,7 +157,7 @@ def test_size_0_is_tried_where_the_range_has_it():
 
 
 def test_separate_sizes_are_tried_with_every_family():
-    """A size with an export of its own gets the plain draw early and all families later."""
+    """A size with a separate export gets the plain draw early and all families later."""
     dim = Dim(name="batch", min=2, max=16, separate=(1,))
     cases = build_control_set(contract(dim, x=tensor("float32", "batch", 3, range=(-4, 4))), BASE).cases
     alone = [case.family for case in cases if case.sizes == {"batch": 1}]
@@ -176,5 +176,5 @@ def test_layout_variants_have_the_values_of_a_plain_case():
 
 
 def test_a_model_of_constants_has_one_case():
-    """Without tensor inputs there is one call to try."""
+    """Without tensor inputs there is one possible call."""
     assert names(contract(scale=ConstantSpec(value=1))) == ["constant-1"]

@@ -25,13 +25,13 @@ def test_reference_sizes_differ_between_dims():
 
 
 def test_the_reference_size_is_no_constant_axis_length():
-    """A dim does not take the length of a constant axis where another middle size is free."""
+    """A dim does not take the length of a constant axis if another middle size is available."""
     assert reference_sizes(contract(Dim(name="n", min=1, max=5), x=x("n", 3))) == {"n": 2}
 
 
 @pytest.mark.parametrize(("low", "high", "expected"), [(0, 1, 0), (1, 1, 1), (1, 2, 2), (0, 2, 2), (5, 5, 5)])
 def test_narrow_ranges_still_have_a_reference_size(low: int, high: int, expected: int):
-    """Ranges too narrow to avoid 0, 1 and the maximum give the best size they have."""
+    """If the range is too narrow to avoid 0, 1 and the maximum, the best available size is taken."""
     assert reference_sizes(contract(Dim(name="n", min=low, max=high), x=x("n")))["n"] == expected
 
 
@@ -40,14 +40,14 @@ def test_narrow_ranges_still_have_a_reference_size(low: int, high: int, expected
     [(32, 64, 32, 64), (32, 96, 32, 64), (0, 32, 16, 32), (8, 20, 8, 16), (7, 7, 7, 7)],
 )
 def test_the_reference_size_counts_its_steps(low: int, high: int, step: int, expected: int):
-    """0 and 1 steps of multiple-of are avoided as 0 and 1 are: torch.export traces the number of steps."""
+    """0 and 1 steps of multiple-of are avoided like 0 and 1, because torch.export traces the number of steps."""
     side = Dim(name="side", min=low, max=high, multiple_of=step)
     assert reference_sizes(contract(side, x=x("side")))["side"] == expected
 
 
 @pytest.mark.parametrize(("axis", "expected"), [("n-1", 3), ("2*n-4", 3), ("n+1", 2)])
 def test_the_reference_size_makes_no_constant_axis(axis: str, expected: int):
-    """No axis that a dim makes has length 0 or 1 at the reference size where another size is free."""
+    """No axis of a dim has length 0 or 1 at the reference size if another size is available."""
     assert reference_sizes(contract(Dim(name="n", min=2, max=3), x=x("n"), y=x(axis)))["n"] == expected
 
 
@@ -82,7 +82,7 @@ def test_two_dims_get_their_ends_apart_and_together():
 
 
 def test_a_separate_export_gets_the_ends_of_the_other_dims():
-    """Inside an export of its own a size meets the other dims' ends and their neighbours, alone and together."""
+    """In a separate export, its size is combined with the other dims' ends and their neighbours."""
     dims = Dim(name="a", min=2, max=9, separate=(1,)), Dim(name="b", min=2, max=8), Dim(name="c", min=0, max=80)
     plan = plan_sizes(contract(*dims, x=x("a", "b", "c")))
     assert {sizes["a"] for sizes in plan.beside} == {1}
@@ -91,7 +91,7 @@ def test_a_separate_export_gets_the_ends_of_the_other_dims():
 
 
 def test_declared_sizes_replace_those_of_their_dim():
-    """`controls.sizes` is the whole list for its dim; other dims keep theirs."""
+    """`controls.sizes` replaces all sizes of its dim; other dims keep theirs."""
     plan = plan_sizes(contract(BATCH, controls=Controls(sizes={"batch": (2, 5)}), x=x("batch")))
     assert {sizes["batch"] for sizes in (*plan.boundary, *plan.inner, *plan.pairs)} == {2, 5}
 
@@ -104,14 +104,14 @@ def test_a_static_dim_stays():
 
 
 def test_separate_sizes_have_cases_of_their_own():
-    """Sizes with an export of their own are tried with the other dims in the middle."""
+    """Sizes with a separate export are tried with the other dims in the middle."""
     dim = Dim(name="batch", min=2, max=16, separate=(1,))
     plan = plan_sizes(contract(dim, SIDE, x=x("batch", "side")))
     assert plan.separate == ({"batch": 1, "side": 24},)
 
 
 def test_no_size_is_tried_twice():
-    """The plan has no two entries alike."""
+    """The plan has no entry twice."""
     plan = plan_sizes(contract(Dim(name="a", min=1, max=3), Dim(name="b", min=1, max=3), x=x("a", "b")))
     tried = [tuple(sizes.items()) for sizes in (*plan.boundary, *plan.inner, *plan.pairs, *plan.separate)]
     assert len(set(tried)) == len(tried)

@@ -15,7 +15,7 @@ def x(*shape: str | int):
 
 
 def test_all_tuples_are_tried_where_there_are_few():
-    """Every declared size of every dim that matters meets every other; further dims stay at the reference."""
+    """Every declared size of every dim that matters is combined with every other; other dims stay at the reference."""
     dims = Dim(name="a", min=2, max=9), Dim(name="b", min=0, max=64, multiple_of=8), Dim(name="c", min=1, max=99)
     tuples = search_sizes(contract(*dims, x=x("a", "b", "c")), {}, ("a", "b"))
     assert {(int(a), int(b)) for a, b in zip(tuples["a"], tuples["b"], strict=True)} == {
@@ -38,7 +38,7 @@ def test_fixed_and_static_dims_stay():
 
 
 def test_of_many_tuples_ends_equal_and_neighbouring_sizes_are_tried():
-    """Where all tuples are too many, each dim's sizes, pairs of ends, equal and neighbouring sizes are among them."""
+    """If there are too many tuples, each dim's sizes, pairs of ends, equal and neighbouring sizes are included."""
     dims = [Dim(name=name, min=1, max=5000) for name in ("a", "b", "c")]
     tuples = search_sizes(contract(*dims, x=x("a", "b", "c")), {}, ("a", "b", "c"))
     a, b = tuples["a"], tuples["b"]
@@ -50,7 +50,7 @@ def test_of_many_tuples_ends_equal_and_neighbouring_sizes_are_tried():
 
 
 def test_a_dim_of_any_length_takes_little_memory():
-    """A range of billions is sampled, not laid out."""
+    """A range of billions is sampled, not listed."""
     dims = [Dim(name=name, min=1, max=2**31 - 1, multiple_of=3) for name in ("a", "b")]
     tuples = search_sizes(contract(*dims, x=x("a", "b")), {}, ("a", "b"))
     assert all(np.all(column % 3 == 0) for column in tuples.values())

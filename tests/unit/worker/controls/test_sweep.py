@@ -33,13 +33,13 @@ def test_dims_are_swept_apart_and_together():
 
 
 def test_a_long_dim_is_swept_evenly():
-    """Of thousands of sizes a bounded number is swept, both ends among them."""
+    """Of thousands of sizes, a limited number is swept, including both ends."""
     sizes = [case.sizes["n"] for case in sweep_cases(contract(Dim(name="n", min=1, max=9999), x=x("n")))]
     assert (len(sizes), min(sizes), max(sizes)) == (LONGEST, 1, 9999)
 
 
 def test_declared_sizes_and_static_dims_are_not_swept():
-    """Where the project lists the sizes of a dim, or it has one, nothing else is tried."""
+    """If the project lists the sizes of a dim, or it has only one, no other size is tried."""
     dims = Dim(name="a", min=2, max=20), Dim(name="s", min=2, max=9, mode="static")
     assert sweep_cases(contract(*dims, controls=Controls(sizes={"a": (2, 5)}), x=x("a", "s"))) == ()
 
@@ -56,7 +56,7 @@ def test_declared_sizes_and_static_dims_are_not_swept():
     ],
 )
 def test_an_input_of_a_sweep_is_made_again_from_its_name(name: str, is_known: bool):
-    """The name of a generated input is all it takes to run it again, at any declared sizes."""
+    """The name of a generated input is enough to run it again, at any declared sizes."""
     dims = Dim(name="a", min=2, max=20, separate=(1,)), Dim(name="b", min=2, max=20)
     made = case_named(contract(*dims, x=x("a", "b")), name)
     assert (made is not None) == is_known

@@ -15,7 +15,7 @@ ROWS = Dim(name="n", min=1, max=40)
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
 def test_rows_hold_a_constant_and_its_neighbours(dtype: str):
-    """Each row is at one constant, with values one step of the element type below and above it; all in range."""
+    """Each row is at one constant, with the values one step of the element type below and above it, within range."""
     promised = contract(ROWS, x=tensor(dtype, "n", 8, range=(0, 1)))
     cases = threshold_cases(promised, [(0.3, False), (1.0, False), (7.0, False)])
     assert [case.family for case in cases] == ["threshold-rows"] * 3
@@ -45,7 +45,7 @@ def test_integers_are_one_beside_a_constant():
 
 
 def test_without_a_constant_in_range_there_are_none():
-    """Constants outside the range, masks and listed values ask for nothing."""
+    """Constants outside the range, masks and listed values need no inputs."""
     far = contract(ROWS, x=tensor("float32", "n", range=(0, 1)), m=tensor("bool", "n"))
     assert threshold_cases(far, [(5.0, False), (float("inf"), False)]) == ()
     assert threshold_cases(contract(ROWS, x=tensor("float32", "n", values=(0, 1))), [(1.0, False)]) == ()

@@ -106,7 +106,7 @@ def converted(program: Any):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_graph_is_affine_only_if_every_operator_is(name: str):
-    """Affine models are recognised, whole or row by row; x1*x2 and its kin never are."""
+    """Affine models are recognised, whole or row by row; x1*x2 and the like never are."""
     function, by_row, whole, inputs = SAMPLES[name]
     program = exported(function, inputs)
     assert is_affine_graph(program, by_row=False) is whole
@@ -116,7 +116,7 @@ def test_a_graph_is_affine_only_if_every_operator_is(name: str):
 
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_decomposed_graph_is_never_called_affine_wrongly(name: str):
-    """Decomposition may hide that a graph is affine, never make one so."""
+    """Decomposition may hide that a graph is affine, but never makes it look affine."""
     function, by_row, whole, inputs = SAMPLES[name]
     program = exported(function, inputs).run_decompositions()
     assert whole or not is_affine_graph(program, by_row=False)
@@ -125,14 +125,14 @@ def test_a_decomposed_graph_is_never_called_affine_wrongly(name: str):
 
 @pytest.mark.parametrize("name", ["linear", "sliced", "eval-norm", "conv", "pooled"])
 def test_converted_affine_models_are_recognised(name: str):
-    """What the exporter makes of plain affine models is on ONNX's list."""
+    """What the exporter makes of plain affine models is in the list of ONNX operators."""
     function, _, _, inputs = SAMPLES[name]
     assert is_affine_onnx(converted(exported(function, inputs)))
 
 
 @pytest.mark.parametrize("name", ["x1*x2", "gram", "total", "largest"])
 def test_converted_models_that_mix_are_refused(name: str):
-    """What the exporter makes of other models is not."""
+    """What the exporter makes of other models is not in the list."""
     function, _, _, inputs = SAMPLES[name]
     assert not is_affine_onnx(converted(exported(function, inputs)))
 
@@ -185,7 +185,7 @@ def test_an_onnx_graph_is_affine_only_if_every_operator_is(name: str):
 
 
 def test_the_counterexample_agrees_on_the_basis():
-    """x1*x2 equals 0 at 0, e1 and e2: the basis alone would call it zero, the operator list does not."""
+    """x1*x2 equals 0 at 0, e1 and e2: by the basis alone it would be zero, but the list of operators refuses it."""
     basis = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     assert not (basis[:, 0] * basis[:, 1]).any()
     program = exported(lambda m, x: x[:, 0] * x[:, 1], (torch.randn(3, 2),))
@@ -194,12 +194,12 @@ def test_the_counterexample_agrees_on_the_basis():
 
 
 def test_a_state_that_changes_is_not_affine():
-    """A counter makes another function of each call."""
+    """With a counter, each call is another function."""
     assert not is_affine_graph(exported(counted, (torch.randn(3, 6),)), by_row=False)
 
 
 def test_rows_treated_differently_do_not_carry_points():
-    """A ramp over the rows gives each row a function of its own."""
+    """A ramp over the rows gives each row its own function."""
     program = exported(lambda m, x: x + torch.arange(x.shape[0])[:, None], (torch.randn(3, 6),))
     assert not is_affine_graph(program)
     assert not is_affine_onnx(converted(program))
@@ -211,21 +211,21 @@ def test_a_size_in_the_arithmetic_does_not_carry_points():
 
 
 def test_shifted_rows_do_not_carry_points():
-    """Padding and cutting along the rows keeps their number and moves them."""
+    """Padding and cutting along the rows keeps their number but moves them."""
     program = exported(lambda m, x: F.pad(x, (0, 0, 1, -1)), (torch.randn(3, 6),))
     assert not is_affine_graph(program)
     assert is_affine_graph(program, by_row=False)
 
 
 def test_integer_inputs_are_no_affine_space():
-    """An embedding of integers is not affine, nor is a model that takes any."""
+    """An embedding of integers is not affine, and neither is a model with integer inputs."""
     ids = torch.ones(3, 6, dtype=torch.int64)
     assert not is_affine_graph(exported(lambda m, x: x * 2, (ids,)), by_row=False)
     assert not is_affine_onnx(converted(exported(lambda m, x: x * 2, (ids,))), by_row=False)
 
 
 def test_outputs_keep_their_promise_at_random_points():
-    """What is called affine by rows is determined by its basis, within rounding of float32."""
+    """A model that is called affine by rows is determined by its basis, within rounding of float32."""
     for name, (function, by_row, _, inputs) in SAMPLES.items():
         if not by_row or len(inputs) > 1:
             continue

@@ -42,7 +42,7 @@ def guards(module: nn.Module, promised: ModelContract, **separate: int) -> dict[
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_guards_are_told_in_the_dims_of_the_contract(strict: bool):
-    """Sums, products, quotients and comparisons of dims are told as the contract spells them, in either mode."""
+    """Sums, products, quotients and comparisons of dims are written as in the contract, in either mode."""
     inputs = {"x": tensor("a"), "y": tensor("b"), "z": tensor("c")}
     found = guards(Branching(), contract(inputs, *ROWS, strict=strict))
     told = " | ".join(found)
@@ -54,7 +54,7 @@ def test_guards_are_told_in_the_dims_of_the_contract(strict: bool):
 
 
 def test_a_guard_is_broken_where_eager_takes_the_other_branch():
-    """Over arrays of sizes a guard breaks exactly where the condition holds that it was traced without."""
+    """Over arrays of sizes, a guard is broken exactly if the condition holds that was false when it was traced."""
     inputs = {"x": tensor("a"), "y": tensor("b"), "z": tensor("c")}
     guard = guards(Branching(), contract(inputs, *ROWS))["a // b == 3"]
     a, b = (column.reshape(-1) for column in np.meshgrid(np.arange(2, 21), np.arange(2, 21)))
@@ -73,7 +73,7 @@ class Nested(nn.Module):
 
 
 def test_containers_derived_axes_and_separate_exports_are_understood():
-    """Axes inside containers and `**kwargs`, derived lengths and `mode: auto` are told as the contract spells them."""
+    """Axes inside containers and `**kwargs`, derived lengths and `mode: auto` are written as in the contract."""
     inputs = {
         "pair": SequenceSpec(kind="tuple", items=(tensor(3), tensor("2*a+1"))),
         "state": DictSpec(items={"h": tensor("b")}),
@@ -86,7 +86,7 @@ def test_containers_derived_axes_and_separate_exports_are_understood():
 
 
 def test_torch_still_keeps_its_guards_there():
-    """The private attribute that guards are read from holds them; when torch moves it, this test says so."""
+    """The private attribute that guards are read from exists; if torch moves it, this test fails."""
     dims = {name: {0: torch.export.Dim(name, min=2, max=20)} for name in ("x", "y", "z")}
     example = torch.ones(5), torch.ones(7), torch.ones(9)
     program = torch.export.export(Branching(), example, dynamic_shapes=dims)
@@ -94,7 +94,7 @@ def test_torch_still_keeps_its_guards_there():
 
 
 def test_a_program_without_readable_guards_has_none():
-    """Where torch keeps no such attribute, or something else in it, sizes are found by executing them alone."""
+    """If torch has no such attribute, or something else in it, sizes are found only by running them."""
 
     class Other:
         _guards_code = (1, 2)

@@ -73,7 +73,7 @@ def test_plain_dim_is_a_torch_dim_of_the_same_name_and_range():
 
 
 def test_axes_of_one_dim_share_one_torch_dim():
-    """The same dim on two inputs is one torch Dim, so that torch holds the sizes together."""
+    """The same dim on two inputs is one torch Dim, so that torch requires equal sizes."""
 
     class Pair(nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -127,7 +127,7 @@ def test_expression_over_steps():
     ],
 )
 def test_dim_with_one_size_is_static(dim: Dim):
-    """Min == max, one multiple in the range, or `mode: static`: nothing is dynamic, and nothing is reported as such."""
+    """With min == max, one multiple in the range, or `mode: static`, nothing is dynamic or reported as such."""
     promised = contract({"x": tensor("batch", 3)}, dim)
     assert is_static(dim)
     assert shapes(Rows(), promised) == {"x": {}}
@@ -190,7 +190,7 @@ def test_nested_inputs_have_the_structure_of_the_call():
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_axes_of_nested_inputs_are_found_in_the_program(strict: bool):
-    """Every axis of a list, tuple or dict is told by its path, whatever constants stand between."""
+    """Every axis of a list, tuple or dict is named by its path, whatever constants come between."""
     promised = nested_contract()
     if strict:
         promised = contract(promised.inputs, BATCH, SEQ, strict=True)
@@ -222,7 +222,7 @@ class ByName(nn.Module):
 
 
 def test_arguments_of_star_args_are_a_tuple_of_shapes():
-    """What forward takes by `*rest` gets its shapes below that name; nothing stands for an empty `**named`."""
+    """What forward takes as `*rest` gets its shapes under that name; an empty `**named` has no entry."""
     promised = contract({"x": tensor("batch", 3), "a": tensor("batch", "seq"), "b": tensor("batch", 2)}, BATCH, SEQ)
     given = shapes(OpenEnded(), promised)
     assert list(given) == ["x", "rest"]
@@ -231,7 +231,7 @@ def test_arguments_of_star_args_are_a_tuple_of_shapes():
 
 
 def test_nothing_for_star_args_that_get_nothing():
-    """An open-ended forward that is given its named parameters only exports with those."""
+    """An open-ended forward that gets only its named parameters is exported with those."""
     promised = contract({"x": tensor("batch", 3), "scale": ConstantSpec(value=2.0)}, BATCH)
     assert list(shapes(OpenEnded(), promised)) == ["x", "scale"]
     assert [axis.axis for axis in found(OpenEnded(), promised)] == ["x[0]"]
@@ -239,7 +239,7 @@ def test_nothing_for_star_args_that_get_nothing():
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_arguments_through_star_kwargs_are_dynamic(strict: bool):
-    """Dims of what arrives in `**named` are kept, which torch.export alone refuses (2.13)."""
+    """Dims of `**named` arguments are kept, which torch.export alone refuses (2.13)."""
     promised = contract(
         {
             "x": tensor("batch", 3),
@@ -285,7 +285,7 @@ def test_ranges_found_are_those_declared():
 
 
 def test_multiple_of_is_found_as_sizes():
-    """The program's steps are told as sizes, from two steps on: torch takes 0 and 1 of anything apart."""
+    """The program's steps are reported as sizes, from two steps on: torch treats 0 and 1 separately."""
     axes = found(Rows(), contract({"x": tensor("batch", "side")}, BATCH, SIDE))
     assert axes[1] == DimFound(axis="x[1]", dim="side", declared=(8, 64), found=(16, 64))
 
@@ -293,7 +293,7 @@ def test_multiple_of_is_found_as_sizes():
 @pytest.mark.parametrize("mode", ["strict", "auto"])
 @pytest.mark.parametrize(("low", "high", "step"), [(1, 2, 1), (16, 32, 16), (0, 2, 1)])
 def test_a_dim_of_two_sizes_is_not_specialized(low: int, high: int, step: int, mode: str):
-    """A dim whose every step but one torch takes for a constant still has a symbol, and serves both its sizes."""
+    """A dim of which torch treats all steps but one as constants still has a symbol, and serves both sizes."""
     side = Dim(name="side", min=low, max=high, multiple_of=step, mode=mode)
     promised = contract({"x": tensor("batch", "side")}, BATCH, side)
     exported = export(Rows(), promised)
@@ -304,7 +304,7 @@ def test_a_dim_of_two_sizes_is_not_specialized(low: int, high: int, step: int, m
 
 
 def test_fixed_auto_dim_is_found_specialized():
-    """A dim that torch was free to fix, and did, is found with one size."""
+    """A dim that torch could fix, and did, is found with one size."""
 
     class Fixed(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -315,7 +315,7 @@ def test_fixed_auto_dim_is_found_specialized():
 
 
 def test_axis_fixed_by_a_relation_is_found_specialized():
-    """An axis whose length is a SymInt with a constant in it is found with one size as well."""
+    """An axis whose length is a SymInt with a constant in it is also found with one size."""
 
     class Equal(nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -331,7 +331,7 @@ def test_axis_fixed_by_a_relation_is_found_specialized():
 
 
 def test_range_that_a_branch_splits_is_found_narrowed():
-    """A size check in forward leaves the side of the reference input only."""
+    """A size check in forward leaves only the side of the reference input."""
 
     class Split(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -342,13 +342,13 @@ def test_range_that_a_branch_splits_is_found_narrowed():
 
 
 def test_separate_dim_is_not_looked_for():
-    """In a separate export the fixed dim has nothing to be found."""
+    """In a separate export, nothing is looked for about the fixed dim."""
     axes = found(Rows(), contract({"x": tensor("batch", "seq")}, BATCH, SEQ), batch=1)
     assert [axis.axis for axis in axes] == ["x[1]"]
 
 
 def test_unused_input_has_axes_too():
-    """An input that the program does not use is still one of its inputs."""
+    """An input that the program does not use is one of its inputs nevertheless."""
 
     class Ignoring(nn.Module):
         def forward(self, x: torch.Tensor, unused: torch.Tensor) -> torch.Tensor:
@@ -360,14 +360,14 @@ def test_unused_input_has_axes_too():
 
 @pytest.mark.parametrize("name", SYMPY_NAMES)
 def test_name_that_means_something_to_sympy_is_not_given_to_torch(name: str):
-    """Such a dim has a name of its own in torch, which sympy reads as a symbol."""
+    """Such a dim gets another name in torch, which sympy reads as a symbol."""
     dim = Dim(name=name, min=2, max=16)
     assert torch_names(contract({"x": tensor(name)}, dim)) == {name: f"_{name}"}
 
 
 @pytest.mark.parametrize("name", ["batch", "seq", "C", "n", "s", "Height", "side_1"])
 def test_other_names_are_kept(name: str):
-    """Torch's messages use the contract's name wherever it is a plain symbol."""
+    """Torch's messages use the contract's name if it is a plain symbol."""
     assert torch_names(contract({}, Dim(name=name, min=2, max=16))) == {name: name}
 
 
@@ -389,7 +389,7 @@ class Added(nn.Module):
 
 @pytest.mark.parametrize("name", SYMPY_NAMES)
 def test_broken_relation_is_told_in_the_contracts_names(name: str):
-    """Torch explains a relation of a dim called as a sympy function, and the failure has the contract's name."""
+    """For a dim named like a sympy function, torch explains the relation, and the failure has the contract's name."""
     promised = contract(
         {"x": tensor(name, 3), "y": tensor("other", 3)},
         Dim(name=name, min=2, max=16, example=4),
@@ -407,13 +407,13 @@ def test_broken_relation_is_told_in_the_contracts_names(name: str):
 
 @pytest.mark.parametrize("name", ["N", "beta"])
 def test_derived_axis_of_a_dim_with_such_a_name(name: str):
-    """`2*N+1` works as any other expression."""
+    """`2*N+1` works like any other expression."""
     promised = contract({"x": tensor(name, f"2*{name}+1")}, Dim(name=name, min=2, max=8))
     assert [(axis.dim, axis.found) for axis in found(Rows(), promised)] == [(name, (2, 8)), (name, (5, 17))]
 
 
 def test_steps_keep_their_name_in_messages():
-    """The Dim that counts the steps of `side` is not called `side` in a message: it is another number."""
+    """The Dim that counts the steps of `side` has another name in a message, because it is another number."""
     promised = contract({"x": tensor("batch", "side")}, BATCH, SIDE)
     said = Failure(stage="export", kind="exception", type="UserError", message="_side = 3", suggestions=("_side = 3",))
     assert in_contract_words(said, promised) == said

@@ -68,7 +68,7 @@ def test_randomness_that_is_off_is_none():
     ],
 )
 def test_operators_that_draw_are_named(function: Callable[..., Any], name: str):
-    """Whatever their weight in the result, operators that draw are in the program for all to read."""
+    """Operators that draw are found in the program, however little they affect the result."""
     assert operators(Loud(function)) == (name,)
 
 

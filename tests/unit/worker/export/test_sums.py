@@ -61,7 +61,7 @@ def call(exported: Exported, past: int, cur: int, total: int | None = None) -> T
 
 @pytest.mark.parametrize(("past", "cur"), [(0, 1), (1, 1), (0, 4), (6, 1), (6, 4)])
 def test_every_sum_of_the_declared_sizes_is_taken(past: int, cur: int):
-    """The first token, with nothing before it, is inside the range: torch alone would begin at 2 + 2."""
+    """The first token, with nothing before it, is inside the range; torch alone would begin at 2 + 2."""
     assert call(export(Attend(), step()), past, cur).shape == (cur, 4)
 
 
@@ -72,7 +72,7 @@ def test_a_mask_of_another_length_is_refused():
 
 
 def test_the_range_of_a_sum_is_that_of_its_dims():
-    """The found range is the declared one, and a written-out length shows as specialised."""
+    """The found range is the declared one, and a length that is written out is reported as specialised."""
     (mask,) = [f for f in _dims(Attend(), step()) if f.axis == "mask[0]"]
     assert (mask.dim, mask.declared, mask.found, mask.specialized) == ("past + cur", (1, 10), (1, 10), False)
     (mask,) = [f for f in _dims(Fixed(), step()) if f.axis == "mask[0]"]
@@ -80,7 +80,7 @@ def test_the_range_of_a_sum_is_that_of_its_dims():
 
 
 def test_a_sum_with_one_dim_left_is_that_dim():
-    """Where all dims but one have one size, torch's named Dim can say it, with its guards."""
+    """If all dims but one have one size, torch's named Dim can express it, with its guards."""
     exported = export(Attend(), step(cur=Dim(name="cur", min=1, max=4, mode="static", example=2)))
     (mask,) = [axis for axis in exported.axes if axis.leaf == "mask"]
     assert str(mask.size) == "past+2"
@@ -90,7 +90,7 @@ def test_a_sum_with_one_dim_left_is_that_dim():
 
 @pytest.mark.parametrize("module", [Attend(), Loose()])
 def test_onnx_calls_the_axis_by_the_sum(module: nn.Module, tmp_path: Path):
-    """`past + cur`, whether or not the graph knows how it is related."""
+    """The axis is called `past + cur`, whether or not the graph knows the relation."""
     exported = export(module, step())
     graph = torch.onnx.export(exported.program, exported.call.args, dynamo=True, verbose=False).model.graph
     rename_dims(graph, dim_names(exported.axes))

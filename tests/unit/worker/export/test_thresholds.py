@@ -31,7 +31,7 @@ class Deciding(nn.Module):
 
 
 def test_constants_are_read_from_the_program():
-    """Bounds and steps are told apart; plain arithmetic and long tensors are left alone."""
+    """Bounds and steps are distinguished; plain arithmetic and long tensors are left out."""
     found = thresholds(torch.export.export(Deciding(), (torch.ones(4, 100),)))
     bounds = {threshold.value for threshold in found if not threshold.is_step}
     assert bounds == {0.5, -1.5, 2.5, 0.25, 0.75}

@@ -21,7 +21,7 @@ class Doubled(nn.Module):
 
 
 def test_paths_of_the_project_and_of_packages_become_relative():
-    """The innermost project folder is cut, and whatever leads to an installed package."""
+    """The innermost project folder is removed, and so is the path to an installed package."""
     trace = (
         'File "/home/me/net/src/net/model.py", line 3, in forward\n'
         'File "/home/me/net/.venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", line 9, in forward\n'
@@ -35,7 +35,7 @@ def test_paths_of_the_project_and_of_packages_become_relative():
 
 
 def test_a_program_keeps_its_lines_without_their_folder():
-    """What a program says of its source is where in the project it is, not where the project is."""
+    """What a program says about its source is where in the project it is, not where the project is."""
     program = torch.export.export(Doubled(), (torch.ones(2),))
     shorten_traces(program, (HERE,))
     traces = "".join(node.meta.get("stack_trace") or "" for node in program.graph.nodes)

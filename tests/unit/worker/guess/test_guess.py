@@ -60,7 +60,7 @@ class Helpers(nn.Module):
     ],
 )
 def test_source_tells_the_first_layer_of_each_input(parameter: str, expected: list[str]):
-    """Methods, variables, loops, keywords and elementwise code are followed; `x.shape` hands on nothing."""
+    """Methods, variables, loops, keywords and elementwise code are followed; `x.shape` ends the path."""
     assert [str(layer) for layer in consumers(Helpers(), parameter)] == expected
 
 
@@ -78,7 +78,7 @@ class Keyed(nn.Module):
 
 
 def test_keys_of_a_dict_input_are_those_that_forward_reads():
-    """`batch["image"]` declares a dict with that key, fed as the layer behind it says."""
+    """`batch["image"]` declares a dict with that key, with the tensor that the layer behind it needs."""
     assert keys_of(Keyed(), "batch") == ("image", "extra")
     spec = first_option(Keyed(), "batch").spec
     assert isinstance(spec, DictSpec)
@@ -132,7 +132,7 @@ class Around(nn.Module):
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_first_layer_tells_dtype_and_shape(layer: nn.Module, expected: str):
-    """The dtype is that of the weights, ids aside; sequences have their axes where `batch_first` says."""
+    """The dtype is that of the weights, except for ids; sequences have their axes where `batch_first` says."""
     assert shape(first_option(Around(layer), "x").spec) == expected
 
 
@@ -170,12 +170,12 @@ class Named(nn.Module):
     ],
 )
 def test_names_tell_where_no_layer_does(name: str, expected: str):
-    """Ids, masks, lengths and images go by the names that everybody gives them."""
+    """Ids, masks, lengths and images are recognised by their usual names."""
     assert shape(first_option(Named(), name).spec) == expected
 
 
 def test_annotations_tell_constants_and_sequences():
-    """Plain Python annotations become constants, lists two tensors, tuples as many as they say."""
+    """Plain Python annotations become constants, lists two tensors, tuples as many as they declare."""
     assert first_option(Named(), "scale").spec == ConstantSpec(value=1.0)
     assert first_option(Named(), "flag").spec == ConstantSpec(value=False)
     lengths = {name: first_option(Named(), name).spec for name in ("pyramid", "pair")}
@@ -187,7 +187,7 @@ def test_annotations_tell_constants_and_sequences():
 
 
 def test_combinations_are_few_and_begin_with_the_likeliest():
-    """At most 24 are tried, whatever the number of inputs; first all first choices together."""
+    """At most 24 combinations are tried, whatever the number of inputs; all first choices together come first."""
     for count in range(1, 9):
         options = [options_for(inspect.signature(Around.forward).parameters["x"], Around(nn.Linear(5, 2)))] * count
         found = combinations(options)
@@ -209,7 +209,7 @@ class Picky(nn.Module):
 
 
 def test_trial_finds_the_size_that_fits():
-    """Guesses are tried until forward runs; outputs are told with the dim that they follow."""
+    """Guesses are tried until forward runs; outputs are described with the dim that they follow."""
     found = _describe(Picky())
     assert (found.verdict, found.tried, found.training) == ("works", 5, 3)
     assert shape(found.inputs[0].spec) == "float32 batch 1 64 64"
@@ -233,7 +233,7 @@ class Positions(nn.Module):
 
 
 def test_trial_finds_how_long_sequences_may_be():
-    """The max of `seq` is one that forward runs at."""
+    """The max of `seq` is one at which forward runs."""
     assert {dim.name: (dim.min, dim.max) for dim in _describe(Positions()).dims} == {"batch": (1, 16), "seq": (1, 16)}
 
 
@@ -250,13 +250,13 @@ class Fixed(nn.Module):
 
 
 def test_size_that_cannot_vary_becomes_a_constant():
-    """A dim at which forward runs at one size only is written as that size."""
+    """A dim at which forward runs at only one size is written as that size."""
     found = _describe(Fixed())
     assert (found.verdict, shape(found.inputs[0].spec)) == ("works", "int64 batch 9")
 
 
 def test_shape_that_another_size_refutes_is_not_told():
-    """A shape that fits two sizes is dropped where a third one shows another; other names leave no output."""
+    """A shape that fits two sizes is dropped if a third one shows another; then no output is named."""
     batch = Size(factors={"batch": 1})
     outputs = tuple(Found(name=name, dtype="float32", shape=(batch,)) for name in "ab")
     leaves = [Leaf(name=name, dtype="float32", value=np.zeros(rows)) for name, rows in (("a", 12), ("b", 16))]
@@ -272,7 +272,7 @@ class Never(nn.Module):
 
 
 def test_failed_trial_says_why():
-    """Where no guess runs the likeliest is kept, with the exception's first line."""
+    """If no guess works, the likeliest one is kept, with the exception's first line."""
     found = _describe(Never())
     assert (found.verdict, found.problem) == ("fails", "AttributeError: 'Tensor' object has no attribute 'nodes'")
 
@@ -345,7 +345,7 @@ INSTANCE = nn.Linear(2, 2)
     ],
 )
 def test_factory_that_init_cannot_call_is_refused(tmp_path: Path, attribute: str, message: str, hint: str):
-    """What is in the way, and the way on."""
+    """The message says what prevents the call, and what to do."""
     (tmp_path / "zoo.py").write_text(ZOO)
     contract = ModelContract(name="zoo", factory=f"zoo.py:{attribute}", inputs={}, targets=())
     with pytest.raises(UserError) as refused:
@@ -356,7 +356,7 @@ def test_factory_that_init_cannot_call_is_refused(tmp_path: Path, attribute: str
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("attribute", ["make_scripted", "make_loaded"])
 def test_torchscript_is_described_as_a_reference_of_files(tmp_path: Path, attribute: str):
-    """Its schema names the inputs and its weights say how wide they are; nothing of it can be exported."""
+    """Its schema names the inputs and its weights show their widths; nothing of it can be exported."""
     (tmp_path / "zoo.py").write_text(ZOO)
     contract = ModelContract(name="zoo", factory=f"zoo.py:{attribute}", inputs={}, targets=())
     found = _describe(load_module(Job(contract=contract, base=str(tmp_path), pythonpath=(), artifacts="")))
@@ -368,7 +368,7 @@ def test_torchscript_is_described_as_a_reference_of_files(tmp_path: Path, attrib
 
 
 def test_any_callable_is_described_as_the_reference_of_a_file(tmp_path: Path):
-    """Where a file is named, a function is no mistake."""
+    """If a file is named, a function is not a mistake."""
     (tmp_path / "zoo.py").write_text(ZOO)
     contract = ModelContract(name="zoo", factory="zoo.py:make_function", inputs={}, targets=())
     job = Job(contract=contract, base=str(tmp_path), pythonpath=(), artifacts="")
@@ -383,7 +383,7 @@ class Silent(nn.Module):
 
 
 def test_model_without_named_parameters_is_refused():
-    """`*args` alone says neither how many inputs there are nor what they are called."""
+    """`*args` alone shows neither how many inputs there are nor their names."""
     with pytest.raises(UserError) as refused:
         _describe(Silent())
     assert str(refused.value) == "Silent.forward(*args) names no parameter: init cannot tell its inputs"

@@ -145,7 +145,7 @@ class Fixed(Model):
     ],
 )
 def test_exception_says_what_the_guess_should_be(monkeypatch, model: type[nn.Module], expected: list[str]):
-    """Ids, axes, ranks, widths, lengths, further parameters and bytes, found within a few attempts."""
+    """Ids, axes, ranks, widths, lengths, further parameters and bytes are found within a few attempts."""
     monkeypatch.setattr("export_gate.worker.guess.describe.try_export", lambda _bench, trial: trial)
     found = _describe(model())
     assert [f"{guess.name} {spec_text(guess.spec)}" for guess in found.inputs] == expected
@@ -153,7 +153,7 @@ def test_exception_says_what_the_guess_should_be(monkeypatch, model: type[nn.Mod
 
 
 def test_failure_names_the_inputs_behind_each_tensor():
-    """Through views and arithmetic, up to the function of torch that raised."""
+    """They are found through views and arithmetic, up to torch's function that raised."""
     left, right = torch.zeros(2, 3), torch.zeros(2, 4)
     failed = watch(lambda: (left.T * 2).matmul(right.T + left.sum()), {("left",): left, ("right", 0): right})
     assert failed is not None
@@ -163,7 +163,7 @@ def test_failure_names_the_inputs_behind_each_tensor():
 
 
 def test_call_that_runs_did_not_fail():
-    """Nothing to mend."""
+    """There is nothing to change."""
     assert watch(lambda: torch.zeros(2) + 1, {}) is None
 
 

@@ -54,18 +54,18 @@ STATE = "{dtype: float32, shape: [4, batch, 4], range: [-3, 3]}"
     ],
 )
 def test_name_says_what_it_is(name: str, model: nn.Module, expected: str):
-    """The likeliest form, with the sizes that the model's layers or configuration have."""
+    """The name gives the likeliest form, with sizes from the model's layers or configuration."""
     assert spec_text(next(iter(usual_specs(name, model, "float32")))) == expected
 
 
 @pytest.mark.parametrize("name", ["x", "state", "edge_index", "values"])
 def test_other_names_say_nothing(name: str):
-    """A state without a recurrent layer, edges without a graph: the layers decide."""
+    """For a state without a recurrent layer, or edges without a graph, the layers decide."""
     assert list(usual_specs(name, nn.Linear(2, 2), "float32")) == []
 
 
 def test_rows_of_a_graph_are_its_nodes():
-    """The batch of any other model is the nodes where forward takes edges."""
+    """If forward takes edges, the dim that is the batch of other models is the nodes."""
     assert is_graph(Graph())
     assert not is_graph(nn.Linear(2, 2))
     (weight, *_) = usual_specs("waveform", nn.Linear(2, 2), "float32")

@@ -187,7 +187,7 @@ def test_an_array_equals_itself(pair: Any):
 
 
 def test_nan_in_both_is_a_match():
-    """NaN at the same place on both sides is no difference."""
+    """NaN at the same place on both sides is not a difference."""
     result = compared([1.0, NAN], [1.0, NAN])
     assert (result.mismatched_elements, result.nonfinite_mismatched, result.max_abs_diff) == (0, 0, 0.0)
     assert result.expected_nonfinite == result.actual_nonfinite == NonfiniteCount(nan=1)
@@ -209,7 +209,7 @@ def test_nan_only_in_actual_is_a_nonfinite_mismatch():
 
 
 def test_minus_infinity_against_finite_is_a_nonfinite_mismatch():
-    """-inf against a large negative number (another way to mask) is a mask difference, not an infinite norm."""
+    """-inf where eager has a large negative number (another way to mask) is a mask difference, not an infinite norm."""
     result = compared([0.0, -INF], [0.0, -1e9])
     assert (result.nonfinite_mismatched, result.nonfinite_where, result.max_abs_diff) == (1, (1,), 0.0)
     assert result.expected_max_abs == 0.0
@@ -228,7 +228,7 @@ def test_float16_overflow_in_actual():
 
 
 def test_all_nan_leaves_no_quantiles():
-    """Where nothing is finite there are no error quantiles."""
+    """Without finite entries there are no error quantiles."""
     assert compared([NAN, INF], [NAN, INF]).error_quantiles == ()
 
 
@@ -263,7 +263,7 @@ def test_bfloat16_is_compared_as_its_exact_float32_values():
 
 
 def test_where_is_the_first_largest_difference():
-    """Ties go to the first element in C order, whatever the memory layout."""
+    """Of equal differences, the first in C order counts, whatever the memory layout."""
     expected, actual = np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32)
     actual[1, 2] = actual[2, 0] = -2.0
     result = compare_leaf(leaf(np.asfortranarray(expected)), leaf(np.asfortranarray(actual)))
@@ -281,7 +281,7 @@ def test_quantiles_are_errors_that_occur():
 
 
 def test_a_small_channel_beside_a_huge_one_has_its_own_norm():
-    """With an axis, an error in a small channel stands beside that channel's own norm."""
+    """With an axis, an error in a small channel is judged by that channel's own norm."""
     expected = np.array([[1e6, 1e-3], [2e6, 2e-3]], np.float32)
     actual = expected + np.array([[0.0, 5e-4], [0.0, 0.0]], np.float32)
     result = compare_leaf(leaf(expected), leaf(actual), axis=-1)
@@ -300,7 +300,7 @@ def test_an_axis_beyond_the_rank_treats_the_leaf_whole(axis: int):
 
 
 def test_identical_leaves_have_their_norms_along_the_axis():
-    """Equal leaves report the norms of each index too."""
+    """Equal leaves also report the norms of each index."""
     assert compared([[1.0, -4.0]], [[1.0, -4.0]], axis=1).per_axis == (
         AxisNorms(index=0, max_abs_diff=0.0, expected_max_abs=1.0),
         AxisNorms(index=1, max_abs_diff=0.0, expected_max_abs=4.0),
@@ -345,7 +345,7 @@ def test_integer_differences_do_not_wrap(dtype: str, expected: int, actual: int,
 
 
 def test_the_largest_integer_difference_is_located_exactly():
-    """Differences that are the same in float64 are still told apart."""
+    """Differences that are equal in float64 are still distinguished."""
     assert compared([0, 0], [2**60, 2**60 + 1], "int64").where == (1,)
 
 
@@ -375,7 +375,7 @@ def test_complex_nonfinite_parts_are_told_apart():
 
 
 def test_top1_agreement_is_the_share_of_rows():
-    """The share of rows whose largest entry stands at the same place."""
+    """The value is the share of rows whose largest entry is at the same place."""
     assert compared([[1, 2], [2, 1], [0, 9], [5, 4]], [[1, 3], [1, 2], [0, 1], [5, 4]]).top1_agreement == 0.75
 
 
@@ -405,7 +405,7 @@ def test_top1_needs_rows_of_two(shape: tuple[int, ...]):
 
 
 def test_other_dtype_is_not_compared():
-    """Leaves of different dtype carry both names and no numbers."""
+    """Leaves of different dtype have both names and no numbers."""
     result = compare_leaf(leaf([1.0], "float32"), leaf([2.0], "float64"))
     assert result == Comparison(
         output="output", expected_dtype="float32", actual_dtype="float64", expected_shape=(1,), actual_shape=(1,)
@@ -436,7 +436,7 @@ NONE = Leaf(name="aux", dtype="None", value=None)
 
 
 def test_a_case_compares_every_leaf_in_order():
-    """Each number leaf gives one comparison; None leaves agree by being there."""
+    """Each leaf with a number gives one comparison; None leaves agree if both exist."""
     expected = (leaf([1.0], name="a"), NONE, leaf([1], name="b"))
     result = compare_case("normal-1@batch=2", expected, expected)
     assert [c.output for c in result.outputs] == ["a", "b"]
@@ -499,7 +499,7 @@ def test_a_python_int_is_int64():
 
 
 def test_identical_arrays_need_no_float64_copy():
-    """Comparing 4M equal float32 takes less memory than one float64 copy of them, and little time."""
+    """Comparing 4M equal float32 values takes less memory than one float64 copy of them, and little time."""
     array = np.linspace(-1, 1, 1 << 22, dtype=np.float32).reshape(4, -1)
     expected, actual = leaf(array), leaf(array.copy())
     peak, seconds = _cost(lambda: compare_leaf(expected, actual))
@@ -508,7 +508,7 @@ def test_identical_arrays_need_no_float64_copy():
 
 
 def test_unequal_arrays_need_one_float64_copy():
-    """Comparing 4M different float32 stays below twice the size of their float64 copy."""
+    """Comparing 4M different float32 values takes less than twice the size of their float64 copy."""
     array = np.linspace(-1, 1, 1 << 22, dtype=np.float32).reshape(4, -1)
     expected, actual = leaf(array), leaf(array * np.float32(1.0001))
     peak, seconds = _cost(lambda: compare_leaf(expected, actual))
@@ -527,7 +527,7 @@ def _cost(action: Callable[[], object]) -> tuple[int, float]:
 
 
 def test_blocks_cover_every_element_once_in_order():
-    """Whatever the layout, the blocks follow each other without gap or overlap."""
+    """For any layout, the blocks follow each other without gap or overlap."""
     for outer, length, inner in itertools.product((1, 3, 70000), (1, 5, 70000), (1, 2, 70000)):
         if outer * length * inner > 10**7:
             continue

@@ -37,31 +37,31 @@ def seen(*cases: tuple[Any, Any], dtype: str = "float32") -> tuple[ErrorPicture,
 
 
 def test_equal_outputs_have_no_picture():
-    """Where nothing differs there is nothing to draw."""
+    """Without differences there is nothing to draw."""
     assert seen(([1.0, NAN], [1.0, NAN]), ([2.0, INF], [2.0, INF])) == ()
 
 
 def test_the_worst_case_is_kept():
-    """The picture is that of the case that is worst by the default tolerances, not of the largest values."""
+    """The picture is that of the worst case by the default tolerances, not of the largest values."""
     huge = ([1000.0, 1000.0], [1000.0, 1000.5])
     assert [p.case for p in seen(([1.0, 1.0], [1.0, 1.25]), huge, ([1.0, 1.0], [1.0, 1.125]))] == ["a"]
 
 
 def test_a_case_with_other_nans_is_the_worst():
-    """A NaN on one side outranks every difference of numbers, and its cell says that there is no number."""
+    """A NaN on one side is worse than every difference of numbers, and its cell says that there is no number."""
     (picture,) = seen(([1.0, 1.0], [1.0, 9.0]), ([1.0, 2.0, 3.0], [NAN, 2.0, 3.5]))
     assert (picture.case, picture.where, picture.grid) == ("b", (0,), (INF, 0.0, 0.5))
     assert (picture.equal, sum(picture.unequal)) == (1, 1)
 
 
 def test_a_single_number_has_no_picture():
-    """One number has no spread: the report gives it as it is."""
+    """One number has no distribution, so the report shows it directly."""
     assert seen((1.0, 2.0)) == ()
     assert seen(([[1.0]], [[2.0]])) == ()
 
 
 def test_steps_are_quarters_of_a_decade():
-    """Each step down the histogram is a factor of 10**(1/4), and the last one holds all that is smaller."""
+    """Each step of the histogram is a factor of 10**(1/4), and the last one contains all smaller differences."""
     gaps = [1.0, 0.9, 0.5, 0.1, 0.01, 1e-5, 1e-30, 0.0]
     (picture,) = seen((np.zeros(8), gaps), dtype="float64")
     counted = {step: count for step, count in enumerate(picture.unequal) if count}
@@ -70,7 +70,7 @@ def test_steps_are_quarters_of_a_decade():
 
 
 def test_the_map_shows_the_slice_with_the_largest_difference():
-    """The last two axes longer than 1, at the other indices of the largest difference."""
+    """The map shows the last two axes longer than 1, at the other indices of the largest difference."""
     expected = np.zeros((3, 4, 1, 5), np.float32)
     actual = expected.copy()
     actual[1, 2, 0, 3], actual[2, 2, 0, 3] = 0.5, 0.25
@@ -118,7 +118,7 @@ def test_every_entry_is_counted(dtype: str, data: st.DataObject):
 
 
 def test_pictures_cost_little():
-    """A hundred cases in random order cost less than twice what their comparisons alone do, and equal ones nothing."""
+    """A hundred cases in random order take less than twice the time of their comparisons, equal ones none."""
     random = np.random.default_rng(0)
     e = leaves(random.normal(size=100_000))
     noisy = [leaves(e[0].value + random.normal(size=100_000) * scale) for scale in random.uniform(1e-6, 1e-4, 30)]
@@ -135,7 +135,7 @@ def test_pictures_cost_little():
 
 
 def test_the_largest_difference_stays_finite():
-    """Rounded to three digits it would be infinite."""
+    """Rounded to three digits, it would be infinite."""
     gallery = Gallery()
     expected, actual = (leaves(np.array(values), "float64") for values in ([1.7958954e308, 1.0], [0.0, 0.0]))
     gallery.look(compare_case("a", expected, actual), expected, actual)

@@ -1,4 +1,4 @@
-"""Tensors of a kit: what onnx itself reads and writes, bit for bit, and nothing that is malformed."""
+"""Tensors of a kit: what onnx itself reads and writes, bit for bit, and nothing malformed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_onnx_reads_what_is_written(dtype: str):
 
 @pytest.mark.parametrize("dtype", ELEMENT_TYPES)
 def test_what_onnx_writes_is_read(dtype: str):
-    """The same bits come back from a file that onnx wrote."""
+    """The same bits are read from a file that onnx wrote."""
     wanted = values(dtype)
     stored = wanted.astype(ml_dtypes.bfloat16) if dtype == "bfloat16" else wanted
     leaf = read_tensor(numpy_helper.from_array(stored, "x").SerializeToString())
@@ -63,13 +63,13 @@ def test_what_onnx_writes_is_read(dtype: str):
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1, 1)])
 def test_empty_and_single_tensors(shape: tuple[int, ...]):
-    """A 0-d tensor keeps its rank, an empty one its shape."""
+    """A 0-d tensor keeps its rank, and an empty one keeps its shape."""
     leaf = Leaf(name="x", dtype="float32", value=np.ones(shape, dtype=np.float32))
     assert read_tensor(tensor_bytes(leaf, "x")).value.shape == shape
 
 
 def test_bytes_are_little_endian():
-    """On every machine, as ONNX has it."""
+    """The bytes are little-endian on every machine, as ONNX requires."""
     big = np.array([1, 2], dtype=">i4")
     assert tensor_bytes(Leaf(name="x", dtype="int32", value=big), "x").endswith(b"\1\0\0\0\2\0\0\0")
 
@@ -117,7 +117,7 @@ EXTERNAL = onnx.StringStringEntryProto(key="location", value="/etc/passwd")
     ],
 )
 def test_malformed_tensors_are_refused(content: bytes, message: str):
-    """One sentence, and no file is read, nothing unpickled, no memory taken for a shape that its bytes do not fill."""
+    """The message is one sentence; no file is read, nothing is unpickled, no memory is allocated for a false shape."""
     with pytest.raises(ValueError) as caught:
         read_tensor(content)
     assert str(caught.value) == message
@@ -137,7 +137,7 @@ def test_claimed_sizes_cost_nothing():
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_tensor_or_refused(content: bytes):
-    """No other exception than ValueError, whatever the file holds."""
+    """Whatever the file contains, no other exception than ValueError is raised."""
     try:
         leaf = read_tensor(content)
     except ValueError:
@@ -147,7 +147,7 @@ def test_any_bytes_are_a_tensor_or_refused(content: bytes):
 
 @pytest.mark.parametrize("dtype", ["None", "str", "float8_e4m3fn"])
 def test_what_has_no_place_in_a_kit(dtype: str):
-    """Leaves that are no numbers, and dtypes that NumPy lacks, cannot be written."""
+    """Leaves that are not numbers, and dtypes that NumPy does not have, cannot be written."""
     value = None if dtype in ("None", "str") else np.zeros(1, dtype=np.float32)
     with pytest.raises(ValueError) as caught:
         tensor_bytes(Leaf(name="x", dtype=dtype, value=value), "x")

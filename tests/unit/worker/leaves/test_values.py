@@ -86,7 +86,7 @@ def test_python_numbers_are_scalars(value: Any, dtype: str, array: np.ndarray) -
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "uint8", "bool", "complex64"])
 def test_an_array_is_a_leaf_like_a_tensor(dtype: str) -> None:
-    """A reference in Python may compute with NumPy; scalars of NumPy have no axis, and later writes are not seen."""
+    """A reference may compute with NumPy; NumPy scalars have no axis, and later writes have no effect."""
     array = np.ones((2, 3), dtype=dtype)
     whole, one = flatten({"a": array, "b": array[0, 0]})
     array[:] = 0
@@ -103,13 +103,13 @@ def test_an_array_of_objects_is_no_number() -> None:
 
 
 def test_a_tensor_is_no_python_number() -> None:
-    """A 0-d tensor is told apart from a Python number."""
+    """A 0-d tensor and a Python number are distinguished."""
     assert [leaf.python for leaf in flatten((torch.tensor(1), 1))] == [False, True]
 
 
 @pytest.mark.parametrize(("value", "dtype"), [(None, "None"), ("text", "str"), (object(), "object")])
 def test_other_leaves_have_a_type_and_no_value(value: Any, dtype: str) -> None:
-    """None and strings are leaves without a value, so that their absence shows."""
+    """None and strings are leaves without a value, so that their absence is noticed."""
     (leaf,) = flatten({"aux": value})
     assert (leaf.name, leaf.dtype, leaf.value, leaf.python) == ("aux", dtype, None, False)
 
@@ -135,7 +135,7 @@ def test_bfloat16_is_widened_without_loss() -> None:
 
 
 def test_values_are_copies() -> None:
-    """A leaf keeps the value of its moment: a later write to the tensor does not reach it."""
+    """A leaf keeps its value: a later write to the tensor does not change it."""
     tensor = torch.zeros(2)
     (leaf,) = flatten(tensor)
     tensor += 1

@@ -1,4 +1,4 @@
-"""Fixed tensors and built objects: forward gets them, the contract's inputs are plain."""
+"""Fixed tensors and built objects: forward gets them, and the contract's inputs are plain."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def changed(folder: Path) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def test_forward_gets_the_tensor_and_the_object(tmp_path: Path):
-    """By position and by name alike, under the parameters that forward has."""
+    """They are passed by position and by name, under the parameters that forward has."""
     module, values = changed(tmp_path)
     assert module(*values.values()).tolist() == [3, 4]
     assert module(**values).tolist() == [3, 4]
@@ -70,7 +70,7 @@ def test_a_copy_calls_its_own_forward(tmp_path: Path):
 
 
 def test_a_copy_calls_a_method_of_the_instance_on_itself(tmp_path: Path):
-    """A forward that was set on the instance keeps a twin's results apart, too."""
+    """A forward that was set on the instance does not mix up a twin's results either."""
     module = Weighted()
     module.forward = MethodType(lambda self, scales: self.weight * scales, module)
     inputs = {"scales": ConstantSpec(value=(2, 3), dtype="float32")}
@@ -83,7 +83,7 @@ def test_a_copy_calls_a_method_of_the_instance_on_itself(tmp_path: Path):
 
 
 def test_the_program_has_plain_inputs(tmp_path: Path):
-    """The fixed tensor is baked in; the object is made inside of the program."""
+    """The fixed tensor is baked in, and the object is made inside the program."""
     module, values = changed(tmp_path)
     program = torch.export.export(module, tuple(values.values()))
     assert program.module()(*values.values()).tolist() == [3, 4]
@@ -92,7 +92,7 @@ def test_the_program_has_plain_inputs(tmp_path: Path):
 
 
 def test_a_model_without_them_is_left_alone():
-    """Its forward is its class's."""
+    """Its forward is the class's."""
     module = nn.Linear(2, 2)
     adapt(module, input_changes(contract({"x": tensor(2)}), Path()), is_output_kept=True)
     assert "forward" not in vars(module)

@@ -129,7 +129,7 @@ CALLABLES: dict[str, tuple[Callable[[], Any], list[str], int]] = {
 
 @pytest.mark.parametrize("name", CALLABLES)
 def test_any_callable_is_a_reference(name: str):
-    """Called as it is, with its own parameters; the modules that it reads are its submodules, in eval mode."""
+    """It is called as it is, with its own parameters; the modules that it reads are submodules, in eval mode."""
     make, names, modules = CALLABLES[name]
     module = made(make)
     assert isinstance(module, Called)
@@ -148,13 +148,13 @@ def test_any_callable_is_a_reference(name: str):
 
 @pytest.mark.parametrize("name", ["compiled", "traced", "function", "method", "object"])
 def test_the_reference_is_computed_in_float64_too(name: str):
-    """The noise of a difference is known for a callable as for a module, and its weights are widened alone."""
+    """The noise of a difference is known for a callable as for a module, and only its own weights are widened."""
     (leaf,) = in_float64(made(CALLABLES[name][0]), Call(args=(X,), kwargs={}))
     assert leaf.dtype == "float64"
 
 
 def test_what_all_instances_share_keeps_its_dtype():
-    """A module of the file's is not widened: the reference would be another one afterwards."""
+    """A module in the file is not widened, because the reference would be changed afterwards."""
     in_float64(made(lambda: shared), Call(args=(X,), kwargs={}))
     assert SHARED.weight.dtype is torch.float32
 
@@ -168,7 +168,7 @@ def test_what_all_instances_share_keeps_its_dtype():
     ],
 )
 def test_train_mode_is_seen_inside(make: Callable[[], Any], acting: str):
-    """Of TorchScript and of the modules that a function reads."""
+    """Train mode is noticed in TorchScript and in the modules that a function reads."""
     names, count = training_modules(made(make))
     assert acting in names
     assert count > 1
@@ -192,7 +192,7 @@ STATEFUL: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", [*STATEFUL, "loaded"])
 def test_state_is_seen_and_restored(name: str, tmp_path: Path):
-    """In buffers and attributes of TorchScript, in variables of functions, and in modules that they read."""
+    """State is noticed in buffers and attributes of TorchScript, in variables of functions, and in their modules."""
     COUNTS[0] = 0
     module = made(STATEFUL.get(name, lambda: loaded(tmp_path)))
     run = unseeded_runner(module)
@@ -209,13 +209,13 @@ def test_state_is_seen_and_restored(name: str, tmp_path: Path):
 
 @pytest.mark.parametrize("found", [3, None, "text", nn.Linear, torch.ones(2)])
 def test_other_values_are_no_reference(found: Any):
-    """A class most likely lacks its `()`."""
+    """A class most likely needs `()` after it."""
     with pytest.raises(UserError, match=r"expected a torch\.nn\.Module or a callable"):
         made(lambda: found)
 
 
 def test_callables_are_for_artifacts_alone(tmp_path: Path):
-    """Where one target is exported, the factory must return a module."""
+    """If one target is exported, the factory must return a module."""
     (tmp_path / "refs.py").write_text("import torch\ndef make():\n    return torch.sigmoid\n", encoding="utf-8")
     given = make_target("onnx", artifact="m.onnx")
     contract = ModelContract(name="m", factory="refs.py:make", inputs={}, targets=(given, make_target("pt2")))

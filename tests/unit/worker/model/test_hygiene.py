@@ -100,7 +100,7 @@ class ReadsTraining(nn.Module):
     ],
 )
 def test_modules_that_act_differently_in_train_mode_are_named(module: nn.Module, name: str) -> None:
-    """Dropout, batch norm and the like in train mode are named with their class; in eval mode nothing is."""
+    """Dropout, batch norm and the like in train mode are named with their class; in eval mode none is."""
     model = nn.Sequential(nn.Linear(3, 3), module)
     names, count = training_modules(model)
     assert f"1 ({name})" in names
@@ -124,7 +124,7 @@ def test_modules_that_act_differently_in_train_mode_are_named(module: nn.Module,
     ],
 )
 def test_modules_that_act_alike_are_only_counted(module: nn.Module) -> None:
-    """A module in train mode whose function is the same there is counted, not named."""
+    """A module in train mode that computes the same there is counted, not named."""
     names, count = training_modules(module)
     assert names == ()
     assert count >= 1
@@ -153,7 +153,7 @@ def test_train_mode_is_part_of_the_observation() -> None:
 
 
 def test_torchscript_is_observed() -> None:
-    """Where it is the reference of files, a TorchScript module is run as any other."""
+    """As the reference of files, a TorchScript module is run like any other."""
     with pytest.warns(DeprecationWarning, match="torch.jit"):
         scripted = torch.jit.script(nn.Linear(3, 3).eval())
     facts = observe(scripted)
@@ -164,7 +164,7 @@ def test_torchscript_is_observed() -> None:
 
 
 def test_twins_of_a_seeded_factory_have_equal_digests() -> None:
-    """Parameters and buffers are digested alike for equal values."""
+    """Parameters and buffers with equal values have equal digests."""
     models = []
     for _ in range(2):
         torch.manual_seed(0)
@@ -187,7 +187,7 @@ def test_a_single_element_of_a_small_tensor_shows() -> None:
 
 
 def test_a_row_of_a_large_tensor_shows() -> None:
-    """Large tensors are sampled densely enough for a changed row to show."""
+    """Large tensors are sampled densely enough to notice a changed row."""
     model = nn.Embedding(2000, 256)
     before = weight_digest(model)
     with torch.no_grad():
@@ -196,7 +196,7 @@ def test_a_row_of_a_large_tensor_shows() -> None:
 
 
 def test_dtype_shape_and_missing_weights_show() -> None:
-    """Weights of another type or shape, and weights that one instance lacks, are named."""
+    """Weights of another type or shape, and weights that one instance does not have, are named."""
     assert factory_differences({"a": "1", "b": "2"}, {"b": "2", "c": "3"}) == ("a", "c")
     zeros = [torch.zeros(4), torch.zeros(2, 2), torch.zeros(4, dtype=torch.int32), torch.zeros(4, dtype=torch.bfloat16)]
     assert len({state.tensor_digest(tensor) for tensor in zeros}) == 4
@@ -240,7 +240,7 @@ def test_a_pure_model_has_no_findings() -> None:
     ids=["python", "numpy", "torch", "dropout", "clock"],
 )
 def test_chance_and_clocks_are_nondeterministic(forward: Callable[..., Any]) -> None:
-    """Random numbers of any library, a dropout that is always on and the clock show in repeats."""
+    """Random numbers of any library, a dropout that is always on and the clock are noticed in repeats."""
     facts = observe(Scenario(forward))
     (worst,) = facts.nondeterministic
     assert (worst.output, worst.mismatched_elements > 0, facts.repeats) == ("output", True, 6)
@@ -248,7 +248,7 @@ def test_chance_and_clocks_are_nondeterministic(forward: Callable[..., Any]) -> 
 
 
 def test_only_the_output_that_differs_is_named() -> None:
-    """Deterministic outputs beside a random one are not reported."""
+    """Deterministic outputs next to a random one are not reported."""
     facts = observe(Scenario(lambda _, x: {"stable": x, "noisy": x + torch.rand(1)}))
     assert [c.output for c in facts.nondeterministic] == ["noisy"]
 
@@ -279,7 +279,7 @@ def test_a_shape_that_varies_is_reported() -> None:
 
 
 def test_an_input_changed_in_place_is_named() -> None:
-    """The input's own name is given."""
+    """The report has the input's own name."""
     assert observe(Scenario(lambda _, x: x.add_(1))).mutated_inputs == ("x",)
 
 
@@ -350,7 +350,7 @@ def _carry(self: Any, x: torch.Tensor) -> torch.Tensor:
     ids=["buffer", "number", "list", "tensor"],
 )
 def test_state_that_changes_outputs_is_an_effect_and_not_chance(module: nn.Module, changes: tuple[str, ...]) -> None:
-    """A counter, a growing list or a remembered tensor that reaches the output is a state effect, whatever holds it."""
+    """A counter, a growing list or a remembered tensor that affects the output is a state effect, wherever it is."""
     facts = observe(module)
     assert facts.state_changed == changes
     assert [c.output for c in facts.state_effects] == ["output"]
@@ -365,7 +365,7 @@ def _cached_mask(self: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_cached_tensor_is_no_effect() -> None:
-    """A mask kept on the module changes its state and not its function."""
+    """A mask that is kept on the module changes its state but not its function."""
     facts = observe(Scenario(_cached_mask, mask=None))
     assert facts.state_changed == ("mask: None -> bool[2, 3]",)
     assert (facts.state_effects, facts.nondeterministic) == ((), ())
@@ -378,7 +378,7 @@ def _stale_cache(self: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_cache_that_keeps_the_first_input_is_an_effect() -> None:
-    """A cache filled by the first input changes the outputs of later, different ones."""
+    """A cache that the first input fills changes the outputs of later, different ones."""
     facts = observe(Scenario(_stale_cache, scale=None))
     assert facts.state_changed == ("scale: None -> 5",)
     (effect,) = facts.state_effects
@@ -388,7 +388,7 @@ def test_a_cache_that_keeps_the_first_input_is_an_effect() -> None:
 
 
 def test_a_stale_cache_needs_different_inputs_to_show() -> None:
-    """With one input only, the same model looks stateless in its outputs: different calls are what finds it."""
+    """With one input only, the same model looks stateless in its outputs: only different calls find it."""
     assert observe(Scenario(_stale_cache, scale=None), 2).state_effects == ()
 
 
@@ -398,7 +398,7 @@ def _hidden(x: torch.Tensor, seen: list[int]) -> torch.Tensor:
 
 
 def test_state_that_cannot_be_seen_still_shows_in_the_outputs() -> None:
-    """The first call's output is compared with a later one, so that a global's effect is found."""
+    """The first call's output is compared with a later one, so the effect of a global is found."""
     seen: list[int] = []
     facts = observe(Scenario(lambda _, x: _hidden(x, seen)))
     assert facts.state_changed == ()
@@ -417,7 +417,7 @@ def test_batch_norm_in_train_mode_changes_its_buffers() -> None:
 
 
 def test_chance_beside_state_is_told_apart() -> None:
-    """Where one output is random and another depends on a counter, each is reported once, as what it is."""
+    """If one output is random and another depends on a counter, each is reported once, with its own cause."""
 
     def both(self: Any, x: torch.Tensor) -> dict[str, torch.Tensor]:
         self.count += 1
@@ -429,7 +429,7 @@ def test_chance_beside_state_is_told_apart() -> None:
 
 
 def test_the_instance_is_left_as_fresh() -> None:
-    """After the observation the module is in the state in which it came."""
+    """After the observation, the module has its original state."""
     module = Scenario(_append, history=[], count=0, steps=torch.tensor(3))
     history, steps = module.history, module.steps
     observe(module)
@@ -444,7 +444,7 @@ def _decay(self: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def test_a_large_parameter_that_forward_changes_is_an_effect() -> None:
-    """Weights too large to copy are watched by digest; their effect is reported although they cannot be put back."""
+    """Weights too large to copy are compared by digest; their effect is reported although they cannot be restored."""
     facts = observe(Scenario(_decay, weight=nn.Parameter(torch.ones(300, 300))))
     assert facts.state_changed == ("weight: float32[300, 300] -> float32[300, 300] (other content)",)
     assert [c.output for c in facts.state_effects] == ["output"]
@@ -452,7 +452,7 @@ def test_a_large_parameter_that_forward_changes_is_an_effect() -> None:
 
 
 def test_what_forward_raises_comes_through() -> None:
-    """An exception of the model is the caller's to record."""
+    """An exception of the model reaches the caller, which records it."""
     with pytest.raises(RuntimeError, match="mat1 and mat2"):
         observe(nn.Linear(4, 4).eval())
 
@@ -463,7 +463,7 @@ def _fails_second(self: Any, x: torch.Tensor) -> torch.Tensor:
 
 
 def test_the_instance_is_fresh_again_after_an_exception() -> None:
-    """Where forward raises on a later input, the state that earlier ones left is taken back."""
+    """If forward raises at a later input, the state that earlier ones left is undone."""
     module = Scenario(_fails_second, rows=None)
     with pytest.raises(RuntimeError, match="must match"):
         observe(module)
@@ -534,7 +534,7 @@ def test_every_kind_of_change_is_described_and_undone(change: Callable[[Any], No
 
 
 def test_equal_replacements_are_no_change() -> None:
-    """A buffer replaced by an equal tensor, NaN included, is no change."""
+    """A buffer replaced by an equal tensor, NaN included, is not a change."""
     module = nn.Module()
     module.register_buffer("cache", torch.tensor([1.0, float("nan")]))
     before = snapshot_state(module)
@@ -543,7 +543,7 @@ def test_equal_replacements_are_no_change() -> None:
 
 
 def test_a_number_in_place_of_nan_is_a_change() -> None:
-    """An attribute that starts as NaN, such as a last loss, is state as any other."""
+    """An attribute that starts as NaN, such as a last loss, is state like any other."""
     module: Any = nn.Module()
     module.loss, module.other = float("nan"), float("nan")
     before = snapshot_state(module)
@@ -563,7 +563,7 @@ def test_a_resized_buffer_is_put_back() -> None:
 
 
 def test_long_containers_are_watched_by_length() -> None:
-    """A vocabulary of many entries costs nothing; its growth still shows."""
+    """A vocabulary of many entries costs nothing, but its growth is noticed."""
     module: Any = nn.Module()
     module.vocabulary = list(range(20_000))
     before = snapshot_state(module)
@@ -572,7 +572,7 @@ def test_long_containers_are_watched_by_length() -> None:
 
 
 def test_uninitialized_and_quantized_weights_do_not_stop_the_snapshot() -> None:
-    """Tensors whose values cannot be read are taken by identity."""
+    """Tensors whose values cannot be read are compared by identity."""
     module: Any = nn.Sequential(nn.LazyLinear(2))
     module.quantized = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8)
     module.shape_only = torch.zeros(2, device="meta")
@@ -582,7 +582,7 @@ def test_uninitialized_and_quantized_weights_do_not_stop_the_snapshot() -> None:
 
 
 def test_an_array_that_cannot_be_written_hides_nothing() -> None:
-    """What was not changed need not be put back, so a view of a file does not end the look at chance."""
+    """What was not changed need not be restored, so a view of a file does not stop the search for randomness."""
 
     class Tabled(nn.Module):
         def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Contracts held against forward, and values bound to its parameters."""
+"""Contracts compared with forward, and values bound to its parameters."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def open_ended(self: Any, x: Any, *more: Any, **named: Any) -> None:
 def test_values_are_bound_in_the_contracts_order(
     forward: Callable[..., Any], inputs: tuple[str, ...], args: tuple[str, ...], kwargs: dict[str, str]
 ):
-    """By position up to the first gap, then by name; leaves keep the contract's order, which names an artifact's."""
+    """Values are bound by position up to the first gap, then by name; leaves keep the contract's order."""
     parameters = parameters_of(forward)
     check_inputs(contract(*inputs), parameters)
     call = bind({name: name for name in inputs}, parameters)
@@ -72,7 +72,7 @@ def test_values_are_bound_in_the_contracts_order(
     ],
 )
 def test_inputs_that_do_not_fit(forward: Callable[..., Any], inputs: tuple[str, ...], message: str):
-    """A wrong name, a missing one and a wrong order are the config's mistakes."""
+    """A wrong name, a missing one and a wrong order are mistakes in the config."""
     with pytest.raises(UserError) as raised:
         check_inputs(contract(*inputs), parameters_of(forward))
     assert str(raised.value) == message
@@ -88,6 +88,6 @@ def test_factory_makes_twins():
 
 
 def test_forced_eval_applies_to_every_instance():
-    """`train-mode: force-eval` holds for the exported instance as well."""
+    """`train-mode: force-eval` applies to the exported instance as well."""
     factory = Factory(make=torch.nn.Dropout, reference="m:f", kwargs={}, base=Path(), force_eval=True)
     assert not factory().training

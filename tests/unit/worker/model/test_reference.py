@@ -41,7 +41,7 @@ ONE, TWO = torch.ones(2, 3), torch.ones(2)
 
 
 def test_positions_get_the_declared_names():
-    """A tuple's places are called as the contract calls them."""
+    """The elements of a tuple get the contract's names."""
     assert contract_names(leaves((ONE, TWO)), outputs("logits", "scores")) == {
         "output.0": "logits",
         "output.1": "scores",
@@ -49,17 +49,17 @@ def test_positions_get_the_declared_names():
 
 
 def test_a_single_tensor_gets_the_declared_name():
-    """One tensor and one declared output."""
+    """One tensor gets the name of the one declared output."""
     assert contract_names(leaves(ONE), outputs("logits")) == {"output": "logits"}
 
 
 def test_keys_of_the_models_own_keep_their_places():
-    """A dict's keys in another order than declared are taken by name, not by position."""
+    """A dict's keys in another order than declared are matched by name, not by position."""
     assert contract_names(leaves({"boxes": ONE, "scores": TWO}), outputs("scores", "boxes")) == {}
 
 
 def test_a_misspelt_key_is_not_taken_by_position():
-    """Where one declared name is a key of the model's own, another that is none renames nothing: it is told instead."""
+    """If one declared name is a key of the model, another that is not renames nothing and is reported."""
     found = leaves({"boxes": ONE, "logits": TWO})
     declared = outputs("logits", "boxs")
     assert contract_names(found, declared) == {}
@@ -69,7 +69,7 @@ def test_a_misspelt_key_is_not_taken_by_position():
 
 
 def test_another_number_of_outputs_renames_nothing():
-    """A contract with more or fewer outputs than eager returns names none of them, and that is told."""
+    """A contract with more or fewer outputs than eager returns names none of them, and that is reported."""
     declared = outputs("logits")
     assert contract_names(leaves((ONE, TWO)), declared) == {}
     assert broken_promises(describe_outputs(leaves((ONE, TWO))), declared, {}) == (
@@ -78,18 +78,18 @@ def test_another_number_of_outputs_renames_nothing():
 
 
 def test_no_declared_outputs_promise_nothing():
-    """Without `outputs` whatever eager returns is right."""
+    """Without `outputs`, whatever eager returns is right."""
     assert broken_promises(describe_outputs(leaves((ONE, TWO))), (), {}) == ()
 
 
 def test_kept_promises():
-    """Dtype and shape as declared, with the sizes of the case, break nothing."""
+    """Dtype and shape as declared, with the sizes of the case, break no promise."""
     declared = (promised("a", "float32", ("batch", 3)), promised("b", None, ("batch",)), promised("c", "int64", ()))
     assert broken_promises(describe_outputs(leaves({"a": ONE, "b": TWO, "c": 7})), declared, {"batch": 2}) == ()
 
 
 def test_broken_promises_are_told_one_by_one():
-    """Dtype and shape of each output, measured against declared."""
+    """Dtype and shape of each output are reported, measured and declared."""
     declared = (promised("a", "float16", ("batch", 4)), promised("b", None, ("2*batch+1",)))
     assert broken_promises(describe_outputs(leaves({"a": ONE, "b": TWO})), declared, {"batch": 2}) == (
         "output 'a' is float32, declared float16",
@@ -99,7 +99,7 @@ def test_broken_promises_are_told_one_by_one():
 
 
 def test_outputs_are_described():
-    """Names, dtypes and shapes, of leaves that are no tensors as well."""
+    """Names, dtypes and shapes are recorded, also of leaves that are not tensors."""
     assert describe_outputs(leaves({"a": ONE, "b": None, "c": 1.5, "d": "label"})) == (
         OutputLeaf(name="a", dtype="float32", shape=(2, 3)),
         OutputLeaf(name="b", dtype="None", shape=()),
@@ -125,7 +125,7 @@ def test_runs_are_seeded():
 
 
 def test_runs_take_no_gradients_and_rename():
-    """A run is under no_grad, its outputs have the contract's names and memory of their own."""
+    """A run is under no_grad, and its outputs have the contract's names and memory of their own."""
 
     class Same(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -149,5 +149,5 @@ def test_runs_take_no_gradients_and_rename():
     ],
 )
 def test_flops_of_one_forward(module: nn.Module, given: torch.Tensor, flops: float):
-    """Two per multiply-add of matrix products and convolutions; elementwise work does not count."""
+    """A forward has two operations per multiply-add of matrix products and convolutions; elementwise work is free."""
     assert count_flops(module, Call(args=(given,))) == flops

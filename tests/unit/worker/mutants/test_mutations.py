@@ -74,7 +74,7 @@ def test_variants_compute_what_they_say(operator: str, change: str, expected: np
 
 
 def test_erf_has_the_tanh_form_of_gelu():
-    """It differs from erf by less than half a thousandth, as the two forms of GELU do, and not by nothing."""
+    """It differs from erf by less than half a thousandth, as the two forms of GELU do, but not by nothing."""
     model = file([node("Erf", "x")])
     x = np.linspace(-3, 3, 61, dtype=np.float32)
     (exact,), (other,) = returned(model, x), returned(planted(model, change="-> its tanh form"), x)
@@ -82,7 +82,7 @@ def test_erf_has_the_tanh_form_of_gelu():
 
 
 def test_bounds_move_by_one_step():
-    """A comparison with a constant is wrong at that constant alone."""
+    """A comparison with a constant is wrong only at that constant."""
     model = file(
         [node("Greater", "x", "bound", to="g"), helper.make_node("Cast", ["g"], ["y"], to=TensorProto.FLOAT)],
         {"bound": np.float32(0.5)},
@@ -101,7 +101,7 @@ def test_attributes_that_a_node_does_not_have_get_other_values_too():
 
 
 def test_modes_that_say_nothing_are_left_alone():
-    """`nearest_mode` means nothing to linear resizing."""
+    """`nearest_mode` has no effect on linear resizing."""
     resize = node("Resize", "x", "", "scales", mode="linear")
     changes = [each.change for each in plan(file([resize], {"scales": np.ones(1, np.float32)}))]
     assert "mode linear -> nearest" in changes
@@ -109,7 +109,7 @@ def test_modes_that_say_nothing_are_left_alone():
 
 
 def test_weights_change_in_one_element_one_channel_or_as_a_whole():
-    """And in half precision, which is what a file saved elsewhere may have."""
+    """So do weights in half precision, which a file saved elsewhere may have."""
     weights = np.array([[1.0, 2.0], [3.0, 0.1]], np.float32)
     model = file([node("MatMul", "x", "w")], {"w": weights}, rank=2)
     found = {}
@@ -126,7 +126,7 @@ def test_weights_change_in_one_element_one_channel_or_as_a_whole():
 
 
 def test_sizes_are_fixed_where_they_differ_between_inputs():
-    """Only the values that the caller measured are."""
+    """Only the values that the caller measured are fixed."""
     nodes = [node("Shape", "x", to="s"), node("Gather", "s", "zero", to="n"), node("Expand", "one", "n")]
     model = file(nodes, {"zero": np.array([0]), "one": np.float32(1)})
     assert Anatomy.of(model, Path()).sizes() == {"s", "n"}

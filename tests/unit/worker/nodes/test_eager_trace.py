@@ -48,7 +48,7 @@ def _trace(module: nn.Module, output: int = 0, budget_bytes: int = 10**6) -> Nod
 
 
 def test_the_node_that_reads_a_fixed_number_is_named():
-    """With its line in the model."""
+    """The trace has the node's line in the model."""
     trace = _trace(Scaled(), output=1)
 
     assert trace is not None
@@ -60,12 +60,12 @@ def test_the_node_that_reads_a_fixed_number_is_named():
 
 
 def test_an_output_that_agrees_has_no_trace():
-    """The number plays no part in it."""
+    """The number does not affect that output."""
     assert _trace(Scaled(), output=0) is None
 
 
 def test_operators_of_one_side_alone_are_skipped():
-    """The first that both sides have and that differs is the one after the branch."""
+    """The first operator that both sides have and that differs is the one after the branch."""
     trace = _trace(Branching())
 
     assert trace is not None
@@ -74,13 +74,13 @@ def test_operators_of_one_side_alone_are_skipped():
 
 
 def test_values_beyond_the_budget_are_not_compared():
-    """Nothing is claimed about them."""
+    """Nothing is claimed about such values."""
     assert _trace(Scaled(), output=1, budget_bytes=1) is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
 def test_other_precisions_are_compared_by_their_own_rounding(dtype: torch.dtype):
-    """A program that computes the same has no trace in any of them."""
+    """A program that computes the same has no trace in any precision."""
     module = nn.Sequential(nn.Linear(4, 4), nn.GELU()).to(dtype)
     program = torch.export.export(module, (X.to(dtype),))
     found = EagerTrace(program=program, roots=())

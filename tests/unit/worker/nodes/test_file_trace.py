@@ -1,4 +1,4 @@
-"""A file with a planted fault beside the program that it was made from: the faulty node, and no other one."""
+"""A file with a planted fault compared with its own program: the faulty node is found, and no other one."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def test_the_node_its_line_and_its_error_are_named(edited: Edit):
 
 
 def test_an_output_before_the_fault_has_no_guilty_node(edited: Edit):
-    """Only what leads to the output is looked at; an output that agrees has no trace."""
+    """Only what leads to the output is examined; an output that agrees has no trace."""
     found = edited(_other_epsilon)
 
     assert _trace(found, output=1) is None
 
 
 def test_values_are_compared_in_chunks_under_a_memory_budget(edited: Edit):
-    """With room for one value at a time the result is the same."""
+    """With room for one value at a time, the result is the same."""
     whole = _trace(edited(_other_weight))
     found = edited(_other_weight)
     found.budget_bytes = 1
@@ -111,7 +111,7 @@ def test_values_are_compared_in_chunks_under_a_memory_budget(edited: Edit):
 
 
 def test_a_shape_that_differs_is_found(edited: Edit):
-    """And said in words, as there is no number."""
+    """A different shape is described in words, because there is no number."""
 
     def reduced(model: Any) -> None:
         (node,) = [node for node in model.graph.node if node.op_type == "Softmax"]

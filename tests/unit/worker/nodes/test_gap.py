@@ -11,14 +11,14 @@ from export_gate.worker.nodes.gap import measure
 
 
 def test_the_error_is_a_share_of_the_largest_entry():
-    """So that values of all sizes can be drawn on one axis."""
+    """The error is relative, so that values of all sizes can be drawn on one axis."""
     found = measure(np.array([2.0, -4.0], np.float32), np.array([2.0, -3.0], np.float32))
 
     assert (found.error, found.max_abs_diff, found.scale, found.is_wrong) == (0.25, 1.0, 4.0, True)
 
 
 def test_rounding_is_no_difference():
-    """A few units in the last place of float32; float64 has smaller ones."""
+    """A few units in the last place of float32 are rounding; float64 has smaller ones."""
     one = np.array([1.0, 0.5])
 
     assert not measure(one.astype(np.float32), (one * (1 + 2e-6)).astype(np.float32)).is_wrong
@@ -34,7 +34,7 @@ def test_rounding_is_no_difference():
     ],
 )
 def test_values_without_a_number_are_infinitely_far(actual: np.ndarray, words: str):
-    """And say what differs."""
+    """The point says what differs."""
     found = measure(np.ones(2, np.float32), actual)
 
     assert (found.error, found.words) == (math.inf, words)
@@ -44,7 +44,7 @@ def test_values_without_a_number_are_infinitely_far(actual: np.ndarray, words: s
     ("value", "other"), [(np.inf, -np.inf), (np.inf, np.nan), (np.nan, -np.inf), (np.inf, 1.0), (np.nan, 1.0)]
 )
 def test_each_place_with_another_special_value_counts_once(value: float, other: float):
-    """An infinity of the other sign is as wrong as a number there; equal ones and two NaNs are not."""
+    """An infinity of the other sign is as wrong as a number; equal infinities and two NaNs are not wrong."""
     expected = np.array([value, np.nan, -np.inf, 1.0], np.float32)
     actual = np.array([other, np.nan, -np.inf, 1.0], np.float32)
 

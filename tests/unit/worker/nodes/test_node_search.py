@@ -20,12 +20,12 @@ def _names(gaps: dict[str, Gap], parents: dict[str, tuple[str, ...]] = PARENTS) 
 
 
 def test_the_first_value_that_is_wrong_is_suspected():
-    """Its inputs agree."""
+    """The inputs of the suspect agree."""
     assert _names(_gaps(0, 0.3, 0.3, 0.2)) == ["b"]
 
 
 def test_an_error_that_is_amplified_later_is_followed_to_where_it_starts():
-    """The amplifier comes first, and is acquitted by its expected inputs; then a lower threshold finds the origin."""
+    """The amplifier is suspected first, cleared by its expected inputs, and then a lower threshold finds the origin."""
     found = suspicions("d", _gaps(0, 1e-3, 0.5, 0.5), PARENTS, ORDER)
 
     assert [each.name for each in found] == ["c", "b"]
@@ -34,7 +34,7 @@ def test_an_error_that_is_amplified_later_is_followed_to_where_it_starts():
 
 
 def test_wrong_values_that_do_not_lead_to_the_output_are_not_suspected():
-    """A mask that is written in another way and that the softmax makes harmless."""
+    """A mask that is written in another way, and that the softmax makes harmless, is not suspected."""
     parents = {"c": ("a", "b"), "d": ("c",)}
 
     assert _names(_gaps(0.9, 0, 0, 0.2), parents) == ["d"]
@@ -48,5 +48,5 @@ def test_rounding_is_never_suspected():
 
 
 def test_a_loop_of_parents_ends():
-    """Graphs of results that somebody made up must not hang a report."""
+    """Graphs in invented results must not hang a report."""
     assert _names(_gaps(0.5, 0.5, 0.5, 0.5), {**PARENTS, "a": ("d",)}) == []

@@ -24,7 +24,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_events_are_numbered_across_copies(pipe: tuple[int, int]):
-    """Copies of a channel go on counting, so that a loss is noticed whoever sent the event."""
+    """Copies of a channel continue the numbers, so a loss is noticed whoever sent the event."""
     channel = Channel(descriptor=pipe[1], token=TOKEN)
     channel.send(Event(op="set", field="a"))
     replace(channel, model="m").set("b", 1)
@@ -39,7 +39,7 @@ def test_events_are_numbered_across_copies(pipe: tuple[int, int]):
 
 
 def test_without_a_token_events_are_numbered_too(pipe: tuple[int, int]):
-    """To the driver no token tells lines apart, but an event that is lost or put in shows."""
+    """To the driver, lines have no token, but a lost or inserted event is noticed."""
     channel = Channel(descriptor=pipe[1], model="m")
     channel.at("eager", case="normal-1")
     channel.at("run")
@@ -50,7 +50,7 @@ def test_without_a_token_events_are_numbered_too(pipe: tuple[int, int]):
 
 @pytest.mark.parametrize("junk", [b"", b"printed by a library: ", b"\x00\xff", b"{}", TOKEN[:5]])
 def test_junk_before_an_event_is_skipped(junk: bytes):
-    """What was written without an end of line does not swallow the event that follows."""
+    """Text without a line end before an event does not hide the event."""
     assert read_numbered(junk + TOKEN + b'7 {"op":"ended","model":"m"}\n', TOKEN) == (7, Event(op="ended", model="m"))
 
 
@@ -67,7 +67,7 @@ def test_junk_before_an_event_is_skipped(junk: bytes):
     ],
 )
 def test_other_lines_hold_no_event(line: bytes):
-    """Lines without the token, and damaged ones, are dropped; the next number tells that one was lost."""
+    """Lines without the token, and damaged ones, are dropped; the next number shows that one was lost."""
     assert read_numbered(line, TOKEN) is None
 
 

@@ -1,4 +1,4 @@
-"""Exceptions of strangers as records."""
+"""Exceptions of the project's code become records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def raised_by(code: str, path: Path) -> BaseException:
 
 
 def test_message_is_bounded_and_plain():
-    """Colour codes go, and a megabyte of text is cut."""
+    """Colour codes are removed, and a megabyte of text is cut."""
     assert describe(ValueError("\x1b[31mred\x1b[0m ")) == "red"
     long = describe(ValueError("x" * 1_000_000))
     assert (len(long), long[-4:]) == (MESSAGE_LIMIT, "x...")
@@ -51,7 +51,7 @@ def test_text_that_cannot_be_made():
 
 
 def test_source_is_the_innermost_line_of_the_project(tmp_path: Path):
-    """Library frames below it do not hide the project's own line; neither do installed packages in its folder."""
+    """Library frames below it do not hide the project's own line; nor do installed packages in its folder."""
     error = raised_by("import json\n\n\ndef act():\n    json.loads('{')\n\n\nact()\n", tmp_path / "mine.py")
     found = source_line(error, (tmp_path,))
     assert found is not None
@@ -63,7 +63,7 @@ def test_source_is_the_innermost_line_of_the_project(tmp_path: Path):
 
 
 def test_source_quoted_in_the_text(tmp_path: Path):
-    """Torch quotes the user's line in its message: it counts."""
+    """If torch quotes the user's line in its message, that line is the source."""
     (tmp_path / "net.py").write_text("a\nb = x.item()\n")
     error = RuntimeError(f'Could not guard\n  File "{tmp_path}/net.py", line 2, in forward\n    b = x.item()')
     found = source_line(error, (tmp_path,))
@@ -72,7 +72,7 @@ def test_source_quoted_in_the_text(tmp_path: Path):
 
 
 def test_chained_exceptions_end(tmp_path: Path):
-    """A cycle of causes is walked once."""
+    """A cycle of causes is followed once."""
     first, second = ValueError("a"), ValueError("b")
     first.__cause__, second.__cause__ = second, first
     assert failure_of(first, "run", (tmp_path,)).message == "a"
@@ -92,7 +92,7 @@ def test_torchs_suggestions_are_kept():
 
 @pytest.mark.parametrize("stage", ["convert", "load"])
 def test_missing_package_of_a_target(stage: str):
-    """The interpreter and the line to run, also where the package was only the cause."""
+    """The record has the interpreter and the command, also if the missing package was only the cause."""
     try:
         try:
             import_module("onnxscript.not_there")
@@ -109,7 +109,7 @@ def test_missing_package_of_a_target(stage: str):
 
 
 def test_missing_module_of_the_project_is_an_exception():
-    """A model that lacks a module of its own lacks no package of a target."""
+    """A model that lacks a module of its own does not lack a target's package."""
     assert failure_of(ModuleNotFoundError("No module named 'mine'", name="mine"), "load", ()).kind == "exception"
     assert failure_of(ModuleNotFoundError("No module named 'onnx'", name="onnx"), "run", ()).kind == "exception"
 
@@ -124,7 +124,7 @@ TRACE = """File "models/net.py", line 2, in forward
 
 
 def test_a_quoted_stack_names_the_own_line_and_the_packages_line_below(tmp_path: Path):
-    """Paths are relative, as an exported program has them; torch is no package of anybody's."""
+    """Paths are relative, as in an exported program; torch itself is not a foreign package."""
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "net.py").write_text("def forward(self, x):\n    return self.layer(x)\n", encoding="utf-8")
     source, foreign = lines_of_trace(TRACE, (tmp_path,))

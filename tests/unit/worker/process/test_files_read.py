@@ -1,4 +1,4 @@
-"""Which files of a checkout a process read, in a process of its own: a hook stays until its end."""
+"""Which files of a checkout a process read: tested in a separate process, because a hook stays until its end."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read(folder: Path) -> list[str]:
 
 
 def test_imports_and_opened_files_are_remembered(tmp_path: Path):
-    """From the root of the checkout, with links as git names them; not what it wrote, missed, or read elsewhere."""
+    """Paths start at the root, with links as git names them; files written, missed or read elsewhere are left out."""
     for name in (".git", "nets/package"):
         (tmp_path / name).mkdir(parents=True)
     for name in ("nets/package/__init__.py", "nets/package/inner.py", "weights.bin", "real.txt"):

@@ -1,4 +1,4 @@
-"""What project code replaces, and what the gate finds in place when it has returned."""
+"""What project code replaces, and what the gate finds in place when that code has returned."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def replace_functions() -> None:
 
 
 def test_functions_of_others_are_the_projects_while_it_runs():
-    """A project finds what it replaced at its next call; in between, and at the end, they are as they were."""
+    """A project finds its replacements at its next call; in between, and at the end, the originals are in place."""
     before = np.array_equal, json.dumps, builtins.sorted
     with watched() as replaced:
         guarded(replace_functions)()
@@ -41,7 +41,7 @@ def test_functions_of_others_are_the_projects_while_it_runs():
 
 
 def test_a_project_may_undo_what_it_replaced():
-    """What is put back by the project itself is not brought up again."""
+    """A replacement that the project itself undid is not restored."""
     true = np.array_equal
 
     def undo() -> None:
@@ -54,7 +54,7 @@ def test_a_project_may_undo_what_it_replaced():
 
 
 def test_replaced_builtins_hide_no_other_change():
-    """What compares is bound beforehand: a project's own zip and vars are not what looks for changes."""
+    """The comparing functions are bound in advance: a project's own zip and vars do not look for changes."""
     before = builtins.zip, builtins.vars, np.array_equal
 
     def replace() -> None:
@@ -125,7 +125,7 @@ def _forget_watch() -> None:
 )
 @pytest.mark.parametrize("is_guarded", [True, False])
 def test_the_gates_own_code_is_put_back_and_named(replace: Callable[[], None], name: str, is_guarded: bool):
-    """Whatever of the gate is replaced, and from wherever, is back when asked, and its name is known."""
+    """Whatever part of the gate is replaced, and by whom, is restored on request, and its name is known."""
     expected = compare.compare_case("c", (), ())
     with watched() as replaced:
         (guarded(replace) if is_guarded else replace)()
@@ -136,12 +136,12 @@ def test_the_gates_own_code_is_put_back_and_named(replace: Callable[[], None], n
 
 
 def test_without_a_watch_functions_are_called_as_they_are():
-    """Where no model is observed nothing is held."""
+    """Without an observed model nothing is checked."""
     assert guarded(lambda x: x + 1)(1) == 2
 
 
 def test_an_exception_passes_and_all_is_put_back():
-    """A call that raises has left nothing replaced either."""
+    """A call that raises leaves nothing replaced either."""
 
     def fail() -> Any:
         _replace_attribute()

@@ -1,4 +1,4 @@
-"""Calls in forked copies: whatever ends a copy is an answer, and the rest go on."""
+"""Calls in forked copies: however a copy ends is an answer, and the others continue."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ def say(text: str) -> Action:
     ],
 )
 def test_a_death_is_an_answer_and_the_rest_go_on(deadly: Action, ending: str):
-    """A crash, an abort, an exit or an exception at one input costs that input only."""
+    """A crash, an abort, an exit or an exception at one input affects only that input."""
     assert ask(say("first"), deadly, say("last")) == ["first", f"died: {ending}", "last"]
 
 
 def test_every_input_may_be_deadly():
-    """A death at the first, at the last and at each input is told for each."""
+    """A death at the first, at the last and at each input is reported for each."""
     assert ask(os.abort, os.abort, say("third"), segfault) == [
         "died: SIGABRT",
         "died: SIGABRT",
@@ -81,7 +81,7 @@ def test_every_input_may_be_deadly():
 
 
 def test_a_hang_is_an_answer_and_the_rest_go_on():
-    """An input that takes longer than the limit is given up; each has the whole limit for itself."""
+    """An input that takes longer than the limit is abandoned; each has the whole limit for itself."""
     runner = Isolated(
         kind=Said,
         call=lambda wait_s: Said(text=str(time.sleep(wait_s))),
@@ -99,12 +99,12 @@ def test_a_hang_is_an_answer_and_the_rest_go_on():
 
 
 def test_no_inputs_no_copies():
-    """Nothing is forked for nothing."""
+    """Without inputs nothing is forked."""
     assert ask() == []
 
 
 def test_one_copy_works_through_all_inputs():
-    """State that a call leaves is there at the next one, and none of it here."""
+    """State that a call leaves is there at the next one, and not in this process."""
     state: list[str] = []
 
     def note(text: str) -> Action:
@@ -140,12 +140,12 @@ def test_junk_on_the_copys_descriptors_is_dropped():
 
 
 def test_what_a_call_writes_before_its_answer_loses_nothing():
-    """Bytes that a call leaves on the descriptor stand before its answer's token, which is read behind them."""
+    """Bytes that a call leaves on the descriptor come before its answer's token, which is still found."""
     assert ask(say("first"), scribble(b"no newline"), say("third")) == ["first", "wrote", "third"]
 
 
 def test_long_answers_arrive_whole():
-    """More than a pipe holds comes through."""
+    """An answer larger than a pipe arrives completely."""
     assert [len(text) for text in ask(lambda: "x" * 300_000, lambda: "y" * 300_000)] == [300_000, 300_000]
 
 
@@ -162,7 +162,7 @@ def test_no_zombie_is_left(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_copy_begins_at_once_and_is_ended_with_its_use():
-    """It works while its process goes on; where nobody asks for the records any more it is killed and waited for."""
+    """A copy works while its process continues; if nobody asks for its records any more, it is killed and awaited."""
     began = os.pipe()
 
     def call(_: int) -> Said:
@@ -179,14 +179,14 @@ def test_a_copy_begins_at_once_and_is_ended_with_its_use():
 
 
 def test_without_fork_the_calls_are_made_here(monkeypatch: pytest.MonkeyPatch):
-    """Where forking is not safe (macOS) or missing (Windows) the calls are made in this process, and a death is one."""
+    """If forking is unsafe (macOS) or missing (Windows), the calls are made in this process, and a death ends it."""
     monkeypatch.setattr(isolated, "CAN_FORK", False)
     runner = Isolated(kind=Said, call=lambda _: Said(text="", pid=os.getpid()), died=lambda *_: Said(text="died"))
     assert runner.each((1,))[0].pid == os.getpid()
 
 
 def test_a_copy_does_not_wait_for_threads_that_are_not_in_it():
-    """A model may have started torch's threads; a copy has only one, and goes on alone."""
+    """A model may have started torch's threads; a copy has only one, and continues alone."""
     torch.set_num_threads(2)
     try:
         torch.rand(600, 600) @ torch.rand(600, 600)
@@ -204,7 +204,7 @@ def test_a_copy_takes_little_time():
 
 
 def test_a_model_that_ignores_its_children_loses_no_answer():
-    """Under SIG_IGN the system forgets children at once; their answers count, their end is not known."""
+    """Under SIG_IGN the system forgets children at once: their answers count, but their exit status is unknown."""
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
         assert ask(say("first"), os.abort, say("last")) == ["first", "died: an unknown status", "last"]

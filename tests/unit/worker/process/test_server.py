@@ -1,4 +1,4 @@
-"""How the worker follows its children, and what it does where there is no fork."""
+"""How the worker follows its children, and what it does without fork."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def request(folder: Path, *jobs: Job, protocol: int = PROTOCOL) -> Request:
 
 @pytest.mark.slow
 def test_without_fork_each_model_gets_a_fresh_interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """As on macOS and Windows: sound models are verified beside one that crashes and one that leaves in silence."""
+    """As on macOS and Windows, sound models are verified next to one that crashes and one that exits silently."""
     entry = tmp_path / "entry.py"
     entry.write_text(WITHOUT_FORK)
     monkeypatch.setattr(launch, "WORKER", entry)
@@ -80,7 +80,7 @@ def test_without_fork_each_model_gets_a_fresh_interpreter(tmp_path: Path, monkey
 
 @pytest.mark.slow
 def test_fault_of_the_gate_itself_is_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """An exception in the gate's own code is never taken for the model's exit, and never green."""
+    """An exception in the gate's own code is never mistaken for the model's exit, and is never green."""
     entry = tmp_path / "entry.py"
     broken = "from export_gate.worker import tasks; tasks.work = lambda *_: 1 / 0"
     entry.write_text(WITHOUT_FORK.replace("children.CAN_FORK = False", broken))
@@ -106,7 +106,7 @@ def test_other_protocol_is_refused(tmp_path: Path):
 
 
 def test_worker_that_dies_is_the_gates_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A worker that breaks down under a sound Python: no verdict, and what it printed."""
+    """If a worker breaks down under a sound Python, there is no verdict, and its output is shown."""
     entry = tmp_path / "entry.py"
     entry.write_text("import sys; sys.stdin.readline(); sys.exit('out of luck')")
     monkeypatch.setattr(launch, "WORKER", entry)
@@ -118,7 +118,7 @@ def test_worker_that_dies_is_the_gates_failure(tmp_path: Path, monkeypatch: pyte
 
 
 def test_worker_that_dies_before_it_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A request that nobody takes is no fault of its own: the worker's end is what is told."""
+    """A request that nobody reads is not an error by itself: the worker's end is reported."""
     entry = tmp_path / "entry.py"
     entry.write_text("import os; os.kill(os.getpid(), 9)")
     monkeypatch.setattr(launch, "WORKER", entry)
@@ -147,7 +147,7 @@ def numbered(number: int, event: Event) -> bytes:
 
 
 def test_lost_events_are_counted(tmp_path: Path):
-    """Every number that is missing counts, wherever it is missing."""
+    """Every missing number counts, wherever it is missing."""
     attempt, channel, reader = attempt_and_sink(tmp_path)
     for number in (1, 2, 5):
         relay(
@@ -164,7 +164,7 @@ def test_lost_events_are_counted(tmp_path: Path):
 
 @pytest.mark.parametrize("numbers", [(0, 0), (0, 1, 0, 2), (0, 1, 1, 2, 3)])
 def test_repeated_events_are_damage(tmp_path: Path, numbers: tuple[int, ...]):
-    """An event that comes again, or out of turn, is not passed on, and the model is not verified."""
+    """An event that is repeated or out of order is not passed on, and the model is not verified."""
     attempt, channel, reader = attempt_and_sink(tmp_path)
     for number in numbers:
         relay(attempt, numbered(number, Event(op="set", model="m", field="x", value=number)), channel)
@@ -174,7 +174,7 @@ def test_repeated_events_are_damage(tmp_path: Path, numbers: tuple[int, ...]):
 
 
 def test_a_log_that_grows_without_end_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Of a log above the limit its end is kept, and what comes later follows it."""
+    """Of a log above the limit, the end is kept, and what comes later is added to it."""
     monkeypatch.setattr(children, "LOG_LIMIT_BYTES", 3 << 20)
     child = Child(pid=0, descriptor=-1, log=tmp_path / "log")
     with child.log.open("ab", buffering=0) as stream:
@@ -191,7 +191,7 @@ def test_a_log_that_grows_without_end_is_cut(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_worker_that_hangs_while_it_imports_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Before its first event the worker has a bounded time; then exit 2 with a line that shows where it hangs."""
+    """The worker has limited time before its first event; then exit 2 with a command that shows where it hangs."""
     entry = tmp_path / "entry.py"
     entry.write_text("import time; time.sleep(3600)")
     monkeypatch.setattr(launch, "WORKER", entry)
@@ -218,7 +218,7 @@ def test_a_worker_that_hangs_while_it_imports_is_stopped(tmp_path: Path, monkeyp
 def test_a_fact_that_is_lost_or_put_in_ends_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[int], message: str
 ):
-    """Between worker and driver each fact comes once and in turn, or there is no verdict; print-outs do no harm."""
+    """Between worker and driver each fact comes once and in order, or there is no verdict; other output is harmless."""
     entry = tmp_path / "entry.py"
     said = [f'{number} {{"op":"at","model":"m","field":"eager"}}' for number in lines]
     entry.write_text(f"print('hello'); print({chr(10).join(said)!r}, flush=True)")
@@ -229,7 +229,7 @@ def test_a_fact_that_is_lost_or_put_in_ends_the_run(
 
 
 def test_a_model_that_nobody_told_the_end_of_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """A worker that ends well but leaves a model out has not said what was seen of it."""
+    """A worker that ends well but leaves out a model's end has not reported what was observed."""
     entry = tmp_path / "entry.py"
     entry.write_text("""print('0 {"op":"started","model":"m","value":99999999}')""")
     monkeypatch.setattr(launch, "WORKER", entry)
@@ -239,7 +239,7 @@ def test_a_model_that_nobody_told_the_end_of_is_no_verdict(tmp_path: Path, monke
 
 
 def test_events_of_another_model_are_dropped(tmp_path: Path):
-    """A child speaks for its own model only, and the word of its end is the server's to pass on."""
+    """A child speaks only for its own model, and the server alone reports its end."""
     attempt, channel, reader = attempt_and_sink(tmp_path)
     relay(attempt, numbered(0, Event(op="set", model="other", field="failure")), channel)
     relay(attempt, numbered(1, Event(op="ended", model="m")), channel)
@@ -248,7 +248,7 @@ def test_events_of_another_model_are_dropped(tmp_path: Path):
 
 
 def test_endless_writer_does_not_keep_an_ended_child(tmp_path: Path):
-    """A daemon that floods the pipe of an ended child is read for a while, not for ever."""
+    """A daemon that floods the pipe of an ended child is read for a while, but not for ever."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     pid = os.fork()

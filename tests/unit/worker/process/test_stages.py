@@ -1,4 +1,4 @@
-"""Stages announce themselves, and turn what is raised in them into records."""
+"""Stages announce themselves, and turn exceptions into records."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def recorder(tmp_path: Path) -> Recorder:
 
 
 def test_a_stage_is_announced_before_it_begins(recorder: Recorder):
-    """A death inside a stage has a place: the stage was told before."""
+    """A death inside a stage has a place, because the stage was announced before."""
     with recorder.desk.stage("export"):
         assert recorder.observation().reached == "export"
 
 
 def test_a_targets_stage_is_the_targets(recorder: Recorder):
-    """With a target the stage belongs to the target."""
+    """With a target, the stage is the target's."""
     with recorder.desk.stage("load", target="onnx@batch=1"):
         pass
     recorder.desk.channel.set("parameters", 0)
@@ -60,13 +60,13 @@ def test_the_failure_names_the_projects_own_line(recorder: Recorder):
 
 
 def test_the_users_mistake_stays_one(recorder: Recorder):
-    """A UserError passes through: it is no failure of the model."""
+    """A UserError passes through: it is not a failure of the model."""
     with pytest.raises(UserError, match="mistake"), recorder.desk.stage("model"):
         raise UserError("mistake")
 
 
 def test_an_inner_stages_failure_stays_its_own(recorder: Recorder):
-    """A failure inside a stage inside another one keeps the inner stage."""
+    """A failure in a stage inside another one has the inner stage."""
     with (
         pytest.raises(StageFailed) as raised,
         recorder.desk.stage("export"),
@@ -77,7 +77,7 @@ def test_an_inner_stages_failure_stays_its_own(recorder: Recorder):
 
 
 def test_the_projects_folders_come_first_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """`pythonpath` stands before everything else on sys.path, once, and its folders are the project's code."""
+    """`pythonpath` comes first on sys.path, once, and its folders are the project's code."""
     monkeypatch.setattr(sys, "path", ["/elsewhere", str(tmp_path / "known")])
     work = job(contract({"x": tensor(2)}), tmp_path)
     folders = (str(tmp_path / "src"), str(tmp_path / "known"))

@@ -63,7 +63,7 @@ def told(module: nn.Module, promised: ModelContract, folder: Path) -> list[tuple
 
 @pytest.mark.parametrize("name", AMBIENT)
 def test_what_the_answer_depends_on_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
-    """Whichever way the model asks for it. In another time zone the year may be another one, too."""
+    """The surrounding is named, however the model reads it. Another time zone may also change the year."""
     ask, expected = AMBIENT[name]
     monkeypatch.setenv("AMBIENT_PASSED", "1")
     monkeypatch.setenv("USER", "me")
@@ -107,7 +107,7 @@ def test_a_model_that_depends_on_none_is_told_nothing(tmp_path: Path, module: nn
 
 
 def test_the_process_itself_keeps_its_surroundings(tmp_path: Path):
-    """Only copies of it have others."""
+    """Only its copies have other surroundings."""
     before = _surroundings()
     assert told(Shifted(lambda: date.today().year), PROMISED, tmp_path)  # noqa: DTZ011
     assert _surroundings() == before
@@ -119,7 +119,7 @@ def _surroundings() -> tuple[object, ...]:
 
 
 def test_chance_is_not_told_as_surroundings(tmp_path: Path):
-    """A model that differs anyway gets the finding on chance alone."""
+    """A model that differs anyway gets only the finding about randomness."""
     recorder = Recorder(tmp_path)
     cases = build_control_set(PROMISED, tmp_path).cases
     observe_behaviour(cases, subject(Shifted(lambda: os.urandom(1)[0]), PROMISED), recorder.desk)

@@ -27,14 +27,14 @@ def test_the_smallest_and_the_nearest_sizes_are_run():
 
 
 def test_a_guard_that_no_declared_size_breaks_asks_for_nothing():
-    """A condition that holds over the whole contract is no branch."""
+    """A condition that holds over the whole contract is not a branch."""
     found = branching(TWO, [guard("a + b == 100", "a + b != 100")], {}, ())
     assert found.cases == ()
     assert found.branches == ()
 
 
 def test_control_inputs_that_break_a_guard_are_told_too():
-    """An input of the control set that breaks a guard is not made twice, and carries the guard's words."""
+    """A control input that breaks a guard is not made twice, and gets the guard's words."""
     known = drawn_case(TWO, "normal", 1, {"a": 2, "b": 2})
     found = branching(TWO, [guard("a == b", "a != b")], {}, (known,))
     assert known.name not in [case.name for case in found.cases]
@@ -42,6 +42,6 @@ def test_control_inputs_that_break_a_guard_are_told_too():
 
 
 def test_many_guards_are_cut_to_a_limit():
-    """However many guards a program has, a bounded number of sizes is run, in the order of the guards."""
+    """However many guards a program has, a limited number of sizes is run, in the order of the guards."""
     many = [guard(f"a == {size}", f"a != {size}") for size in range(3, 39)]
     assert len(branching(TWO, many, {}, ()).cases) == LIMIT

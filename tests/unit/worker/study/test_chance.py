@@ -1,4 +1,4 @@
-"""Chance told from memory by two copies of the process."""
+"""Randomness and memory are distinguished by two copies of the process."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def observed(function: Callable[..., Any], tmp_path: Path) -> Chance:
     ids=["rare-dropout", "ties", "drop-path", "stochastic-rounding", "some-inputs-only", "random-module"],
 )
 def test_chance_is_found_at_every_kind_of_input(function: Callable[..., Any], tmp_path: Path):
-    """Rare noise, noise that only ties show, and noise at some inputs only differ between two copies."""
+    """Rare noise, noise that only ties show, and noise at some inputs differ between two copies."""
     assert observed(function, tmp_path).outputs
 
 
@@ -71,17 +71,17 @@ def seeded(x: torch.Tensor) -> torch.Tensor:
     ids=["seeds", "counts", "eval"],
 )
 def test_memory_and_own_seeds_are_no_chance(function: Callable[..., Any], tmp_path: Path):
-    """A model that seeds its noise, counts its calls at module level or drops nothing says the same in both copies."""
+    """A model that seeds its noise, counts its calls at module level or drops nothing is equal in both copies."""
     assert observed(function, tmp_path) == Chance(outputs=(), draws=False)
 
 
 def test_noise_that_cancels_is_drawn_all_the_same(tmp_path: Path):
-    """Noise times zero shows in no output, but draws from the caller's generator."""
+    """Noise times zero affects no output, but is drawn from the caller's generator."""
     assert observed(lambda x: x + 0 * torch.rand_like(x), tmp_path) == Chance(outputs=(), draws=True)
 
 
 def test_a_difference_that_two_copies_share_is_memory(tmp_path: Path):
-    """Repeats that differ are chance where the copies differ, and memory where they agree."""
+    """Repeats that differ are randomness if the copies differ, and memory if they agree."""
     noisy = observed(lambda x: x + torch.rand_like(x), tmp_path)
     facts = HygieneObservation(repeats=6, nondeterministic=noisy.outputs)
     assert told_apart(facts, Chance()).state_effects == noisy.outputs

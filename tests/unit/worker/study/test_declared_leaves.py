@@ -76,20 +76,20 @@ def test_an_ignored_output_is_not_compared(tmp_path: Path):
 
 
 def test_without_it_the_difference_is_a_violation(tmp_path: Path):
-    """The same model is red where the output is declared as any other."""
+    """The same model is red if the output is declared like any other."""
     promised, seen = observe(tmp_path, Output(name="aux"))
     assert "value-mismatch" in found_rules(promised, seen)
 
 
 def test_an_output_declared_none_is_none_everywhere(tmp_path: Path):
-    """A tensor there breaks the contract."""
+    """A tensor at that place breaks the contract."""
     _, seen = observe(tmp_path, Output(name="aux", leaf="ignore"), loss=True)
     assert {promise.message for promise in seen.broken} == {"output 'loss' is float32, declared none"}
 
 
 @pytest.mark.slow
 def test_a_compiled_package_may_lack_what_is_none(tmp_path: Path):
-    """AOTInductor compiles a model with such an output, and the rest is compared."""
+    """AOTInductor compiles a model with such an output, and the other outputs are compared."""
     promised, seen = observe(tmp_path, Output(name="aux", leaf="ignore"), make_target("aoti"))
     assert seen.targets[0].failure is None
     assert found_rules(promised, seen) == set()

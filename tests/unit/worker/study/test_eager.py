@@ -63,7 +63,7 @@ def test_references_are_eagers_outputs_by_case(tmp_path: Path):
 
 
 def test_a_refused_control_input_is_a_broken_promise(tmp_path: Path):
-    """Eager that raises inside its declared range breaks the contract there: the words and the line are the model's."""
+    """Eager that raises inside its declared range breaks the contract; the words and the line are the model's."""
     _, seen = run(Halves(), promise(), tmp_path)
     assert {broken.message for broken in seen.broken} == {"ValueError: at most 7 rows"}
     assert all(broken.case.endswith("batch=8") for broken in seen.broken)
@@ -74,7 +74,7 @@ def test_a_refused_control_input_is_a_broken_promise(tmp_path: Path):
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), RecursionError("deep")])
 def test_whatever_forward_raises_is_a_broken_promise(tmp_path: Path, error: BaseException):
-    """An exit or an interrupt in forward is an observation as any exception is."""
+    """An exit or an interrupt in forward is observed like any exception."""
 
     class Raising(nn.Module):
         def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -98,7 +98,7 @@ def test_outputs_have_the_declared_names(tmp_path: Path):
 
 
 def test_broken_promises_have_full_sentences(tmp_path: Path):
-    """Dtype and shape are told with what eager returned and what was declared, at each control input."""
+    """Dtype and shape are reported, returned and declared, at each control input."""
     outputs = (
         Output(name="total", dtype="float64"),
         Output(name="half", shape=(Size(factors={"batch": 1}), Size(offset=4))),
@@ -148,7 +148,7 @@ def test_a_golden_of_some_outputs_checks_those(tmp_path: Path):
 
 
 def test_a_golden_that_eager_refuses_is_a_broken_promise(tmp_path: Path):
-    """Where eager raises at a golden input there is nothing to hold it against."""
+    """If eager raises at a golden input, there is nothing to compare with it."""
     module = Halves()
     module.limit = 0
     source = golden(tmp_path, total=np.zeros(2, np.float32))
@@ -160,7 +160,7 @@ def test_a_golden_that_eager_refuses_is_a_broken_promise(tmp_path: Path):
 
 @pytest.mark.parametrize(("own", "axis"), [(Tolerance(axis=1), 1), (Tolerance(), 0)])
 def test_goldens_are_judged_along_their_own_axis(tmp_path: Path, own: Tolerance, axis: int):
-    """A golden's tolerance axis goes before the model's."""
+    """A golden's tolerance axis takes precedence over the model's."""
     source = golden(tmp_path, half=np.zeros((2, 3), np.float32))
     source = replace(source, tolerance=own)
     named = (Output(name="total"), Output(name="half"))
@@ -183,7 +183,7 @@ class Remembering(nn.Module):
 
 
 def test_behaviour_is_observed_on_an_instance_that_stays_fresh(tmp_path: Path):
-    """State is found, and the references are those of a fresh instance all the same."""
+    """State is found, and the references are those of a fresh instance nevertheless."""
     module, recorder = Remembering(), Recorder(tmp_path)
     promised = promise()
     cases = build_control_set(promised, tmp_path).cases
@@ -195,7 +195,7 @@ def test_behaviour_is_observed_on_an_instance_that_stays_fresh(tmp_path: Path):
 
 
 def test_behaviour_of_a_model_that_raises_is_left_to_its_references(tmp_path: Path):
-    """Where forward raises, only what was known before stands."""
+    """If forward raises, only what was known before is recorded."""
     module, recorder = Halves(), Recorder(tmp_path)
     module.limit = 0
     given = subject(module, promise())

@@ -36,7 +36,7 @@ def _file(path: Path, seed: int, *, names: str = "{}", transposed: bool = False)
     ("names", "transposed", "by_name"), [("{}", False, True), ("onnx::{}_1", False, False), ("val_{}", True, False)]
 )
 def test_the_same_weights_agree_and_other_ones_do_not(tmp_path: Path, names: str, transposed: bool, by_name: bool):
-    """By name, by value, and by the value of a transposed matrix."""
+    """Weights are matched by name, by value, and by the value of a transposed matrix."""
     same = compare_weights(_file(tmp_path / "s.onnx", 0, names=names, transposed=transposed), ONNX, _model(0))
     other = compare_weights(_file(tmp_path / "o.onnx", 1, names=names, transposed=transposed), ONNX, _model(0))
 
@@ -45,7 +45,7 @@ def test_the_same_weights_agree_and_other_ones_do_not(tmp_path: Path, names: str
 
 
 def test_one_retrained_layer_is_named(tmp_path: Path):
-    """With the largest difference."""
+    """It is named with the largest difference."""
     model = _model(0)
     with torch.no_grad():
         model[1].weight[0, 0] += 2.5
@@ -55,7 +55,7 @@ def test_one_retrained_layer_is_named(tmp_path: Path):
 
 
 def test_a_weight_in_half_precision_is_the_same_weight():
-    """What rounding to the file's dtype changes is no other weight."""
+    """A weight that only rounding to the file's dtype changes is not another weight."""
     from export_gate.worker.study.file_weights import _gap
 
     weight = _model(0)[0].weight.detach().numpy()

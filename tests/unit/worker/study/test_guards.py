@@ -108,7 +108,7 @@ def test_each_dim_is_tried_at_and_beyond_its_bounds() -> None:
 
 
 def test_a_dim_in_steps_is_tried_between_them() -> None:
-    """With multiple-of, the bounds are passed by a whole step, and a size between two steps is tried."""
+    """With multiple-of, the probes exceed the bounds by a whole step, and a size between two steps is tried."""
     side = Dim(name="side", min=8, max=64, multiple_of=8)
     probes = planned(contract({"x": image(SIDE, SIDE)}, side), side=24)
     assert {p for p in spelled(probes) if p[1] == "side"} == {
@@ -128,7 +128,7 @@ def test_bounds_between_steps_are_rounded_inwards() -> None:
 
 
 def test_a_size_with_an_export_of_its_own_is_not_outside() -> None:
-    """With `separate: [1, 17]` on 2..16, sizes 1 and 17 have artifacts of their own; 0 and 18 are tried instead."""
+    """With `separate: [1, 17]` on 2..16, sizes 1 and 17 have their own artifacts; 0 and 18 are tried instead."""
     batch = Dim(name="batch", min=2, max=16, separate=(1, 17))
     tried = {p[0]: p[3] for p in spelled(planned(contract({"x": image(BATCH)}, batch), batch=4)) if p[1] == "batch"}
     assert tried == {"below-min": "0", "at-min": "2", "at-max": "16", "above-max": "18"}
@@ -142,7 +142,7 @@ def test_a_dim_of_one_size_has_only_a_wrong_size(dim: Dim) -> None:
 
 
 def test_impossible_sizes_are_not_planned() -> None:
-    """No size below zero is tried, neither of a dim nor of an axis derived from it."""
+    """No size below zero is tried, neither for a dim nor for an axis derived from it."""
     shape = (BATCH, Size(factors={"seq": 2}, offset=-2))
     dims = (Dim(name="batch", min=0, max=4), Dim(name="seq", min=1, max=4))
     probes = planned(contract({"x": image(*shape)}, *dims), batch=2, seq=2)
@@ -150,7 +150,7 @@ def test_impossible_sizes_are_not_planned() -> None:
 
 
 def test_static_axes_dtype_and_rank_are_tried_wrong() -> None:
-    """Each constant axis is tried one longer, each tensor in another dtype and with an axis too many."""
+    """Each constant axis is tried one longer, each tensor in another dtype and with an additional axis."""
     probes = planned(contract({"x": image(BATCH, fixed(3), fixed(1))}, Dim(name="batch", min=2, max=4)), batch=3)
     assert {p for p in spelled(probes) if p[1] != "batch"} == {
         ("wrong-size", "x[1]", "3", "4"),
@@ -189,14 +189,14 @@ def test_an_empty_axis_is_tried_with_one_element() -> None:
     ],
 )
 def test_the_wrong_dtype_is_the_likely_mistake(dtype: str, other: str) -> None:
-    """The dtype tried is the one most easily passed instead."""
+    """The dtype that is tried is the one most likely to be passed by mistake."""
     probes = planned(contract({"x": image(fixed(2), dtype=dtype)}))
     assert ("wrong-dtype", "x", dtype, other) in spelled(probes)
     assert inputs_of(probes, "wrong-dtype", "x", other)["x"].dtype == getattr(torch, other)
 
 
 def test_nested_inputs_are_varied_in_place() -> None:
-    """A tensor inside lists, tuples and dicts is named by its path; everything beside it stays."""
+    """A tensor inside lists, tuples and dicts is named by its path; everything else stays."""
     inner = SequenceSpec(kind="tuple", items=(image(fixed(2)), image(fixed(3))))
     model = contract({"pyramid": DictSpec(items={"low": inner}), "scale": ConstantSpec(value=0.5)})
     probes = planned(model)
@@ -208,14 +208,14 @@ def test_nested_inputs_are_varied_in_place() -> None:
 
 
 def test_each_call_is_made_anew() -> None:
-    """A model that changes its input does not spoil the next call of the same probe."""
+    """A model that changes its input does not affect the next call of the same probe."""
     (probe, *_) = planned(contract({"x": image(fixed(3))}))
     probe.call().kwargs["x"].fill_(9)
     assert probe.call().kwargs["x"].max() < 9
 
 
 def test_expensive_probes_are_left_out_but_never_the_bounds() -> None:
-    """A probe above 4 times the reference's elements is left out and said so; at-min and at-max always run."""
+    """A probe above 4 times the reference's elements is left out, with a note; at-min and at-max always run."""
     model = contract({"x": image(BATCH, fixed(10_000))}, Dim(name="batch", min=2, max=1000))
     probes = planned(model, batch=4)
     assert {p.kind for p in probes if p.left_out} == {"above-max"}
@@ -226,13 +226,13 @@ def test_expensive_probes_are_left_out_but_never_the_bounds() -> None:
 
 
 def test_small_inputs_are_tried_whatever_the_reference() -> None:
-    """Below 65,536 elements size is no reason to leave a probe out."""
+    """Below 65,536 elements, size is not a reason to leave out a probe."""
     probes = planned(contract({"x": image(BATCH)}, Dim(name="batch", min=2, max=60_000)), batch=4)
     assert not any(p.left_out for p in probes)
 
 
 def test_the_number_of_probes_is_limited() -> None:
-    """Beyond 24 probes the least telling ones are left out and counted in a note."""
+    """Beyond 24 probes the least important ones are left out and counted in a note."""
     inputs: dict[str, Spec] = {f"x{i}": image(BATCH, fixed(3), fixed(3)) for i in range(9)}
     probes = planned(contract(inputs, Dim(name="batch", min=2, max=4)), batch=3)
     tried = [p for p in probes if not p.left_out]
@@ -296,7 +296,7 @@ def exported_runner() -> Runner:
 
 @pytest.mark.slow
 def test_an_exported_program_accepts_one_below_a_minimum_of_two(pooled: tuple[PlannedProbe, ...]) -> None:
-    """The lower bound of 2 is not enforced; all else that is wrong is refused, in the program's own words."""
+    """The lower bound of 2 is not enforced; everything else that is wrong is refused, in the program's own words."""
     eager = eager_answers(pooled, module_runner(Pooled().eval(), {}))
     assert answered(run_probes(eager, exported_runner(), is_close)) == {
         ("below-min", "batch"): ("accepted-equal", ""),
@@ -313,7 +313,7 @@ def test_an_exported_program_accepts_one_below_a_minimum_of_two(pooled: tuple[Pl
 
 @pytest.mark.slow
 def test_onnx_runtime_enforces_static_sizes_only(pooled: tuple[PlannedProbe, ...], tmp_path: Path) -> None:
-    """ONNX Runtime knows no ranges; it refuses other static sizes, naming both."""
+    """ONNX Runtime does not know ranges; it refuses other static sizes, and names both."""
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
     module = Pooled().eval()
@@ -369,7 +369,7 @@ def _raises(error: BaseException) -> Runner:
 
 
 def test_a_probe_carries_the_plan_s_words() -> None:
-    """What was declared and what was tried reach the observation; probes left out do not."""
+    """What was declared and what was tried is in the observation; probes that were left out are not."""
     assert _answer(_returns(torch.ones(2)), _returns(torch.ones(2))) == Probe(
         kind="above-max", axis="batch", declared="2..4", tried="5", answer="accepted-equal", message=""
     )
@@ -391,7 +391,7 @@ def test_what_eager_refuses_should_not_be_accepted() -> None:
 
 
 def test_a_refusal_is_a_refusal_whatever_eager_says() -> None:
-    """Where the artifact raises, its own first line is kept, even if eager refuses too."""
+    """If the artifact raises, its own first line is kept, even if eager refuses too."""
     for eager in (_returns(torch.ones(2)), _raises(ValueError("no"))):
         probe = _answer(eager, _raises(RuntimeError("batch must be <= 4")))
         assert (probe.answer, probe.message) == ("refused", "batch must be <= 4")
@@ -399,7 +399,7 @@ def test_a_refusal_is_a_refusal_whatever_eager_says() -> None:
 
 
 def test_refusals_of_eager_and_empty_answers_are_recorded() -> None:
-    """Whether eager refuses too, and whether an answer has any element, is a fact of each probe."""
+    """Each probe records whether eager refuses too, and whether an answer has any element."""
     both = _answer(_raises(ValueError("no")), _raises(RuntimeError("no")))
     assert (both.answer, both.eager_refuses, both.empty) == ("refused", True, False)
     empty = _answer(_returns(torch.ones(0, 3)), _returns(torch.ones(0, 2)))
@@ -407,13 +407,13 @@ def test_refusals_of_eager_and_empty_answers_are_recorded() -> None:
 
 
 def test_an_interrupt_in_the_artifact_ends_its_copy_only() -> None:
-    """A KeyboardInterrupt that an artifact raises ends the forked copy that called it, and that is its answer."""
+    """A KeyboardInterrupt that an artifact raises ends only its forked copy, and that is its answer."""
     found = _answer(_returns(1), _raises(KeyboardInterrupt()))
     assert (found.answer, found.message) == ("refused", "the process died: exit 1")
 
 
 def test_eager_is_asked_once_for_all_targets(tmp_path: Path) -> None:
-    """Answers are reused: eager does not run again for the second target."""
+    """Eager's answers are reused: it does not run again for the second target."""
     runs = tmp_path / "runs"
 
     def eager(call: Call) -> tuple[Leaf, ...]:
@@ -443,7 +443,7 @@ def test_eager_is_asked_once_for_all_targets(tmp_path: Path) -> None:
     ],
 )
 def test_a_refusal_is_one_line(error: Exception, text: str) -> None:
-    """Messages are cut to their first telling line."""
+    """Messages are cut to their first informative line."""
     assert first_line(error) == text
 
 
@@ -492,7 +492,7 @@ def test_the_worst_output_describes_the_difference(result: CaseResult, text: str
 
 
 def test_every_contract_dtype_has_a_wrong_one() -> None:
-    """No dtype of a contract is left without its probe."""
+    """Every dtype of a contract has its probe."""
     from export_gate.wall.contract import DTYPES
 
     assert set(planning.OTHER_DTYPE) == set(DTYPES)
@@ -500,7 +500,7 @@ def test_every_contract_dtype_has_a_wrong_one() -> None:
 
 
 def test_eager_that_dies_or_hangs_outside_its_contract_costs_the_probe_only() -> None:
-    """A crash, an exit and a hang of eager are refusals, each told by what ended it, and the model lives on."""
+    """A crash, an exit and a hang of eager are refusals, each with what ended it, and the model continues."""
 
     def eager(call: Call) -> tuple[Leaf, ...]:
         rows = len(call.kwargs["x"])

@@ -86,7 +86,7 @@ def contract(**mask: object) -> ModelContract:
 @pytest.mark.parametrize("change", ["other values at pads", "nothing at empty rows", "another fill"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_other_values_where_the_mask_switches_off_are_excused(change: str, causal: bool):
-    """Nobody reads what stands at padding, or in a row without any token."""
+    """Nobody reads what is at padding, or in a row without any token."""
     found = inquire(contract(), lambda: Encoder(causal=causal), lambda: Encoder(causal=causal, change=change))
 
     assert found.inquiry.red == set()
@@ -110,7 +110,7 @@ def test_a_causal_mask_that_is_off_by_one_stays_red():
 
 @pytest.mark.parametrize(("change", "is_red"), [("other values at pads", False), ("pooled over all", True)])
 def test_a_pooled_output_is_red_only_if_padding_reaches_it(change: str, is_red: bool):
-    """An output without positions is excused only where eager itself moves with switched-off input."""
+    """An output without positions is excused only if eager itself moves with switched-off input."""
     found = inquire(contract(), lambda: Encoder(pooled=True), lambda: Encoder(pooled=True, change=change))
 
     assert found.is_red == is_red
@@ -145,7 +145,7 @@ def test_any_compares_rows_without_a_position():
 
 
 def test_where_compares_what_the_mask_keeps_and_all_compares_everything():
-    """The contract may say which places count."""
+    """The contract may say which positions count."""
     base = contract(mask="keep")
     kept = replace(base, outputs=(Output(name="output", where="attention_mask"),))
     every = replace(base, outputs=(Output(name="output", where="all"),))

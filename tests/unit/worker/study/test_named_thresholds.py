@@ -30,13 +30,13 @@ def observe(folder: Path, *patterns: str) -> ModelObservation:
 
 
 def test_an_input_at_a_constant_is_reproduced_by_its_name(tmp_path: Path):
-    """Its name alone runs it, beside the plainest input, without which there would be no export to read it from."""
+    """Its name alone is enough to run it, together with the plainest input, which the export needs."""
     name = "threshold-rows-2@batch=6"
     (target,) = observe(tmp_path, name).targets
     assert [case.case for case in target.cases] == ["normal-1@batch=4", name]
 
 
 def test_other_names_do_not_bring_it(tmp_path: Path):
-    """A run that is narrowed to another input has that one alone."""
+    """A run that is narrowed to another input runs only that one."""
     (target,) = observe(tmp_path, "zeros-1@batch=4").targets
     assert [case.case for case in target.cases] == ["zeros-1@batch=4"]

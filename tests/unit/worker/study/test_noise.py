@@ -1,4 +1,4 @@
-"""Rounding is excused and faults are not: each healthy net stands beside the same net with a planted fault."""
+"""Rounding is excused and faults are not: each healthy net is compared with the same net with a planted fault."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def test_another_order_of_summation_is_excused_where_float32_cannot_decide():
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_in_the_same_net_stays_red(fault: str):
-    """What excuses rounding does not excuse a fault beside it."""
+    """What excuses rounding does not excuse a fault in the same net."""
     assert inquire(CONTRACT, Net, FAULTS[fault]).is_red
 
 
 def test_the_twin_computes_in_float64_what_forward_computes_in_float32_on_purpose():
-    """Casts, factories and in-place writes inside forward are lifted; the threshold stays that of float32."""
+    """Casts, factories and in-place writes inside forward are widened; the threshold stays that of float32."""
 
     class Narrow(nn.Module):
         def __init__(self) -> None:

@@ -69,7 +69,7 @@ def answers(probes: tuple[Probe, ...]) -> dict[tuple[str, str, str], str]:
 
 
 def test_an_artifact_that_checks_nothing():
-    """Beyond the range: the same where eager takes it, and told where eager refuses it."""
+    """Beyond the range, an artifact may agree where eager accepts; where eager refuses, that is reported."""
     found = answers(probed(probing(), Loaded(run=runner(lambda x: x.sum(1)))))
     assert found[("at-min", "2", "default")] == "accepted-equal"
     assert found[("at-max", "4", "default")] == "accepted-equal"
@@ -78,7 +78,7 @@ def test_an_artifact_that_checks_nothing():
 
 
 def test_an_artifact_that_computes_something_else_outside():
-    """Beyond the range an answer other than eager's is told with how much it differs."""
+    """Beyond the range, an answer other than eager's is reported with the size of the difference."""
     found = probed(probing(), Loaded(run=runner(lambda x: x.sum(1) + (len(x) == 1))))
     (probe,) = [probe for probe in found if probe.kind == "below-min"]
     assert probe.answer == "accepted-differs"
@@ -100,7 +100,7 @@ def test_an_artifact_with_a_switch_is_asked_twice():
 
 
 def test_a_control_input_of_the_same_sizes_answers_for_the_call(tmp_path: Path):
-    """No call is made where a generated control input has the bound's size; data of the user's own proves less."""
+    """No call is made if a generated control input has the bound's size; the user's own data proves less."""
 
     def counted(x: torch.Tensor) -> torch.Tensor:
         (tmp_path / str(len(x))).touch()  # in a forked copy
@@ -125,7 +125,7 @@ def test_a_control_input_of_the_same_sizes_answers_for_the_call(tmp_path: Path):
 
 
 def test_run_time_checks_are_asked_themselves():
-    """What an artifact says as it ships does not tell what it says with its checks on."""
+    """What an artifact does as shipped does not show what it does with its checks on."""
 
     def strict(x: torch.Tensor) -> torch.Tensor:
         raise RuntimeError("never")
@@ -137,7 +137,7 @@ def test_run_time_checks_are_asked_themselves():
 
 
 def test_a_separate_export_is_not_probed():
-    """An export for one size has no edge to probe."""
+    """An export for one size has no bound to probe."""
     assert probed(Probing(), Loaded(run=runner(lambda x: x))) == ()
 
 
@@ -171,7 +171,7 @@ def comparison(**fields: Any) -> Comparison:
     ],
 )
 def test_equal_is_up_to_far_more_than_rounding(fields: dict[str, Any], equal: bool):
-    """1e-4 + 1e-2 of the largest value for floats (half precision passes), nothing for integers, masks and types."""
+    """Equal means within 1e-4 + 1e-2 of the largest value for floats, and exactly for integers, masks and types."""
     assert is_equal(CaseResult(case="c", outputs=(comparison(**fields),))) is equal
 
 

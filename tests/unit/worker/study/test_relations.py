@@ -1,4 +1,4 @@
-"""What tells the inputs that eager refuses from those that it takes is said as a declaration, once it was tried."""
+"""What separates refused inputs from accepted ones is reported as a declaration, after it was tried."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def relations(module: nn.Module, promised: ModelContract, folder: Path) -> tuple
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_relation_that_is_missing_is_said(tmp_path: Path, name: str):
-    """As what refuses, and as the key that keeps away from it; a contract that can say it was tried."""
+    """It is reported as the condition and as the key that prevents it, if the contract can express it."""
     case = CASES[name]
     (found,) = relations(case.module, case.promised, tmp_path)
     assert (found.words, found.declare, found.key) == (case.words, case.declare, case.key)
@@ -214,6 +214,6 @@ def test_nothing_is_said_where_nothing_is_refused_or_nothing_taken(tmp_path: Pat
 
 
 def test_a_relation_that_does_not_hold_once_tried_is_not_said(tmp_path: Path):
-    """What refused and accepted inputs show by chance is refuted by further draws."""
+    """Further draws refute what refused and accepted inputs show by coincidence."""
     promised = contract({"x": X, "ids": _int("batch")}, BATCH, SEQ, controls=Controls(random=2, limit=4))
     assert relations(Moody(), promised, tmp_path) == ()

@@ -62,7 +62,7 @@ def _other_operator(model: Any) -> None:
 
 
 def test_every_form_of_a_sound_model_agrees(tmp_path: Path):
-    """From the exported program to another runtime for the same file."""
+    """The forms go from the exported program to another runtime for the same file."""
     forms = _forms(tmp_path)
 
     assert {name: climb(forms, name, _climber()).answer for name in forms.names} == dict.fromkeys(
@@ -76,7 +76,7 @@ def test_every_form_of_a_sound_model_agrees(tmp_path: Path):
      ("reference-evaluator", "differs")],
 )  # fmt: skip
 def test_a_file_that_is_wrong_differs_from_its_first_form_on(tmp_path: Path, name: RungName, answer: str):
-    """With the largest difference where there is one."""
+    """The answer has the largest difference if there is one."""
     rung = climb(_forms(tmp_path, change=_other_operator), name, _climber())
 
     assert rung.answer == answer
@@ -84,7 +84,7 @@ def test_a_file_that_is_wrong_differs_from_its_first_form_on(tmp_path: Path, nam
 
 
 def test_only_the_output_that_is_looked_at_counts(tmp_path: Path):
-    """Another one that differs says nothing about it; all count where none is named."""
+    """Another output that differs does not matter; without a named output, all count."""
     forms = _forms(tmp_path)
 
     assert climb(forms, "file", _climber(output="another", shift=1.0)).answer == "agrees"
@@ -92,7 +92,7 @@ def test_only_the_output_that_is_looked_at_counts(tmp_path: Path):
 
 
 def test_a_form_that_raises_has_failed_and_one_that_cannot_be_made_was_not_tried(tmp_path: Path):
-    """Each with what it says."""
+    """Each answer has its reason."""
     forms = _forms(tmp_path)
     (tmp_path / "model.onnx").write_bytes(b"not a model")
     wrong_size = Climber(
@@ -108,7 +108,7 @@ def test_a_form_that_raises_has_failed_and_one_that_cannot_be_made_was_not_tried
 
 
 def test_the_decomposed_program_is_the_converters_own(tmp_path: Path):
-    """It is made once more only if no conversion left it."""
+    """It is made again only if no conversion left it."""
     forms = _forms(tmp_path)
     kept = forms.decomposed()
     forms.context.kept.clear()
@@ -117,7 +117,7 @@ def test_the_decomposed_program_is_the_converters_own(tmp_path: Path):
 
 
 def test_each_kind_of_target_has_its_forms(tmp_path: Path):
-    """A file without a program has those of the file alone; the exported program has none before it."""
+    """A file without a program has only the file's forms; the exported program has no earlier form."""
     assert _forms(tmp_path, make_target("exported-program")).names == ()
     assert _forms(tmp_path, make_target("pt2")).names == ("exported-program",)
     alone = _forms(tmp_path)
@@ -129,7 +129,7 @@ def test_each_kind_of_target_has_its_forms(tmp_path: Path):
 
 
 def test_operators_that_choose_are_found():
-    """Rounding can change what they choose."""
+    """Rounding can change what such operators choose."""
     program = torch.export.export(nn.Softmax(0), (torch.ones(3),))
     assert selecting(program) == ()
 

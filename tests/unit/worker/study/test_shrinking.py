@@ -1,4 +1,4 @@
-"""The smallest failing input: it fails as the worst one does, and is written to a file that can be run again."""
+"""The smallest failing input fails as the worst one does, and is written to a file that can be run again."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ VALUES = [0.3, -1.2, 2.71, 0.9, -0.4, 1.7]
 
 
 def test_an_input_shrinks_to_the_element_that_fails(tmp_path: Path):
-    """With what both sides return there, and a file that the contract takes."""
+    """The record has both sides' values there, and a file that the contract accepts."""
     found = _smallest(tmp_path, torch.relu, lambda x: x.clamp(0, 2), VALUES)
 
     assert found is not None
@@ -88,7 +88,7 @@ def test_an_input_shrinks_to_the_element_that_fails(tmp_path: Path):
 
 
 def test_it_keeps_the_changes_that_cure_it(tmp_path: Path):
-    """An artifact that is wrong at zeros only must not be shown wrong at another value."""
+    """An artifact that is wrong only at zeros must not be shown wrong at another value."""
     found = _smallest(tmp_path, torch.relu, lambda x: torch.where(x == 0, 1.0, torch.relu(x)), [0.5, 0.0, 1.5])
 
     assert found is not None
@@ -96,7 +96,7 @@ def test_it_keeps_the_changes_that_cure_it(tmp_path: Path):
 
 
 def test_it_keeps_the_answer_of_the_exported_program(tmp_path: Path):
-    """Where the program differs as well, another part is to blame."""
+    """If the program differs as well, another part is to blame."""
     found = _smallest(
         tmp_path, torch.relu, lambda x: x * 0 - 1, [0.5, 1.5, 2.5], program=lambda x: torch.where(x < 0.4, 9.0, x)
     )
@@ -111,7 +111,7 @@ def test_rounding_alone_is_not_a_failure(tmp_path: Path):
 
 
 def test_a_call_that_raises_shrinks_as_well(tmp_path: Path):
-    """To the smallest input that raises the same."""
+    """It shrinks to the smallest input that raises the same exception."""
 
     def refuse(x: torch.Tensor) -> torch.Tensor:
         if x.max() > 2:
@@ -125,7 +125,7 @@ def test_a_call_that_raises_shrinks_as_well(tmp_path: Path):
 
 
 def test_time_that_is_over_leaves_what_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """It says that it did not get to the end."""
+    """The record says that it did not finish."""
     monkeypatch.setattr(shrinking, "MOST_TRIED", 3)
     found = _smallest(tmp_path, torch.relu, lambda x: x.clamp(0, 2), VALUES)
 
@@ -134,12 +134,12 @@ def test_time_that_is_over_leaves_what_was_found(tmp_path: Path, monkeypatch: py
 
 
 def test_layouts_have_no_smallest_input(tmp_path: Path):
-    """A file keeps values, not strides."""
+    """A file stores values, not strides."""
     assert _smallest(tmp_path, torch.relu, lambda x: x + 1, VALUES, family="noncontiguous") is None
 
 
 def test_a_file_that_does_not_fit_is_refused(tmp_path: Path):
-    """By the name of the input and what the contract says."""
+    """The message has the name of the input and what the contract says."""
     np.savez(tmp_path / "small.npz", y=np.ones(2, np.float32))
     with pytest.raises(UserError, match="expected a key 'x'"):
         file_case(CONTRACT, tmp_path, "small.npz")
@@ -149,14 +149,14 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path):
 
 
 def test_a_file_outside_the_range_is_refused(tmp_path: Path):
-    """As the project's own function is: the contract says what callers send."""
+    """It is refused like an input of the project's own function: the contract says what callers send."""
     np.savez(tmp_path / "far.npz", x=np.full(3, 1e6, np.float32))
     with pytest.raises(UserError, match="input 'x': expected values in"):
         file_case(CONTRACT, tmp_path, "far.npz")
 
 
 def test_bfloat16_is_read_back_from_a_file(tmp_path: Path):
-    """NumPy has no such type, so that the file has float32."""
+    """NumPy has no such type, so the file has float32."""
     np.savez(tmp_path / "half.npz", x=np.array([0.5, 1.0], np.float32))
     own = contract({"x": tensor("n", dtype="bfloat16")}, Dim(name="n", min=2, max=16))
 

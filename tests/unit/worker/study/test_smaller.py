@@ -37,7 +37,7 @@ def test_what_fails_everywhere_shrinks_to_the_smallest_size_and_zeros():
 
 
 def test_one_element_that_matters_is_left():
-    """Rounded as far as it still fails."""
+    """The element is rounded as far as it still fails."""
     found = _shrunk(contract({"x": tensor("n", range=(-4, 4))}, N), {"n": 30}, lambda v: (v["x"] > 0.6).any())
 
     assert sorted(found.tensors["x"].tolist()) == [0, 1]
@@ -63,14 +63,14 @@ def test_values_keep_only_the_digits_that_matter():
     ],
 )
 def test_sizes_stay_in_the_declared_range_and_steps(dim: Dim, least: int):
-    """Sizes that have an export of their own are another program's; a static dim has one size."""
+    """Sizes with a separate export belong to another program; a static dim has one size."""
     found = _shrunk(contract({"x": tensor("n")}, dim), {"n": 32}, lambda v: len(v["x"]) >= 13)
 
     assert found.sizes == {"n": least}
 
 
 def test_related_inputs_shrink_together():
-    """Two axes of one dim, and one of a sum."""
+    """Two axes of one dim, and one of a sum, shrink together."""
     promised = contract({"x": tensor("n", "n"), "y": tensor("2*n+1", dtype="int64", range=(3, 9))}, N)
     found = _shrunk(promised, {"n": 9}, lambda _: True)
 
@@ -79,7 +79,7 @@ def test_related_inputs_shrink_together():
 
 
 def test_what_the_contract_does_not_admit_is_not_tried():
-    """Values in range, ranges that depend on sizes, order and listed values."""
+    """Values stay in range, also in ranges that depend on sizes, in order, and among listed values."""
     promised = contract(
         {
             "a": tensor("n", range=(2, 5)),
@@ -98,7 +98,7 @@ def test_what_the_contract_does_not_admit_is_not_tried():
 
 
 def test_masks_keep_their_values():
-    """They say what the other values mean."""
+    """Masks decide what the other values mean."""
     promised = contract({"x": tensor("n"), "m": tensor("n", dtype="bool", mask="keep")}, N)
     case = ControlCase(
         name="c",
@@ -111,7 +111,7 @@ def test_masks_keep_their_values():
 
 
 def test_a_nan_that_matters_stays():
-    """It is as simple as it gets."""
+    """It is as simple as possible."""
     case = ControlCase(
         name="c", family="data", group="data", sizes={"n": 3}, make=lambda: {"x": torch.tensor([0.3, math.nan, 0.2])}
     )
@@ -122,7 +122,7 @@ def test_a_nan_that_matters_stays():
 
 
 def test_the_simplest_values_are_those_in_range():
-    """0 and 1 if they are, otherwise the ends."""
+    """These are 0 and 1 if they are in range, otherwise the ends."""
     assert simple_values(tensor(1, range=(0, 9), dtype="int64")) == (0, 1)
     assert simple_values(tensor(1, range=(2, 9), dtype="int64")) == (2, 9)
     assert simple_values(tensor(1, dtype="bool")) == (0, 1)

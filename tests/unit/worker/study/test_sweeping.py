@@ -54,27 +54,27 @@ def run(differs: set[int], folder: Path) -> tuple[list[str], int]:
 
 
 def test_every_size_is_run_and_only_differences_are_kept(tmp_path: Path):
-    """Of 199 further sizes the three that differ, or that the artifact refuses, are recorded."""
+    """Of 199 further sizes, the three that differ, or that the artifact refuses, are recorded."""
     found, count = run({7, 8, 161}, tmp_path)
     assert sorted(found) == ["normal-1@n=161", "normal-1@n=7", "normal-1@n=8"]
     assert count == 199
 
 
 def test_a_bounded_number_of_differences_is_kept(tmp_path: Path):
-    """Where every size differs, the record stays small."""
+    """If every size differs, the record stays small."""
     found, count = run(set(range(1, 201)), tmp_path)
     assert (len(found), count) == (KEPT, 199)
 
 
 def test_the_work_decides_how_many_sizes_are_run():
-    """Larger models get fewer sizes, by counted work: the same on every machine; without a budget there are none."""
+    """Larger models get fewer sizes by counted work, the same on every machine; without a budget there are none."""
     assert 0 < len(affordable(ROWS, (FIRST,), 5e8, 10)) < 60
     tight = contract({"x": tensor("n", 4)}, Dim(name="n", min=1, max=200), controls=Controls(budget_flops=1e3))
     assert affordable(tight, (FIRST,), 5e8, 10) == ()
 
 
 def test_sizes_that_eager_refused_are_left_out():
-    """What eager did not answer, artifacts are not asked."""
+    """Artifacts are not asked about sizes that eager did not answer."""
     cases = affordable(ROWS, (FIRST,), None, 1)
     references = {cases[0].name: Reference(case=cases[0].name, leaves=(leaf(3),))}
     assert [case.name for case in answered(references, cases).cases] == [cases[0].name]

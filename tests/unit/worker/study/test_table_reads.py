@@ -91,7 +91,7 @@ def _rounded(table: np.ndarray) -> np.ndarray:
 
 
 def test_a_wrong_row_that_nobody_read_is_a_share_of_rows(files: Path):
-    """The file agrees at all inputs; what they read is said. The same file with the program's tables says nothing."""
+    """The file agrees at all inputs, and the share of rows they read is reported; the program's own tables are not."""
     faulty = observed(files, promised(artifact="faulty.onnx"))
     assert max(output.max_abs_diff for case in faulty.cases for output in case.outputs) == 0
     (found,) = faulty.tables
@@ -101,7 +101,7 @@ def test_a_wrong_row_that_nobody_read_is_a_share_of_rows(files: Path):
 
 
 def test_a_table_that_is_read_in_full_is_compared(files: Path):
-    """Every row was read, so the wrong one is a difference, and nothing is left to warn of; so with a short table."""
+    """If every row was read, a wrong one is a difference, and nothing is left to warn about; so for a short table."""
     faulty = observed(files, promised(artifact="faulty.onnx", function="tables_model.py:every"))
     assert max(output.max_abs_diff for case in faulty.cases for output in case.outputs) == pytest.approx(1.0)
     assert faulty.tables == ()

@@ -49,7 +49,7 @@ class Lookup(nn.Module):
 def test_the_range_is_the_length_of_the_shortest_table(
     how: str, found: tuple[int, int] | None, dtype: str, tmp_path: Path
 ):
-    """Ids that index weights as they are get the range of the table; others stay undeclared."""
+    """Ids that index weights directly get the range of the table; others stay undeclared."""
     promised = contract({"ids": tensor("b", 7, dtype=dtype)}, BATCH)
     made, notes = with_table_ranges(subject(Lookup(how), promised), Recorder(tmp_path).desk)
     assert made.contract.inputs["ids"].range == found  # type: ignore[union-attr]
@@ -60,7 +60,7 @@ def test_the_range_is_the_length_of_the_shortest_table(
 
 
 def test_declared_ranges_and_ids_of_data_stay(tmp_path: Path):
-    """A declared range is the project's word, and positions in another input are no rows of weights."""
+    """A declared range is the project's word, and positions in another input are not rows of weights."""
 
     class Positions(nn.Module):
         def forward(self, pair: list[torch.Tensor], ids: torch.Tensor) -> torch.Tensor:

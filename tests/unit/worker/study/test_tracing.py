@@ -1,4 +1,4 @@
-"""Which graph is looked into for an output that differs, and beside what; also for files that were handed in."""
+"""Which graph is examined for an output that differs, and with what it is compared; also for handed-in files."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _other_bias(model: Any) -> None:
 def test_an_edited_file_is_compared_with_its_program(
     tmp_path: Path, change: Callable[[Any], None], operator: str, is_given: bool
 ):
-    """Attributes and weights; for a file that was handed in the program is exported now."""
+    """Attributes and weights are found; for a file that was handed in, the program is exported now."""
     trace = _trace(_forms(tmp_path, Model(), ONNX, change), is_given=is_given)
 
     assert trace is not None
@@ -88,7 +88,7 @@ def test_an_edited_file_is_compared_with_its_program(
 
 @pytest.mark.parametrize("kind", ["onnx", "pt2", "exported-program"])
 def test_a_program_that_differs_is_compared_with_eager(tmp_path: Path, kind: str):
-    """A file that agrees with it goes wrong where the program does."""
+    """A file that agrees with its program goes wrong where the program does."""
     trace = _trace(_forms(tmp_path, Model(factor=2.0), make_target(kind)))
 
     assert trace is not None
@@ -106,7 +106,7 @@ def test_an_archive_that_was_handed_in_is_compared_with_eager(tmp_path: Path):
 
 
 def test_nothing_is_said_of_what_agrees_or_cannot_be_read(tmp_path: Path):
-    """Whatever goes wrong on the way."""
+    """Nothing is reported, whatever goes wrong on the way."""
     forms = _forms(tmp_path, Model(), ONNX)
     assert _trace(forms) is None
     assert forms.path is not None

@@ -93,7 +93,7 @@ def test_patterns_pick_cases_by_name(tmp_path: Path):
 
 
 def test_a_pattern_is_case_sensitive_and_whole():
-    """A pattern is for the whole name: a part of one matches nothing without a star."""
+    """A pattern must match the whole name: a part of it matches nothing without a star."""
     cases = [ControlCase(name=name, family="f", group="generated", sizes={}, make=dict) for name in ("ab-1", "Ab-1")]
     assert [case.name for case in matching(cases, ["A*"])] == ["Ab-1"]
     with pytest.raises(UserError):
@@ -101,7 +101,7 @@ def test_a_pattern_is_case_sensitive_and_whole():
 
 
 def test_a_pattern_that_matches_nothing_is_the_users_mistake(tmp_path: Path):
-    """The message lists what there is and how to see it all."""
+    """The message lists the existing names and the command that shows all."""
     promised = contract({"x": tensor(2, range=(0.0, 1.0), draws=("zeros", "low"))}, controls=controls())
     with pytest.raises(UserError) as raised:
         choose(Doubled(), promised, tmp_path, "nonsense*", "other")
@@ -128,7 +128,7 @@ def test_the_digest_is_of_the_cases_used(tmp_path: Path):
 
 
 def test_the_budget_drops_cases_by_their_size(tmp_path: Path):
-    """FLOPs of the first case, scaled by input elements, are summed in order; what goes over is dropped and told."""
+    """FLOPs of the first case, scaled by input elements, are summed in order; the excess is dropped and reported."""
     free = choose(Counting(), contract({"x": ROWS}, BATCH, controls=controls()), tmp_path)
     budget = sum(flops_of(case.sizes["batch"]) for case in free.cases[:10])
     promised = contract({"x": ROWS}, BATCH, controls=controls(budget_flops=float(budget)))
@@ -144,7 +144,7 @@ def test_the_budget_drops_cases_by_their_size(tmp_path: Path):
 
 
 def test_both_bounds_are_told(tmp_path: Path):
-    """The limit on cases and the budget are both named where both apply."""
+    """The limit on cases and the budget are both named if both apply."""
     promised = contract({"x": ROWS}, BATCH, controls=controls(limit=10, budget_flops=1.0))
     observation = choose(Counting(), promised, tmp_path).observation
     assert observation.left_out_reason == "beyond controls.limit of 10 cases; 4 over the FLOP budget"
@@ -152,7 +152,7 @@ def test_both_bounds_are_told(tmp_path: Path):
 
 
 def test_the_users_own_cases_are_always_kept(tmp_path: Path):
-    """Goldens, data and functions cost nothing of the budget's minimum and are used however small it is."""
+    """Goldens, data and functions are used however small the budget is."""
     rows = np.arange(12, dtype=np.float32).reshape(4, 3) / 12
     np.savez(tmp_path / "split.npz", x=rows)
     np.savez(tmp_path / "golden.npz", x=rows[:2], output=np.zeros((2, 2), np.float32))
@@ -186,7 +186,7 @@ def test_without_a_count_there_is_no_budget(tmp_path: Path):
 
 
 def test_choosing_leaves_the_model_untouched(tmp_path: Path):
-    """Counting FLOPs and looking for an affine map run on twins: buffers and Python state stay fresh."""
+    """Counting FLOPs and looking for an affine map use twins: buffers and Python state stay fresh."""
     module = Counting()
     before = {name: value.clone() for name, value in module.state_dict().items()}
     choose(module, contract({"x": ROWS}, BATCH), tmp_path)
@@ -195,7 +195,7 @@ def test_choosing_leaves_the_model_untouched(tmp_path: Path):
 
 
 def test_a_twin_shares_the_weights():
-    """A twin costs no second set of weights, and has buffers of its own."""
+    """A twin has no second set of weights, but buffers of its own."""
     given = subject(Counting(), contract({"x": ROWS}, BATCH))
     twin = given.twin()
     assert isinstance(twin, Counting)
@@ -206,7 +206,7 @@ def test_a_twin_shares_the_weights():
 
 @pytest.mark.parametrize(("module", "has_basis"), [(Through(nn.Linear(3, 2)), True), (Squared(), False)])
 def test_basis_only_where_the_map_looks_affine(tmp_path: Path, module: nn.Module, has_basis: bool):
-    """`affine-basis: auto` adds the d+1 points to models that keep midpoints."""
+    """`affine-basis: auto` adds the d+1 points for models that keep midpoints."""
     trial = choose(module, contract({"x": ROWS}, BATCH), tmp_path)
     assert trial.has_basis is has_basis
     assert any(case.group == "affine" for case in trial.cases) is has_basis
@@ -214,7 +214,7 @@ def test_basis_only_where_the_map_looks_affine(tmp_path: Path, module: nn.Module
 
 @pytest.mark.parametrize(("wanted", "has_basis"), [("always", True), ("never", False)])
 def test_basis_as_the_contract_says(tmp_path: Path, wanted: Any, has_basis: bool):
-    """`always` and `never` ask nobody."""
+    """`always` and `never` do not depend on the model."""
     module: nn.Module = Squared() if wanted == "always" else Through(nn.Linear(3, 2))
     trial = choose(module, contract({"x": ROWS}, BATCH, controls=Controls(affine_basis=wanted)), tmp_path)
     assert trial.has_basis is has_basis
@@ -266,7 +266,7 @@ class Bent(nn.Module):
     ],
 )
 def test_affine_maps_keep_midpoints(module: nn.Module, is_affine: bool):
-    """The cheap filter tells affine maps from others, up to the rounding of each dtype."""
+    """The fast filter distinguishes affine maps from others, up to the rounding of each dtype."""
     torch.manual_seed(0)
     dtype = str(next((p.dtype for p in module.parameters()), torch.float32)).removeprefix("torch.")
     assert looks_affine(subject(Through(module), contract({"x": tensor(4, 3, dtype=dtype)}))) is is_affine
@@ -286,5 +286,5 @@ def test_affine_maps_of_nested_inputs_keep_midpoints():
 
 
 def test_a_model_that_raises_looks_like_nothing():
-    """Eager's failures are reported where its references are made."""
+    """Eager's failures are reported when its references are made."""
     assert not looks_affine(subject(Through(nn.Linear(5, 2)), contract({"x": tensor(4, 3)})))

@@ -60,7 +60,7 @@ def _case(*values: float) -> ControlCase:
 
 
 def test_an_artifact_that_is_wrong_at_negative_zero_is_cured_without_it():
-    """Zeros of the other sign are no part of it."""
+    """Zeros of the other sign do not change this."""
     bench = _bench(lambda x: torch.copysign(torch.ones_like(x), x), lambda x: torch.where(x < 0, -1.0, 1.0))
     found = changes(bench, [_case(-0.0, 0.5, -0.5)], "output", "c")
 
@@ -68,7 +68,7 @@ def test_an_artifact_that_is_wrong_at_negative_zero_is_cured_without_it():
 
 
 def test_an_artifact_that_is_wrong_everywhere_is_not_cured():
-    """Nor is one changed whose input has nothing special."""
+    """Nor is one cured whose input has no special value."""
     bench = _bench(lambda x: x, lambda x: x + 1)
 
     assert [each.agrees for each in changes(bench, [_case(0.0, 1.0)], "output", "c").changed] == [False]
@@ -76,7 +76,7 @@ def test_an_artifact_that_is_wrong_everywhere_is_not_cured():
 
 
 def test_every_failing_input_has_to_be_cured():
-    """One that fails without any special value has another cause."""
+    """One input that fails without any special value has another cause."""
     bench = _bench(lambda x: x, lambda x: torch.where((x == 0) | (x == 2), 1.0, x))
 
     assert changes(bench, [_case(0.0, 1.0), _case(0.0, 2.0)], "output", "c").changed[0].agrees is False
@@ -84,7 +84,7 @@ def test_every_failing_input_has_to_be_cured():
 
 @pytest.mark.parametrize(("wrong_at", "exceeding"), [(16, 6), (5, 0)])
 def test_further_draws_say_whether_a_size_decides(wrong_at: int, exceeding: int):
-    """All draws at the size of a rounded index differ, none at another size."""
+    """All draws at the size of a rounded index differ, and none at another size."""
     bench = _bench(lambda x: x, lambda x: x.roll(1) if len(x) == wrong_at else x)
     trial = size_trial(bench, "output", "c", {"n": 16}, {"n": 8}).size_trial
 
@@ -110,14 +110,14 @@ def test_a_choice_between_equal_scores_is_unsettled():
 
 
 def test_rounding_at_an_exact_half_is_settled():
-    """Another rounding mode is an operator that means something else, not a tie."""
+    """Another rounding mode is a different operator, not a tie."""
     away = lambda x: torch.floor(x + 0.5)  # noqa: E731 - as above
 
     assert _steady(torch.round, away, 0.5, 2.5, op="round") == (2, 0)
 
 
 def test_experiments_end_with_their_allowance():
-    """At most half of the run so far, and nothing when they are switched off."""
+    """They take at most half of the run's time so far, and none when they are switched off."""
     assert Allowance(is_off=True).left_s == 0
     assert Allowance().left_s == LEAST_S
     assert Allowance(started=time.perf_counter() - 1000).left_s == MOST_S

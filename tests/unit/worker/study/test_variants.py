@@ -140,14 +140,14 @@ def test_separate_sizes_of_two_dims_at_once():
 
 
 def test_a_separate_size_inside_the_range_is_still_separate():
-    """Where 1 is in the range and separate, its cases go to the separate export only."""
+    """If 1 is in the range and separate, its cases go only to the separate export."""
     cases = [case(batch=4), case(batch=1)]
     inside = replace(BATCH, min=1)
     assert grouped(contract({}, inside), cases) == [({}, ["batch=4"]), ({"batch": 1}, ["batch=1"])]
 
 
 def test_the_main_export_is_always_there():
-    """Also where every case that was asked for has a separate size."""
+    """It exists even if every requested case has a separate size."""
     assert grouped(contract({}, BATCH), [case(batch=1)]) == [({}, []), ({"batch": 1}, ["batch=1"])]
 
 
@@ -159,7 +159,7 @@ def test_the_control_set_has_cases_for_every_separate_size(tmp_path: Path):
 
 
 def test_the_basis_belongs_to_the_export_of_its_sizes():
-    """Only the export that runs the basis points covers anything by them."""
+    """Only the export that runs the basis points is covered by them."""
     basis = replace(case(batch=1), group="affine")
     main, separate = variants(contract({}, BATCH), [case(batch=4), basis])
     assert (main.has_basis, separate.has_basis) == (False, True)
@@ -170,7 +170,7 @@ SMALL: dict[str, Any] = {"controls": Controls(random=1, limit=12, affine_basis="
 
 
 def test_separate_exports_are_observed_beside_the_main_one(tmp_path: Path):
-    """Each export has its own targets and artifacts; probes are for the main one, whose sizes have an edge."""
+    """Each export has its own targets and artifacts; only the main one, whose sizes have bounds, is probed."""
     promised = contract(
         {"x": tensor("batch", "side", range=(-1.0, 1.0))},
         BATCH,
@@ -201,7 +201,7 @@ def test_separate_exports_are_observed_beside_the_main_one(tmp_path: Path):
 
 
 def test_a_separate_export_that_fails_costs_its_own_targets(tmp_path: Path):
-    """The failure is told for each target of that export; the main export is verified."""
+    """The failure is reported for each target of that export; the main export is verified."""
     promised = contract(
         {"x": tensor("batch", 3, range=(0.0, 1.0))},
         BATCH,
@@ -237,7 +237,7 @@ def test_targets_of_an_earlier_process_are_not_observed_again(tmp_path: Path):
 
 
 def test_a_factory_that_draws_other_weights_is_told(tmp_path: Path):
-    """Eager and the export have an instance each; where those differ the observation says in what."""
+    """Eager and the export have an instance each; if those differ, the observation says how."""
     seen = observe(contract({"x": tensor(3, range=(0.0, 1.0))}, **SMALL), tmp_path, "Weighted")
     assert seen.hygiene.factory_differs == ("weight",)
 
@@ -306,7 +306,7 @@ def test_eager_and_export_have_an_instance_each(tmp_path: Path):
 
 
 def test_attention_with_a_learned_bias_converts(tmp_path: Path):
-    """The program is that of weights without gradients, so its decompositions take the kernels that eager takes."""
+    """The program is that of weights without gradients, so its decompositions use the same kernels as eager."""
     promised = contract(
         {"x": tensor("batch", 6, 8, range=(-1.0, 1.0))},
         Dim(name="batch", min=2, max=8),
@@ -319,7 +319,7 @@ def test_attention_with_a_learned_bias_converts(tmp_path: Path):
 
 
 def test_a_declaration_that_exports_is_found_by_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Thirds of a length exist at every third length; an `auto` dim exports too, with other results than eager's."""
+    """Thirds of a length exist at every third length; an `auto` dim exports too, but with other results."""
     monkeypatch.setattr(allowance, "LEAST_S", 20.0)
     length = Dim(name="length", min=5, max=20)
     seen = observe(contract({"x": tensor(2, "length", range=(-1.0, 1.0))}, length, **SMALL), tmp_path, "Thirds")
@@ -330,7 +330,7 @@ def test_a_declaration_that_exports_is_found_by_trying(tmp_path: Path, monkeypat
 
 
 def test_an_unrolled_layer_is_recorded_with_the_dim_of_its_length(tmp_path: Path):
-    """Only where the export failed, which is when somebody asks."""
+    """It is recorded only if the export failed, because only then it is needed."""
     time, batch = Dim(name="time", min=2, max=9), Dim(name="batch", min=2, max=8)
     folders = tmp_path / "dynamic", tmp_path / "fixed"
     for folder in folders:

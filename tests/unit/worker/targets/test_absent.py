@@ -13,7 +13,7 @@ LOGITS = Leaf(name="logits", dtype="float32", value=np.zeros(2, np.float32))
 
 
 def test_a_none_leaf_stands_where_eager_has_it():
-    """The comparison sees the same structure on both sides, and a note says that the artifact lacks the leaf."""
+    """Both sides of the comparison have the same structure, and a note says that the artifact lacks the leaf."""
     run = with_absent(lambda _: (LOGITS,), OUTPUTS)
     assert [(leaf.name, leaf.dtype) for leaf in run(Call())] == [("loss", "None"), ("logits", "float32")]
     assert absent_notes(OUTPUTS) == ("output 'loss' is None and is not part of the artifact",)

@@ -54,7 +54,7 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.slow
 @pytest.mark.parametrize("kinds", [NAMED, MIXED, PLACED], ids=["named", "mixed", "placed"])
 def test_file_takes_the_calls_of_any_reference(program: Path, kinds: tuple[Parameter, ...]):
-    """The values reach the parameters that have their names, whatever way they came."""
+    """The values reach the parameters with their names, however they were passed."""
     contract = ModelContract(
         name="m",
         factory="m:make",
@@ -76,18 +76,18 @@ def test_file_takes_the_calls_of_any_reference(program: Path, kinds: tuple[Param
 
 
 def test_other_names_are_taken_in_order():
-    """A file may call its inputs anything."""
+    """A file may use any names for its inputs."""
     call = Call(args=(1,), kwargs={"b": 2})
     assert rebound(call, ("a", "b"), ("images", "masks"), ()) == Call(args=(1, 2))
 
 
 def test_an_input_that_the_program_bakes_is_left_out():
-    """A constant of the contract need not be an input of the file."""
+    """A constant of the contract may be missing among the file's inputs."""
     call = Call(args=(1, 0.5), kwargs={})
     assert rebound(call, ("a", "scale"), (), ("a",)) == Call(kwargs={"a": 1})
 
 
 def test_another_number_of_inputs_is_the_programs_to_refuse():
-    """Nothing is dropped on a guess."""
+    """No input is dropped by guessing."""
     call = Call(args=(1, 2, 3))
     assert rebound(call, ("a", "b", "c"), ("x", "y"), ()) is call

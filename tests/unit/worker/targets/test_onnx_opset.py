@@ -54,7 +54,7 @@ MEAN = helper.make_node("ReduceMean", ["x", "axes"], ["y"], keepdims=1, noop_wit
     ],
 )
 def test_an_older_file_computes_the_same(nodes: Sequence[Any], width: int, constants: dict[str, Any], opset: int):
-    """The opset is the one asked for, the IR is of its time, and names, sizes and numbers stay."""
+    """The opset is the requested one, the IR is of its time, and names, sizes and numbers stay."""
     before = model(nodes, width, **constants)
     expected = run(onnx_ir.to_proto(before))
     after = onnx_ir.to_proto(lowered(before, opset))
@@ -66,7 +66,7 @@ def test_an_older_file_computes_the_same(nodes: Sequence[Any], width: int, const
 
 
 def test_large_weights_are_not_copied():
-    """They take no part in the conversion: the same tensor is in the new model."""
+    """They are not part of the conversion: the new model has the same tensor."""
     assert WIDE.nbytes > LARGEST_CONSTANT_BYTES
     before = model([helper.make_node("Gemm", ["x", "w"], ["y"])], 600, w=WIDE)
     weight = before.graph.initializers["w"].const_value
@@ -74,7 +74,7 @@ def test_large_weights_are_not_copied():
 
 
 def test_dims_can_be_named_afterwards():
-    """The sizes of a model that was converted can be renamed like those of any other."""
+    """The sizes of a converted model can be renamed like those of any other."""
     after = lowered(model([helper.make_node("Tanh", ["x"], ["y"])]), 17)
     rename_dims(after.graph, {"batch": "rows"}.__getitem__)
     assert [str(dim) for dim in after.graph.outputs[0].shape] == ["rows", "4"]
@@ -91,7 +91,7 @@ def test_dims_can_be_named_afterwards():
 def test_what_cannot_be_converted_is_named(
     nodes: Sequence[Any], constants: dict[str, Any], opset: int, operator: str, lowest: int
 ):
-    """The operator, and the lowest opset that the converter makes of the model."""
+    """The message has the operator, and the lowest opset to which the converter can bring the model."""
     said = (
         f"^operator {operator} cannot be converted from opset 18 to {opset}, and the lowest opset that onnx's version "
         rf"converter makes of this model is {lowest}: No (Adapter|Previous) "
@@ -101,7 +101,7 @@ def test_what_cannot_be_converted_is_named(
 
 
 def test_an_operator_is_found_where_the_converter_names_none():
-    """Each is tried alone: here the axes of a mean are computed, which older opsets cannot have."""
+    """Each operator is tried alone: here the axes of a mean are computed, which older opsets do not allow."""
     nodes = [
         helper.make_node("Abs", ["axes"], ["computed"]),
         helper.make_node("Tanh", ["x"], ["t"]),

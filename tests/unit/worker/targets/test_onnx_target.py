@@ -110,7 +110,7 @@ class Branch(nn.Module):
 
 
 def test_names_do_not_collide_with_those_of_a_branch(tmp_path: Path):
-    """An output may be called as a value inside a branch is; the file is valid and computes the same."""
+    """An output may have the name of a value inside a branch; the file is valid and computes the same."""
     promised = contract({"x": tensor("batch", 3)}, BATCH)
     path = target.convert(context(Branch(), promised, tmp_path), make_target("onnx"))
     assert path is not None
@@ -142,7 +142,7 @@ def graphs(graph: Any) -> list[Any]:
     ],
 )
 def test_opset_that_cannot_be_made_is_told(tmp_path: Path, opset: int, said: str):
-    """Torch's exporter writes opset 18 in silence where it cannot make the one asked for; that is a failure here."""
+    """Torch's exporter silently writes opset 18 if it cannot make the requested one; here that is a failure."""
     made = make_target("onnx")
     given = context(Branch(), contract({"x": tensor("batch", 3)}, BATCH), tmp_path)
     with pytest.raises(ValueError) as raised:
@@ -179,7 +179,7 @@ def external(folder: Path) -> Path:
 
 
 def test_an_artifact_has_the_files_that_it_names(tmp_path: Path):
-    """External data are the files that the weights name, whatever else lies beside the model."""
+    """External data are the files that the weights name, whatever other files are next to the model."""
     path = external(tmp_path)
     files = target.files(path)
     assert files == (path, tmp_path / "more" / "weights.bin", tmp_path / "weights.bin")

@@ -14,13 +14,13 @@ FITTING = Names(
 
 
 def test_names_that_the_contract_has_pass():
-    """An input that the graph lacks, another order and another number of outputs are not a matter of names."""
+    """An input that the graph lacks, another order and another number of outputs are not name problems."""
     require_names(FITTING)
     require_names(replace(FITTING, graph_outputs=("pooled", "hidden", "extra")))
 
 
 def test_both_sides_are_listed():
-    """The first line says what does not fit, and a table has all names of both sides in order."""
+    """The first line says what does not match, and a table has all names of both sides in order."""
     with pytest.raises(ValueError, match="graph") as raised:
         require_names(replace(FITTING, graph_inputs=("input_ids",), graph_outputs=("last_hidden_state", "pooled")))
     assert str(raised.value).splitlines() == [
