@@ -151,7 +151,7 @@ def _row(measured: Measured, findings: Sequence[Finding], reason: str) -> Row:
     contract, observation = measured.contract, measured.observation
     filled = cells(measured, findings)
     state = _row_state(filled, findings, reason)
-    controls = observation.controls
+    controls, kinds = observation.controls, {planned.kind for planned in contract.targets}
     compared = max((sum(ladder.compared for ladder in cell.ladders) for cell in filled), default=0)
     return Row(
         model=contract.name,
@@ -160,7 +160,7 @@ def _row(measured: Measured, findings: Sequence[Finding], reason: str) -> Row:
         cells=filled,
         dims=dims_line(contract),
         compared=compared,
-        evidence=model_evidence(controls, compared, verified=state in ("ok", "warned")),
+        evidence=model_evidence(controls, kinds, compared, verified=state in ("ok", "warned")),
         affine=affine_line([ladder for cell in filled for ladder in cell.ladders], controls),
         left_out=left_out_lines(controls),
         dropped=dropped_line(controls),

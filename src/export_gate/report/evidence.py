@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from export_gate.report.filters import plural
 from export_gate.report.record import Ladder, Row
@@ -18,12 +18,15 @@ SHOWN_HASH = 12
 SHOWN_COMMIT = 10
 
 
-def model_evidence(controls: ControlSetObservation | None, compared: int, *, verified: bool) -> str:
+def model_evidence(
+    controls: ControlSetObservation | None, kinds: Collection[str], compared: int, *, verified: bool
+) -> str:
     """`verified at 48 control inputs (normal, halves, ...; batch 2, 8, 16), sha256 ab12...; evidence at ...`."""
     if controls is None or not compared:
         return "nothing was compared"
-    points = plural(len(controls.inputs), "control input")
-    if compared < len(controls.inputs):
+    inputs = max((len(controls.run_on(kind)) for kind in kinds), default=len(controls.inputs))
+    points = plural(inputs, "control input")
+    if compared < inputs:
         points = f"{compared} of {points}"
     about = "; ".join([_families(controls), *_sizes(controls)])
     verb = "verified" if verified else "checked"

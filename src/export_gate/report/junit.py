@@ -99,8 +99,11 @@ def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> I
     contract, observation = measured.contract, measured.observation
     seen = [target for planned in contract.targets for target in measured.seen(planned.name)]
     ran = {(target.target, case.case) for target in seen for case in target.cases}
-    members = observation.controls.inputs if observation.controls else ()
-    names = {planned.name: [member.name for member in members] for planned in contract.targets}
+    controls = observation.controls
+    names = {
+        planned.name: [member.name for member in (controls.run_on(planned.kind) if controls else ())]
+        for planned in contract.targets
+    }
     # Inputs of the sweep over sizes are not members of the control set.
     for target, case in sorted(ran - {(t, name) for t, some in names.items() for name in some}):
         names[target].append(case)

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding
 from export_gate.rules.blame import NOT_KNOWN, Blame
-from export_gate.rules.diagnosis import LAYOUTS, diagnose
+from export_gate.rules.diagnosis import diagnose
 from export_gate.rules.measure import Excuse, Measured, Measurement
 from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import FaultKind
 from export_gate.wall.observation import Branch, ModelObservation
+from export_gate.wall.targets import LAYOUT_FAMILIES
 
 DENSE = (
     "Pass dense tensors (`x.contiguous()`): packages may read a strided input as if it were dense. To make this a "
@@ -88,7 +89,7 @@ def differing_outputs(measured: Measured, kind: FaultKind) -> Iterator[Differing
 def is_layout_case(observation: ModelObservation, case: str) -> bool:
     """Whether a control input holds the values of another one in another memory layout."""
     inputs = observation.controls.inputs if observation.controls else ()
-    return any(member.name == case and member.family in LAYOUTS for member in inputs)
+    return any(member.name == case and member.family in LAYOUT_FAMILIES for member in inputs)
 
 
 def branch_at(observation: ModelObservation, case: str | None) -> Branch | None:

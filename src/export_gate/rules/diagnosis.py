@@ -12,9 +12,8 @@ from export_gate.rules.wording import count, listing, scientific
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Cause, Inspection, Owner, WeightsCompared
 from export_gate.wall.observation import ControlInput
+from export_gate.wall.targets import LAYOUT_FAMILIES
 
-LAYOUTS = ("noncontiguous", "channels-last")
-"""Families of control inputs that hold the same values in a different memory layout."""
 GUARD = re.compile(r"Guard failed|Expected input at")
 """What a program raises at a size outside of its own conditions (torch 2.13, and before 2.9)."""
 CHANGE_WORDS = {
@@ -127,7 +126,7 @@ def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurem
     families = {members[fault.case].family if fault.case in members else "" for fault in faults}
     failing = {fault.case for fault in faults}
     passing = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case not in failing]
-    return families <= set(LAYOUTS) and bool(passing)
+    return families <= set(LAYOUT_FAMILIES) and bool(passing)
 
 
 def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> str:

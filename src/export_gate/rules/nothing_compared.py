@@ -12,7 +12,7 @@ from export_gate.rules.tolerances import has_contrast, spread_cases, tells
 from export_gate.rules.wording import count, place
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.equivalence import total
-from export_gate.wall.observation import CaseResult, Comparison, ModelObservation
+from export_gate.wall.observation import CaseResult, Comparison, ControlInput, ModelObservation
 
 Other = Failed | Unpaired | CaseResult
 """A result without leaves."""
@@ -29,19 +29,20 @@ def check(measured: Measured) -> Iterator[Finding]:
     elif controls is None or not controls.inputs:
         yield _finding(contract, None, "the control set is empty", EMPTY_SET)
     else:
-        names = _expected(observation, [member.name for member in controls.inputs])
-        goldens = _expected(observation, [member.name for member in controls.inputs if member.group == "golden"])
+        names = _expected(observation, controls.inputs)
+        goldens = _expected(observation, [member for member in controls.inputs if member.group == "golden"])
         if not names:
             return  # contract-broken at every control input: there was nothing to export for
         for planned in contract.targets:
-            yield from _check_target(measured, planned.name, names)
+            own = _expected(observation, controls.run_on(planned.kind))
+            yield from _check_target(measured, planned.name, own or names)
         yield from _check_leaves(contract, None, measured.goldens, measured.odd_goldens, goldens)
 
 
-def _expected(observation: ModelObservation, names: Sequence[str]) -> list[str]:
+def _expected(observation: ModelObservation, members: Sequence[ControlInput]) -> list[str]:
     """Control inputs at which eager kept its promises: at others there is nothing to compare with."""
     broken = {promise.case for promise in observation.broken}
-    return [name for name in names if name not in broken]
+    return [member.name for member in members if member.name not in broken]
 
 
 def _check_target(measured: Measured, target: TargetName, names: Sequence[str]) -> Iterator[Finding]:

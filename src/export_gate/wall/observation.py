@@ -12,7 +12,7 @@ from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial, Inspection, WeightsCompared
 from export_gate.wall.noise import Noise
 from export_gate.wall.source import SourceLine
-from export_gate.wall.targets import GuardPolicy
+from export_gate.wall.targets import GuardPolicy, is_run_on
 
 Stage = Literal["model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards"]
 STAGES: tuple[Stage, ...] = ("model", "controls", "eager", "export", "convert", "load", "run", "compare", "guards")
@@ -358,6 +358,10 @@ class ControlSetObservation:
     undeclared_integers: tuple[str, ...] = ()
     """Integer tensor inputs without `range` or `values` that index no table of weights: only 0 and 1 were tried."""
     notes: tuple[str, ...] = ()
+
+    def run_on(self, kind: str) -> tuple[ControlInput, ...]:
+        """The inputs on which a target of that kind is run: all, if it were none otherwise."""
+        return tuple(each for each in self.inputs if is_run_on(kind, each.family)) or self.inputs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -119,6 +119,8 @@ class TargetKind:
     """Whether models are verified on it that list no targets."""
     is_in_kit: bool = False
     """Whether a kit has a place for its file."""
+    sees_layouts: bool = True
+    """Whether it gets inputs as they lie in memory; otherwise they are copied to dense arrays first."""
     packages: tuple[str, ...] = ()
     """Distributions whose versions a report names."""
     preload: tuple[str, ...] = ()
@@ -205,6 +207,7 @@ KINDS: tuple[TargetKind, ...] = (
         is_default=True,
         ending=".onnx",
         is_in_kit=True,
+        sees_layouts=False,
         packages=("onnx", "onnxscript", "onnxruntime"),
         preload=_ONNX_MODULES,
     ),
@@ -227,3 +230,12 @@ def kind_named(name: str) -> TargetKind:
         if kind.name == name:
             return kind
     raise ValueError(f"expected one of {', '.join(KIND_NAMES)}, got {name!r:.80}")
+
+
+LAYOUT_FAMILIES = ("noncontiguous", "channels-last")
+"""Families of control inputs that hold the values of another one in another memory layout."""
+
+
+def is_run_on(kind: str, family: str) -> bool:
+    """Whether inputs of that family say anything about targets of that kind."""
+    return kind_named(kind).sees_layouts or family not in LAYOUT_FAMILIES

@@ -11,6 +11,7 @@ from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, Target, TensorSpec
 from export_gate.wall.equivalence import Norm
 from export_gate.wall.observation import ModelObservation, OutputLeaf, TargetObservation
+from export_gate.wall.targets import LAYOUT_FAMILIES
 
 UNKNOWN = "?"
 _OPSET = re.compile(r"(\S+) (\d{1,9})")
@@ -78,6 +79,7 @@ def _inferred(observation: ModelObservation) -> dict[str, tuple[str, ...]]:
     """Output -> its shape, from eager's shapes at control inputs; only where it was seen at all of them."""
     members = observation.controls.inputs if observation.controls else ()
     broken = {promise.case for promise in observation.broken}
+    members = tuple(m for m in members if m.family not in LAYOUT_FAMILIES)  # not every target is run on those
     sizes = {m.name: m.sizes for m in members if m.name not in broken and (m.sizes or m.group == "generated")}
     shapes: dict[str, dict[str, tuple[int, ...]]] = {}
     for case in (case for target in observation.targets for case in target.cases):

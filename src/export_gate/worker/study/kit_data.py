@@ -14,7 +14,7 @@ from export_gate.wall.conformance import MANIFEST, ONNX_FILE, DataSet, KitData, 
 from export_gate.wall.contract import Job, Target, cases_folder, target_key
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event
-from export_gate.wall.targets import kind_named
+from export_gate.wall.targets import is_run_on, kind_named
 from export_gate.worker.controls.case_file import file_case
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
@@ -72,7 +72,7 @@ def _write_export(study: Study, variant: Variant, root: Path) -> KitData | None:
             _copy_artifact(target, path, folder, study.contract.name)
     graph = _read_graph(onnx)
     references = dict(study.eager.references)
-    cases = [case for case in variant.cases if case.name in references]
+    cases = [case for case in variant.cases if case.name in references and is_run_on("onnx", case.family)]
     smallest = _smallest(study, variant, next(target.name for target in in_kit if target.kind == "onnx"))
     if smallest is not None:  # of a kit that is written although the model is not verified
         cases.append(smallest)

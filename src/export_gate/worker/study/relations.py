@@ -15,6 +15,7 @@ import numpy as np
 
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import MissingRelation, PromiseBroken
+from export_gate.wall.targets import LAYOUT_FAMILIES
 from export_gate.worker.controls.generate import drawn_case
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.values import flatten
@@ -82,7 +83,7 @@ def _refused(cases: Sequence[ControlCase], broken: Sequence[PromiseBroken]) -> d
     return {
         promise.case: (promise.message.partition(":")[0], promise.source.path, promise.source.line)
         for promise in broken
-        if promise.source is not None and families.get(promise.case) not in ("noncontiguous", "channels-last")
+        if promise.source is not None and families.get(promise.case) not in LAYOUT_FAMILIES
     }
 
 

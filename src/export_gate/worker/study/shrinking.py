@@ -18,6 +18,7 @@ from export_gate.wall.diagnosis import Change, Inspection
 from export_gate.wall.equivalence import faults, is_excused
 from export_gate.wall.observation import Comparison
 from export_gate.wall.smallest import SmallestInput, SmallTensor
+from export_gate.wall.targets import LAYOUT_FAMILIES
 from export_gate.wall.tolerance import is_inexact
 from export_gate.worker.controls.files import save_arrays
 from export_gate.worker.controls.record import ControlCase
@@ -36,8 +37,6 @@ LIMIT_S = 10.0
 MOST_TRIED = 1000
 MOST_TEXT = 24
 """Elements of a tensor that are shown as text."""
-LAYOUTS = ("noncontiguous", "channels-last")
-"""Families whose memory layout is the point, which a file does not keep."""
 LARGEST_BYTES = 64 * 1024 * 1024
 
 
@@ -76,7 +75,7 @@ class Shrinker:
 
     def inspect(self, output: str, case: ControlCase, deadline: float = math.inf) -> Inspection:
         """The smallest input of one output that differs, or of a call that raises where `output` is empty."""
-        found = None if case.family in LAYOUTS else self._smallest(output, case, deadline)
+        found = None if case.family in LAYOUT_FAMILIES else self._smallest(output, case, deadline)
         return Inspection(output=output, case=case.name, smallest=found)
 
     def _smallest(self, output: str, case: ControlCase, deadline: float) -> SmallestInput | None:

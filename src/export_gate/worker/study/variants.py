@@ -10,6 +10,7 @@ import torch
 
 from export_gate.wall.contract import ModelContract, Target, target_key
 from export_gate.wall.observation import DimFound, Failure
+from export_gate.wall.targets import is_run_on
 from export_gate.worker.controls.basis import packs_rows
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase
@@ -62,6 +63,11 @@ def observe_variants(study: Study, desk: Desk, each: EachTarget | None = None) -
             verify_target(work, desk)
             if each is not None:
                 each(study, work, desk)
+
+
+def run_on(target: Target, cases: tuple[ControlCase, ...]) -> tuple[ControlCase, ...]:
+    """Without other layouts of the same values where the target copies its inputs, unless there is nothing else."""
+    return tuple(case for case in cases if isrun_on(target.kind, case.family)) or cases
 
 
 def masks_in(study: Study) -> Masks:
@@ -185,7 +191,7 @@ def _verification(
         key=target_key(target.name, variant.separate),
         context=context,
         parameters=study.parameters,
-        cases=(*variant.cases, *asked.cases),
+        cases=(*run_on(target, variant.cases), *asked.cases),
         references=to_compare({**study.eager.references, **asked.references}, outputs),
         sweep=replace(asked.sweep, references=to_compare(asked.sweep.references, outputs)),
         probing=Probing() if variant.separate else study.probing,

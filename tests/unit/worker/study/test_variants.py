@@ -16,11 +16,12 @@ from worker_samples import Recorder, contract, job, tensor
 from export_gate.wall.contract import Controls, Dim, ModelContract, Tolerance, make_target
 from export_gate.wall.observation import ModelObservation
 from export_gate.worker.controls.build import build_control_set
+from export_gate.worker.controls.generate import drawn_case
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.study import allowance
 from export_gate.worker.study.engine import observe_model
 from export_gate.worker.study.records import Variant
-from export_gate.worker.study.variants import variants
+from export_gate.worker.study.variants import run_on, variants
 from export_gate.worker.targets.metadata import contract_metadata
 
 pytestmark = pytest.mark.slow
@@ -93,11 +94,13 @@ def grouped(promised: ModelContract, cases: Sequence[ControlCase]) -> list[tuple
     return [(found.separate, [member.name for member in found.cases]) for found in variants(promised, cases)]
 
 
-def observe(promised: ModelContract, folder: Path, factory: str, skip: tuple[str, ...] = ()) -> ModelObservation:
+def observe(
+    promised: ModelContract, folder: Path, factory: str, *cases: str, skip: tuple[str, ...] = ()
+) -> ModelObservation:
     """What the worker sees of a model of the file above."""
     (folder / "model.py").write_text(MODEL)
     recorder = Recorder(folder)
-    work = replace(job(replace(promised, factory=f"model.py:{factory}"), folder), skip=skip)
+    work = replace(job(replace(promised, factory=f"model.py:{factory}"), folder, *cases), skip=skip)
     observe_model(work, recorder.desk.channel)
     return recorder.observation()
 
@@ -198,6 +201,34 @@ def test_separate_exports_are_observed_beside_the_main_one(tmp_path: Path):
     assert all(output.max_abs_diff == 0 for output in compared)
     assert seen.controls is not None
     assert len(compared) == 2 * len(seen.controls.inputs)
+
+
+def test_other_layouts_go_to_targets_that_see_them(tmp_path: Path):
+    """ONNX Runtime gets dense copies, so that a strided input would be the plain one again."""
+    promised = contract(
+        {"x": tensor("batch", 3, range=(0.0, 1.0))},
+        Dim(name="batch", min=2, max=8),
+        targets=(make_target("exported-program"), make_target("onnx")),
+        controls=Controls(random=1, affine_basis="never", sizes={"batch": (4,)}),
+    )
+    seen = observe(promised, tmp_path, "Pooled")
+    program, onnx = ([case.case for case in target.cases] for target in seen.targets)
+    assert seen.controls is not None
+    assert program == [member.name for member in seen.controls.inputs]
+    strided = [name for name in program if name.startswith("noncontiguous")]
+    assert len(strided) == 1
+    assert onnx == [name for name in program if name not in strided]
+    assert [member.name for member in seen.controls.run_on("onnx")] == onnx
+
+
+def test_a_layout_that_is_asked_for_alone_goes_to_every_target():
+    """Otherwise nothing would be compared."""
+    promised = contract({"x": tensor(3)})
+    plain, strided = (drawn_case(promised, family, 1, {}) for family in ("normal", "noncontiguous"))
+    onnx = make_target("onnx")
+    assert run_on(onnx, (plain, strided)) == (plain,)
+    assert run_on(onnx, (strided,)) == (strided,)
+    assert run_on(make_target("pt2"), (plain, strided)) == (plain, strided)
 
 
 def test_a_separate_export_that_fails_costs_its_own_targets(tmp_path: Path):
