@@ -67,7 +67,7 @@ def observe_variants(study: Study, desk: Desk, each: EachTarget | None = None) -
 
 def run_on(target: Target, cases: tuple[ControlCase, ...]) -> tuple[ControlCase, ...]:
     """Without other layouts of the same values where the target copies its inputs, unless there is nothing else."""
-    return tuple(case for case in cases if isrun_on(target.kind, case.family)) or cases
+    return tuple(case for case in cases if is_run_on(target.kind, case.family)) or cases
 
 
 def masks_in(study: Study) -> Masks:
