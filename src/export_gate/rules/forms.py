@@ -72,12 +72,25 @@ def program_answer(measured: Measured, fault: Measurement, inspection: Inspectio
     return tried[0] if tried and tried[0] != "not-tried" else _seen_answer(measured, fault)
 
 
+def program_dtype(measured: Measured, fault: Measurement, inspection: Inspection | None) -> str:
+    """The dtype of the exported program's output: by experiment, or as a target of its own; empty if not known."""
+    tried = [rung.dtype for rung in inspection.rungs if rung.name == "exported-program"] if inspection else []
+    if tried and tried[0]:
+        return tried[0]
+    seen = _seen_leaf(measured, fault)
+    return seen.comparison.actual_dtype if seen else ""
+
+
 def _seen_answer(measured: Measured, fault: Measurement) -> str | None:
     """How the exported program did at the same input, if it is a target of its own."""
+    seen = _seen_leaf(measured, fault)
+    return None if seen is None else ("differs" if seen.faults else "agrees")
+
+
+def _seen_leaf(measured: Measured, fault: Measurement) -> Measurement | None:
     programs = [t.name for t in measured.contract.targets if t.kind == "exported-program"]
     leaves = [leaf for name in programs for leaf in measured.of(name)]
-    same = [leaf for leaf in leaves if (leaf.output, leaf.case) == (fault.output, fault.case)]
-    return None if not same else ("differs" if same[0].faults else "agrees")
+    return next((leaf for leaf in leaves if (leaf.output, leaf.case) == (fault.output, fault.case)), None)
 
 
 def _rung(rung: Rung) -> str:

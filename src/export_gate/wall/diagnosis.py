@@ -65,6 +65,8 @@ class Rung:
     answer: Answer
     max_abs_diff: float | None = None
     """Of the output that is looked at; None without numbers."""
+    dtype: str = ""
+    """Of that output; empty where it raised, or where no single output is looked at."""
     message: str = ""
     """What it raised, or why it was not tried."""
 

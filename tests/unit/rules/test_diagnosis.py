@@ -195,3 +195,31 @@ def test_a_call_that_raises_is_blamed_by_its_rungs():
 
     assert (_first(seen).owner, _first(seen).cause) == ("runtime", "operator")
     assert _first(seen).evidence[0].startswith("the exported program agrees with eager; ")
+
+
+def _other_dtype(expected: str, actual: str, *shape: int, program: str = "") -> Finding:
+    wrong = leaf(expected_dtype=expected, actual_dtype=actual, actual_shape=shape or (2, 3))
+    rung = Rung(name="exported-program", answer="agrees" if program == expected else "differs", dtype=program)
+    return _first(
+        target(case(CASES[0], wrong), inspections=(Inspection(output="logits", case=CASES[0], rungs=(rung,)),))
+    )
+
+
+def test_a_complex_output_is_returned_as_real_numbers():
+    """The ONNX exporter adds an axis for the two parts, whatever the model casts to."""
+    hint = _other_dtype("complex64", "float32", 2, 3, 2, program="complex64").hint
+
+    assert "torch.view_as_real(out)" in hint
+    assert "remove `onnx` from `models.glyph-head.targets`" in hint
+    assert ".to(torch." not in hint
+
+
+def test_no_cast_is_advised_to_the_dtype_that_the_exported_program_has():
+    """It would change nothing: the dtype is lost after the export."""
+    assert ".to(torch.int32)" not in _other_dtype("int32", "int64", program="int32").hint
+    assert "the conversion to onnx makes it int64" in _other_dtype("int32", "int64", program="int32").hint
+
+
+def test_a_cast_is_advised_where_the_export_itself_changes_the_dtype():
+    """Then the program has the other dtype as well."""
+    assert "`.to(torch.float32)`" in _other_dtype("float32", "float64", program="float64").hint

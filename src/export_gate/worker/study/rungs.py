@@ -114,7 +114,8 @@ def _compared(name: RungName, actual: Sequence[Leaf], climber: Climber) -> Rung:
     wrong = [found for found in own if faults(found, tolerance(found.expected_dtype), "match")]
     answer: Answer = "differs" if wrong else "agrees"
     measured = [worst_norm(found, tolerance(found.expected_dtype)).measured for found in wrong if found.error_quantiles]
-    return Rung(name=name, answer=answer, max_abs_diff=max(measured, default=None))
+    dtype = own[0].actual_dtype if climber.output and own else ""
+    return Rung(name=name, answer=answer, max_abs_diff=max(measured, default=None), dtype=dtype)
 
 
 def selecting(program: Any) -> tuple[str, ...]:
