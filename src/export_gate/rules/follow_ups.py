@@ -44,11 +44,18 @@ def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterat
             yield Root(finding=finding, explains=lambda other, names=explained: other.rule in names)  # type: ignore[misc] # bound per turn
     for finding in [each for each in violations if each.cause == "weights"]:
         yield Root(finding=finding, explains=lambda other, own=finding: _has_same_weights(own, other))  # type: ignore[misc] # likewise
+    for finding in [each for each in violations if (each.rule, each.cause) == ("nothing-compared", "rounding")]:
+        yield Root(finding=finding, explains=lambda other, own=finding: _is_same_noise(own, other))  # type: ignore[misc] # likewise
 
 
 def _has_same_weights(root: Finding, other: Finding) -> bool:
     """Whether the other finding is about the same file, which was made from other weights."""
     return other.target == root.target and other.rule in COMPARED and other.severity in (root.severity, "warning")
+
+
+def _is_same_noise(root: Finding, other: Finding) -> bool:
+    """Whether the other finding says of one input what the root says of the output."""
+    return (other.rule, other.target, other.output) == ("ill-conditioned", root.target, root.output)
 
 
 def _counting(root: Finding, folded: Sequence[Finding]) -> Finding:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import excused_outputs, other_cases
 from export_gate.rules.measure import Measured, Measurement
-from export_gate.rules.wording import count, place, round_up, scientific, targets_key
+from export_gate.rules.numbers import describe_noise
+from export_gate.rules.wording import place, round_up, scientific, targets_key
 from export_gate.wall.contract import TargetName
 
 
@@ -47,10 +48,7 @@ def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measuremen
         allowed=norm.allowed,
         occurrences=len(leaves),
         details=(
-            (
-                f"noise floor of eager: {scientific(noise.floor)} (float64 {scientific(noise.f64)}, layout "
-                f"{scientific(noise.layout)}, 1-ulp jitter {scientific(noise.jitter)} in {count(noise.draws, 'draw')})"
-            ),
+            describe_noise(noise),
             f"bound: |{target} - float64| <= {scientific(norm.allowed)}, measured {scientific(norm.measured)}",
             *other_cases([leaf.case for leaf in leaves]),
         ),

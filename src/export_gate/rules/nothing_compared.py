@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Failed, Measured, Measurement, Unpaired
 from export_gate.rules.tolerances import has_contrast, spread_cases, tells
+from export_gate.rules.undecided import undecided
 from export_gate.rules.wording import count, place
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.equivalence import total
@@ -66,13 +65,8 @@ def _check_noise(measured: Measured, target: TargetName) -> Iterator[Finding]:
         asked = [leaf for leaf in own if leaf.case in spread and leaf.norm and leaf.norm.scale > 0]
         telling = sum(map(tells, asked))
         # At least half of the inputs must be able to fail.
-        if 2 * telling < len(asked):
-            inputs = count(len(asked), "input")
-            text = f"rounding hides output '{output}': only {telling} of {inputs} can tell it from noise"
-            yield replace(_finding(measured.contract, target, text, NOISE), output=output, **ROUNDING)
-        elif not has_contrast(measured, own):
-            text = f"output '{output}' differs from zeros, another input's output or rolled rows by rounding alone"
-            yield replace(_finding(measured.contract, target, text, NOISE), output=output, **ROUNDING)
+        if 2 * telling < len(asked) or not has_contrast(measured, own):
+            yield undecided(measured, target, [leaf for leaf in own if leaf.excused == "noise"])
 
 
 def _check_finite(contract: ModelContract, target: TargetName, leaves: Sequence[Measurement]) -> Iterator[Finding]:
@@ -81,10 +75,7 @@ def _check_finite(contract: ModelContract, target: TargetName, leaves: Sequence[
         found = [leaf.comparison for leaf in leaves if leaf.output == output]
         # Quantiles are recorded only if some entry is finite on both sides.
         if any(map(_has_finite, found)) and not any(leaf.error_quantiles for leaf in found):
-            yield replace(
-                _finding(contract, target, f"output '{output}' has no finite element where eager has one", NO_FINITE),
-                output=output,
-            )
+            yield _finding(contract, target, "no finite element where eager has one", NO_FINITE, output=output)
 
 
 def _has_finite(leaf: Comparison) -> bool:
@@ -118,7 +109,13 @@ def _is_empty(leaf: Measurement) -> bool:
 
 
 def _finding(
-    contract: ModelContract, target: TargetName | None, text: str, hint: str, missing: Sequence[str] = ()
+    contract: ModelContract,
+    target: TargetName | None,
+    text: str,
+    hint: str,
+    missing: Sequence[str] = (),
+    *,
+    output: str | None = None,
 ) -> Finding:
     case = missing[0] if missing else None
     return Finding(
@@ -126,8 +123,9 @@ def _finding(
         severity="violation",
         model=contract.name,
         target=target,
+        output=output,
         case=case,
-        message=f"{place(contract.name, target, case=case)}: {text}",
+        message=f"{place(contract.name, target, output, case)}: {text}",
         hint=hint,
         occurrences=max(1, len(missing)),
         details=tuple(f"no result: {name}" for name in missing[:10]),
@@ -143,12 +141,6 @@ NO_ELEMENTS = (
     "Return at least one tensor that has elements at these sizes: outputs that are always empty, None or strings "
     "cannot be compared."
 )
-
-NOISE = (
-    "Scale the output up, declare a `range` of inputs as callers send them, or make the model better conditioned: "
-    "float32 alone cannot verify it."
-)
-ROUNDING: dict[str, Any] = {"owner": "model", "cause": "rounding"}
 NO_FINITE = (
     "Its `nonfinite: allow` excludes every element: find what becomes NaN or infinity there, or set it to `match`."
 )

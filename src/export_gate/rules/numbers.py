@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from export_gate.rules.measure import Measurement
-from export_gate.rules.wording import apart, exact, index, round_up, scientific
+from export_gate.rules.wording import apart, count, exact, index, round_up, scientific
 from export_gate.wall.equivalence import total
+from export_gate.wall.noise import Noise
 from export_gate.wall.observation import Comparison, NonfiniteCount
 
 QUANTILES = ("50%", "90%", "99%", "99.9%", "100%")
@@ -63,6 +64,14 @@ def describe_nonfinite(fault: Measurement) -> str:
             f"first at {index(comparison.nonfinite_where)} ({sides})"
         )
     return f"non-finite elements where the contract forbids them: {sides}"
+
+
+def describe_noise(noise: Noise) -> str:
+    """The noise floor of eager and the parts that it is made of."""
+    return (
+        f"noise floor of eager: {scientific(noise.floor)} (float64 {scientific(noise.f64)}, layout "
+        f"{scientific(noise.layout)}, 1-ulp jitter {scientific(noise.jitter)} in {count(noise.draws, 'draw')})"
+    )
 
 
 def describe_fault(fault: Measurement) -> str:

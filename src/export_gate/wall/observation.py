@@ -386,6 +386,8 @@ class Contrast:
     """max |M - M'|, M' the output at another control input of the same shape."""
     rolled: float
     """max |M - M'|, M' the output with its rows rolled by one."""
+    step: float = 0.0
+    """The distance between neighbouring values of an output that takes few, as a quantiser's do; else 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

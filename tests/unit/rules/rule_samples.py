@@ -27,6 +27,7 @@ from export_gate.wall.observation import (
     Branch,
     CaseResult,
     Comparison,
+    Contrast,
     ControlInput,
     ControlSetObservation,
     DimFound,
@@ -494,6 +495,28 @@ SAMPLES: dict[str, Sample] = {
                 *(case(name, leaf(**FAR)) for name in CASES),
                 noise=tuple(rounding(case=name) for name in CASES),
             )
+        )
+    ),
+    "ill-conditioned-one-step-of-a-quantiser": Sample(
+        observed(
+            target(
+                *(case(name, leaf(**FAR)) for name in CASES),
+                noise=tuple(rounding(case=name) for name in CASES),
+            ),
+            contrasts=(Contrast(output="logits", case=CASES[0], zeros=1.0, other=1.0, rolled=1.0, step=3.1e-3),),
+        )
+    ),
+    "ill-conditioned-nothing-tells-at-any-range": Sample(
+        observed(
+            target(
+                *(case(name, leaf(**FAR)) for name in CASES),
+                noise=tuple(rounding(case=name) for name in CASES),
+            ),
+            controls=ControlSetObservation(
+                sha256="0" * 64,
+                inputs=tuple(ControlInput(name=name, family="normal") for name in CASES),
+                undeclared_range=("x",),
+            ),
         )
     ),
     "ill-conditioned-nearly": Sample(

@@ -17,6 +17,12 @@ from export_gate.worker.leaves.values import Leaf
 
 CASES = 6
 """Control inputs looked at for each output."""
+LOOKED_AT = 1 << 16
+"""Elements that show whether an output takes few values."""
+FEWEST_LEVELS = 3
+"""Two values always lie on a grid."""
+LEAST_STEP, NEAR = 1e-4, 0.02
+"""Steps below this share of the largest value may be rounding; how near a gap must be to a multiple of the step."""
 
 
 def contrasts(outputs: Sequence[tuple[str, Sequence[Leaf]]]) -> tuple[Contrast, ...]:
@@ -46,7 +52,23 @@ def _contrasts(outputs: Sequence[tuple[str, Sequence[Leaf]]]) -> Iterator[Contra
                 zeros=_distance(leaf.value, np.zeros_like(leaf.value)),
                 other=_distance(leaf.value, before),
                 rolled=_distance(leaf.value, _rolled(leaf.value)),
+                step=grid_step(leaf.value),
             )
+
+
+def grid_step(value: npt.NDArray[Any]) -> float:
+    """The step of the grid on which all values lie; 0 if they are not few or lie on none."""
+    flat = flat_reals(value)[:LOOKED_AT].astype(np.float64)
+    levels = np.unique(flat[np.isfinite(flat)])
+    if not FEWEST_LEVELS <= len(levels) <= flat.size // 2:
+        return 0.0
+    gaps = np.diff(levels)
+    step = float(gaps.min())
+    is_grid = step > LEAST_STEP * np.abs(levels).max() and bool(
+        np.all(np.abs(gaps / step - np.rint(gaps / step)) < NEAR)
+    )
+    # The mean over the whole range: a single gap carries the rounding of two values.
+    return float((levels[-1] - levels[0]) / np.rint(gaps / step).sum()) if is_grid else 0.0
 
 
 def _rolled(value: npt.NDArray[Any]) -> npt.NDArray[Any]:
