@@ -78,6 +78,7 @@ class LiveProgress:
 
     def __call__(self, event: Event) -> None:
         """Redraw the model's line."""
+        # A model starts again after its process died in a target.
         if event.op == "started" and event.model not in self.lines:
             self._start(event.model)
         line = self.lines.get(event.model)

@@ -122,6 +122,7 @@ def run(
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)
+    # The option only adds strictness: the config's own `fail-on` was applied by the judge.
     if fail_on == "warning":
         outcome = judging.fail_on_warnings(outcome)
     show(outcome, order.folder)

@@ -120,6 +120,7 @@ def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], 
         with Progress(*columns(), console=Console(stderr=True), transient=True) as progress:
 
             def announce(python: Interpreter, jobs: tuple[Job, ...]) -> Listener:
+                # A path may contain what rich takes for markup.
                 progress.console.print(log_text(header(python, jobs)), markup=False, highlight=False)
                 return LiveProgress(progress, models=len(jobs))
 

@@ -24,6 +24,7 @@ def validate(configs: tuple[Path, ...], config: Path | None) -> None:
     from export_gate.config.limits import require_short_waivers
 
     mistakes = []
+    # pre-commit names the files that changed; without any, the usual config is meant.
     for path in configs if configs and config is None else (*configs, find_config(config)):
         try:
             loaded = load_config(path)

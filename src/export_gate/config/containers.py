@@ -28,6 +28,7 @@ class ListOf:
         if not isinstance(items, tuple) or not self._fits(len(items)):
             scope.problems.expected(node, self.expected, got=self._length(items))
             return INVALID
+        # All of them, so that every mistake is reported at once.
         values = [self.item.check(item, scope) for item in items]
         if any(value is INVALID for value in values):
             return INVALID
@@ -74,6 +75,7 @@ class Table:
             if not self.key.matches(child.key):
                 scope.problems.expected_key(child, f"{self.key.expected} as key")
         values = {key: self.value.check(child, scope) for key, child in node.value.items()}
+        # Without the invalid ones, so that checks of several keys still see the others.
         return {key: value for key, value in values.items() if value is not INVALID}
 
     def schema(self, defs: Schema) -> Schema:

@@ -42,6 +42,7 @@ def _make_model(**values: Any) -> ModelContract:
     dims = tuple(values.pop("dims", {}).values())
     outputs = tuple(values.pop("outputs", {}).values())
     filled = {"targets": _DEFAULT_TARGETS, **values, "dims": dims, "outputs": outputs}
+    # Declared at one target, but all targets share the export.
     strict = any(target.options.get("strict") for target in filled["targets"])
     return ModelContract(**filled, strict=strict)
 

@@ -80,6 +80,7 @@ class Text:
     def check(self, node: Node, scope: Scope) -> Any:
         if self.matches(node.value):
             return node.value
+        # YAML has read it as a number or a switch, although it fits as text.
         is_scalar = isinstance(node.value, (bool, int, float))
         scope.problems.expected(node, self.expected, then="quote it" if is_scalar and self.matches(node.text) else "")
         return INVALID

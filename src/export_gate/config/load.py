@@ -54,6 +54,7 @@ def parse_config(content: bytes, path: Path, *, shown: str = "", is_past: bool =
         values = CONFIG.check(root, scope)
     except Unreadable as error:
         scope.problems.add(error.at, error.path, error.message)
+    # Always the case after Unreadable, so `values` is set below.
     if scope.problems:
         raise UserError(scope.problems.text(name))
     shared = values.get("env", {})

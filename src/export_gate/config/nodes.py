@@ -8,6 +8,7 @@ from typing import Union
 
 from export_gate.config.record import Position
 
+# Far below Python's recursion limit, as the tree is read and checked recursively.
 MAX_DEPTH = 50
 MAX_VALUES = 15_000
 """Limits the work, which aliases, merge keys and defaults can multiply."""

@@ -31,6 +31,7 @@ def verify_references(values: Values, node: Node, scope: Scope) -> None:
     """Check that the model declares every name that it uses, and uses every dim that it declares."""
     tensors = dict(tensor for name in _entries(node, "inputs") for tensor in _tensors(name, name.key))
     listed = node.child("dims")
+    # With malformed dims, every use of one would be a further message about the same mistake.
     if listed is None or isinstance(listed.value, dict):
         shapes = [(spec.child("shape"), True) for spec in tensors.values()]
         shapes += [(output.child("shape"), False) for output in _entries(node, "outputs")]

@@ -108,6 +108,7 @@ def nothing_to_show(reason: str, context: Context) -> Shown:
 
 def _to_show(report: Report, checkout: Checkout, executable: str) -> Shown:
     """What is published, without paths of this machine or of the one that ran."""
+    # The publishing machine's own paths too: they are in messages about files that it could not read.
     known = places(checkout, (executable, sys.prefix, Path.cwd().as_posix()))
     here = relocated(report, lambda text: INTERPRETER_ELSEWHERE.sub("", known.shown(text)))
     return Shown(report=here, checkout=checkout, text=render(here, "markdown"))

@@ -183,6 +183,7 @@ def _put(stage: Path, place: Path) -> None:
         place.rename(old)
     try:
         (stage / "kit").rename(place)
+    # Ctrl-C must not leave the place empty either.
     except BaseException:
         if old.exists():
             old.rename(place)

@@ -50,6 +50,7 @@ def lengths(before: ModelContract, after: ModelContract) -> Iterator[Step]:
     dims = {each.name: each for each in after.dims}
     now = dict(_tensors("inputs", after.inputs))
     for key, spec in _tensors("inputs", before.inputs):
+        # Another number of axes is reported by `fixed_axes`.
         if key not in now or len(now[key].shape) != len(spec.shape):
             continue
         gone = [

@@ -25,6 +25,7 @@ def publish(outcome: Outcome, folder: Path) -> None:
     Raises:
         GateError: one of them cannot be written.
     """
+    # First: from results, every report can be made again.
     write_results(outcome.results, folder / "results.json")
     try:
         (folder / "report.md").write_text(render(outcome.report, "markdown"), encoding="utf-8")

@@ -96,6 +96,7 @@ def _without_warnings(judgement: Judgement) -> Judgement:
         for finding in judgement.findings
     )
     has_violation = any(finding.severity == "violation" for finding in findings)
+    # A problem, or a run that broke down, stays what it is.
     is_verified = judgement.verdict == "verified"
     verdict: Verdict = "violations" if is_verified and has_violation else judgement.verdict
     return replace(judgement, findings=findings, verdict=verdict)

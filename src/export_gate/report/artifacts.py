@@ -28,6 +28,7 @@ def manifest(model: ModelObservation, results: Results) -> dict[str, Any]:
         "export-gate": results.tool_version,
         "model": model.model,
         "revision": results.head,
+        # The verdict as well: a problem, or a run that broke down, leaves no finding.
         "verified": not any(f.severity == "violation" or f.waiver for f in mine)
         and results.verdict in ("verified", "violations"),
         "waived": [f"{f.rule} until {f.waiver.until}: {f.waiver.reason}" for f in mine if f.waiver],

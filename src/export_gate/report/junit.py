@@ -135,6 +135,7 @@ def _failing(
             message = f"{place(contract.name, target, output, case)}: {words}" if words else finding.message
             command = reproduce(caller, contract.name, target, case)
             worst = "" if case == finding.case or finding.case is None else f" (of the worst, {finding.case})"
+            # Node and smallest input are those of the worst control input.
             located = "" if worst else "".join(f"\n{line}" for line in located_lines(finding))
             text = (
                 f"{message}{located}\ncause{worst}: {cause_words(finding)}\nnext{worst}: {finding.hint}\nrun: {command}"

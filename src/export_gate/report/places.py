@@ -56,6 +56,7 @@ def places(checkout: Checkout, known: Iterable[str]) -> Places:
     # Only known first folders: a slash alone does not make a path of `/layer1/conv/MatMul`.
     roots = "|".join(sorted(map(re.escape, first.union(USUAL)), key=len, reverse=True))
     start = rf"(?:file://)?(?:/(?:{roots})/|(?<!\w)[A-Za-z]:[\\/](?![\\/]))"
+    # The lookbehind: not in the middle of a relative path, a word or a URL.
     return Places(checkout, re.compile(rf"(?<![\w./\\~-]){start}[^\s'\"`<>|:;,()\[\]{{}}*?]*"))
 
 

@@ -41,6 +41,7 @@ def _agreeing(row: Row) -> str:
     ]
     if not fine:
         return ""
+    # Targets may have been compared at different numbers of inputs; the sentence must hold for each.
     fewest = min(sum(ladder.compared for ladder in cell.ladders) for cell in fine)
     verb = "agrees" if len(fine) == 1 else "agree"
     return f"{listing([cell.target for cell in fine])} {verb} with eager at all {plural(fewest, 'control input')}"

@@ -60,6 +60,7 @@ def _cause(failure: Failure) -> str:
         summary = EXCEPTION_SUMMARY.search(plain(failure.message))
         if summary and OBJECT not in summary[2]:
             return f"{summary[1]}: {summary[2]}"
+        # The exporter wraps the cause in an exception with general advice.
         is_wrapped = OBJECT in failure.message.partition("\n")[0] or summary is not None
         first = first_line(failure.causes[0]) if failure.causes and is_wrapped else ""
         return first or f"{failure.type}: {first_line(failure.message)}"

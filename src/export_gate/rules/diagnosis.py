@@ -48,6 +48,7 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
 
 def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
     """Owner and cause of calls that raised; None without experiments on them."""
+    # An inspection without an output is of calls that raised.
     inspection = inspection_of(measured, target, "") if target else None
     if target is None or inspection is None:
         return None
@@ -218,6 +219,7 @@ def _pattern(measured: Measured, target: TargetName, output: str, faults: Sequen
         passing = {members[leaf.case].family for leaf in leaves if not leaf.faults and leaf.case in members}
         only = [family for family in families if family not in passing]
         which = f", always for {listing(only)}" if only and len(only) == len(families) else ""
+        # Inputs of the sweep over sizes are not members of the control set.
         swept = sum(leaf.case not in members for leaf in leaves)
         also = f" (with the {swept} of the sweep over sizes)" if members and swept else ""
         yield f"{len(faults)} of {count(len(leaves), 'input')}{also} differ{which}"

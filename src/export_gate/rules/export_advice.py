@@ -50,6 +50,7 @@ def export_advice(
     if unrolled:
         return _recurrent_advice(contract, unrolled)
     if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
+        # What was tried and works is better advice than what torch suggests.
         return _trial_advice(contract, failure, trials, guard) or _constraint_advice(contract, failure, text)
     if DATA_DEPENDENT.search(text):
         return _data_dependent_advice(failure, text)

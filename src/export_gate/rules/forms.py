@@ -38,6 +38,7 @@ def owner_of(
     # A file that was handed in was not made from this program, so the program's faults explain nothing.
     if not is_given and program in ("differs", "failed"):
         return "torch.export"
+    # Saving and loading are torch.export's work too.
     if kind == "pt2":
         return "artifact" if is_given else "torch.export"
     if kind == "aoti":

@@ -40,6 +40,7 @@ def check(measured: Measured) -> Iterator[Finding]:
             yield _finding(contract, planned.name, severity, harmful, len(harmless))
         elif harmless:
             yield _finding(contract, planned.name, "note", harmless, 0)
+        # Under `warn`, the warning itself counts the harmless ones.
         if harmful and harmless and planned.guards == "require":
             yield _finding(contract, planned.name, "note", harmless, 0)
 

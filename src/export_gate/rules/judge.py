@@ -70,6 +70,7 @@ def judge(contracts: Sequence[ModelContract], run: RunObservation, terms: Terms 
     """Apply every rule to every planned model; a model that is planned but not observed breaks the verdict."""
     measured = measure_run(contracts, run)
     found = [_findings(model, terms) for model in measured]
+    # Findings that belong to no observed model, or to none alone.
     missing = list(gone(terms.lock)) if terms.lock else []
     missing += unpushed_file.check(run.models, terms.config, terms.unpushed)
     missing += check_loosened.check(terms.change) if terms.change else ()

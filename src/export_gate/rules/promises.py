@@ -46,6 +46,7 @@ def _broken(outputs: Sequence[Output], observation: ModelObservation, refused: s
     declared = {output.name: output for output in outputs}
     for place, member in enumerate(taken):
         messages = list(broken_promises(observation.outputs, outputs, member.sizes)) if place == 0 else []
+        # At the first input eager's outputs themselves were recorded, at the others only what was compared.
         for leaf in compared.get(member.name, ()) if place else ():
             messages += leaf_promises(leaf, declared[leaf.name], member.sizes) if leaf.name in declared else []
         for message in messages:

@@ -37,6 +37,7 @@ def check(measured: Measured) -> Iterator[Finding]:
             yield _refused_case(contract, group, probes, branch_at(observation, group[0].failure.case))
         elif probes and (severity := _severity(planned.guards, probes[0])):
             yield _refused_probe(contract, planned.name, severity, probes)
+    # `dim-specialized` reports those.
     specialized = {found.dim for found in observation.dims if is_specialized(found)}
     for dim in contract.dims:
         narrowed = [f for f in observation.dims if f.dim == dim.name and is_narrowed(f, dim)]

@@ -79,6 +79,7 @@ def _apply_by_case(rule: Rule, measured: Measured, waivers: Sequence[Waiver], to
         mine = tuple(rule.check(measured.only(lambda item, w=waiver: first(item) is w)))  # type: ignore[misc]
         used += [waiver] if mine else []
         found += [waived(finding, waiver) for finding in mine]
+    # Expired waivers accept nothing, but a finding that counts again names the one that it had.
     hits: dict[tuple[str | None, str | None], list[Waiver]] = {}
     for waiver in (w for w in waivers if w not in holding):
         for finding in rule.check(measured.only(lambda item, w=waiver: _covers(w, item))):  # type: ignore[misc]

@@ -56,6 +56,7 @@ def needed_pythonpath(factory: str, folder: Path) -> tuple[str, ...]:
 def _has(folder: Path, module: str) -> bool:
     """Whether the folder contains the module's source."""
     path = folder.joinpath(*module.split("."))
+    # A folder without __init__.py is a package too (a namespace package).
     return path.with_suffix(".py").is_file() or path.is_dir()
 
 

@@ -14,6 +14,7 @@ from export_gate.wall.description import Found, LeftOut
 COMMENT_CHARACTERS = 112
 NONE = "None"
 """The dtype of an output that is None."""
+# A colon only before a character of the word: `a: b` would be a mapping.
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./*+-]|:(?=[\w./]))*", re.ASCII)
 """Text that is safe in YAML without quotes, except for words such as `null`."""
 

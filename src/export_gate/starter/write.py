@@ -119,6 +119,7 @@ def make_jobs(wish: Wish, folder: Path, old: Config | None, pythonpath: tuple[st
             )
         name = model_name(f"{wish.name}:" if wish.name else factory, taken)
         taken.add(name)
+        # Inputs are what the worker is asked to guess.
         contract = ModelContract(name=name, factory=factory, kwargs=wish.kwargs, inputs={}, targets=())
         paths = old.pythonpath if old else pythonpath or default_pythonpath(folder)
         jobs.append(Job(contract=contract, base=str(folder), pythonpath=paths, artifacts=""))

@@ -45,6 +45,7 @@ def read_numbered(line: bytes, token: bytes = b"") -> tuple[int, Event] | None:
 
     None for a line that holds no event, or a damaged one.
     """
+    # Project code may have written to the same pipe without a line end.
     _, mark, body = line.partition(token) if token else (b"", b"mark", line)
     number, _, text = body.partition(b" ")
     try:

@@ -211,6 +211,7 @@ KINDS: tuple[TargetKind, ...] = (
         packages=("onnx", "onnxscript", "onnxruntime"),
         preload=_ONNX_MODULES,
     ),
+    # Not a default: compiling takes minutes and needs a C++ compiler.
     # The ending is `.aoti.pt2`, because AOTInductor requires `.pt2`.
     TargetKind(
         name="aoti", text="The program compiled by AOTInductor and run.", options=(_LAYOUTS,), ending=".aoti.pt2"

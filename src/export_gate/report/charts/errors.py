@@ -62,6 +62,7 @@ def errors_chart(
     # Of all panels, which then have the same scale and can be compared.
     values = [value for point in everything for value in (point.measured, point.allowed) if value]
     exact = [target for target, found in seen.items() if not any(point.ratio for point in found)]
+    # A panel without any difference would be empty; its target gets a line of text.
     drawn = {target: found for target, found in seen.items() if target not in exact}
     head = TITLE + (EXACT if exact else 0.0)
     tops = [head + place * (HEIGHT + TITLE + GAP) for place in range(len(drawn))]

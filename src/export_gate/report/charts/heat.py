@@ -89,6 +89,7 @@ def _sheet(rows: int, columns: int) -> Sheet:
         rows=rows,
         columns=columns,
         cell_width=min((WIDTH - LEFT - RIGHT) / columns, WIDEST_CELL),
+        # Never taller than wide.
         cell_height=min(TALLEST / rows, TALLEST_CELL, (WIDTH - LEFT - RIGHT) / columns),
     )
 

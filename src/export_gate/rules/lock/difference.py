@@ -145,6 +145,7 @@ def _input_axis(label: str, texts: tuple[str, str], before: LockedModel, after: 
 def _values(label: str, old: LockedTensor, new: LockedTensor, before: LockedModel, dims: Dims) -> Iterator[Difference]:
     if old.range is None or new.range is None:
         return
+    # Compared under the dims' new names, but shown below as each side wrote them.
     was, now = (Span.of(old.range, dims), Span.of(new.range, {}))
     if str(was) == str(now):
         return
