@@ -10,6 +10,7 @@ from pathlib import Path
 from export_gate.cache.compare import first_difference
 from export_gate.cache.contracts import contract_digest
 from export_gate.cache.entry import Entry
+from export_gate.cache.present import Present
 from export_gate.cache.scene import Scene
 from export_gate.rules.judge import Terms, judge
 from export_gate.wall.codec import decode
@@ -45,6 +46,8 @@ def recall(scene: Scene, jobs: Sequence[Job], report: Path, terms: Terms) -> Rec
     models: dict[str, ModelObservation] = {}
     entries: dict[str, Path] = {}
     environment = None
+    # A view of its own, since files may change while the models run: what is kept must be looked at again.
+    scene = replace(scene, present=Present(scene.present.root))
     for job in jobs:
         found = _recalled(scene, job, report, terms)
         if found is not None:
@@ -55,10 +58,12 @@ def recall(scene: Scene, jobs: Sequence[Job], report: Path, terms: Terms) -> Rec
 
 def holding(scene: Scene, job: Job) -> tuple[Path, Entry] | None:
     """An entry of the job's model of which nothing differs."""
+    # Single cases are no verdict on the model.
     if not job.contract.cache or job.cases:
         return None
     digest, now = contract_digest(job, scene.present), scene.now(job.contract.env)
     for path, entry in scene.folder.entries(scene.key(job.contract.name)):
+        # The folder's key says the same, but an entry can be copied into another model's folder.
         whose = (entry.repository, entry.config, entry.model, entry.contract)
         is_its = whose == (scene.repository, scene.config, job.contract.name, digest)
         if is_its and first_difference(entry, now) is None:
@@ -100,5 +105,6 @@ def _is_green(contract: ModelContract, run: RunObservation, terms: Terms) -> boo
 
 def _is_restored(scene: Scene, report: Path, name: str, digest: str) -> bool:
     target = report / name
+    # The name comes from the entry, which must not choose a file outside of the artifacts.
     is_inside = (report / "artifacts").resolve() in target.resolve().parents
     return is_inside and scene.folder.restore(digest, target)

@@ -41,6 +41,7 @@ def workflow_alterations(folder: Path, commit: str, environment: Mapping[str, st
     before = {name: text for name, text in _past(root, commit, environment) if any(word in text for word in ours)}
     now = {name: text for name, text in _present(root) if any(word in text for word in ours)}
     old, new = ({name: _workflow(text, ours) for name, text in texts.items()} for texts in (before, now))
+    # One that this change did not break says nothing about the change.
     unread = [name for name, workflow in new.items() if workflow is None and before.get(name) != now[name]]
     said = (Alteration(effect="loosened", model=CONFIG, what=f"{name}: cannot be read any more") for name in unread)
     read = [{name: workflow for name, workflow in each.items() if workflow and workflow.steps} for each in (old, new)]
@@ -50,6 +51,7 @@ def workflow_alterations(folder: Path, commit: str, environment: Mapping[str, st
 def _past(root: Path, commit: str, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     listed = git_output(root, "ls-tree", "-r", "-z", "--name-only", commit, "--", f"{FOLDER}/", environment=environment)
     for name in os.fsdecode(listed or b"").split("\0"):
+        # Also below `.github/actions`: an action of the repository's own may run the gate.
         if name.endswith((".yml", ".yaml")):
             try:
                 content = file_at(
@@ -78,6 +80,7 @@ def _workflow(text: str, ours: tuple[str, str]) -> Workflow | None:
     if not isinstance(value, dict):
         return Workflow(steps=())
     found = value.get("jobs")
+    # An action has `runs` with the steps, where a workflow has jobs.
     jobs = found if isinstance(found, dict) else {"": value.get("runs")}
     steps = [step for name, job in jobs.items() for step in _steps(str(name), job, value, ours)]
     return Workflow(steps=tuple(steps), triggers=_triggers(value.get("on")))
@@ -88,6 +91,7 @@ def _plain(node: Node) -> Any:
         return {key: _plain(child) for key, child in node.value.items()}
     if isinstance(node.value, tuple):
         return [_plain(child) for child in node.value]
+    # As written: `on`, `1.10` and `0x1f` are texts to GitHub or mean other values than in a config.
     return node.text or node.value
 
 
@@ -97,13 +101,17 @@ def _steps(name: str, job: Any, workflow: dict[str, Any], ours: tuple[str, str])
         if not isinstance(step, dict):
             continue
         action, _, version = str(step.get("uses") or "").partition("@")
+        # A command that goes on in the next line is one command.
         script = str(step.get("run") or "").replace("\\\n", " ")
         commands = tuple(" ".join(line.split()) for line in script.splitlines() if COMMAND.search(line))
+        # `owner/export-gate/post` is ours too, as is a fork under another name that this very run comes from.
         is_ours = "/".join(action.split("/")[:2]) == ours[1] or GATE in action.split("/")
         if is_ours or commands:
             given = _mapping(step.get("with"))
+            # The innermost one counts, as GitHub merges them.
             everything = {**_mapping(workflow.get("env")), **_mapping(job.get("env")), **_mapping(step.get("env"))}
             asked = " ".join((*given.values(), *commands))
+            words = set(re.findall(r"\w+", asked))
             yield GateStep(
                 job=name,
                 action=action if is_ours else "",
@@ -111,7 +119,7 @@ def _steps(name: str, job: Any, workflow: dict[str, Any], ours: tuple[str, str])
                 commands=commands,
                 inputs=given,
                 conditions={**_conditions(job, "job "), **_conditions(step, "")},
-                env={n: v for n, v in everything.items() if INTERPRETER.fullmatch(n) or re.search(rf"\b{n}\b", asked)},
+                env={n: v for n, v in everything.items() if INTERPRETER.fullmatch(n) or n in words},
                 matrix=_text(job.get("strategy")) if "matrix." in asked else "",
             )
 

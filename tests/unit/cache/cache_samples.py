@@ -103,7 +103,9 @@ class World:
         *others, last = samples.all_fine()
         return samples.model("m", (*others, replace(last, artifact=artifact)), files=("model.py", "helper.py"))
 
-    def keep(self, *findings: Finding, started_ns: int | None = None, **changes: Any) -> str:
+    def keep(
+        self, *findings: Finding, started_ns: int | None = None, scene: Scene | None = None, **changes: Any
+    ) -> str:
         """Keep the verdict; why it cannot be."""
         verdict = Verdict(
             job=self.job,
@@ -115,7 +117,7 @@ class World:
             report=self.report,
             started_ns=time.time_ns() + 10**9 if started_ns is None else started_ns,
         )
-        return keep(self.scene, verdict)
+        return keep(scene or self.scene, verdict)
 
     def recalled(self, terms: Terms | None = None) -> Recalled:
         """What a run now recalls."""

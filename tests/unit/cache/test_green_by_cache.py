@@ -12,7 +12,9 @@ import pytest
 import report_samples as samples
 from cache_samples import World, touched_back
 
+from export_gate.cache.recall import recall
 from export_gate.rules.base import Finding
+from export_gate.rules.judge import Terms
 from export_gate.wall.contract import Waiver
 
 
@@ -161,6 +163,20 @@ def test_what_changed_while_the_model_ran_is_not_kept(tmp_path: Path):
     started = (world.root / "data" / "a.npy").stat().st_ctime_ns
     assert world.keep(started_ns=started) != ""
     assert world.files("entries") == []
+
+
+def test_what_was_looked_at_before_the_model_ran_is_looked_at_again(world: World):
+    """A file that changes after the search for an entry is kept as the model's process read it."""
+    scene = world.scene
+    world.write("model.py", "red")
+    assert not recall(scene, (world.job,), world.report, Terms(today=world.day)).models
+    world.write("model.py", "green")
+
+    assert world.keep(scene=scene) == ""
+
+    assert world.holds()
+    world.write("model.py", "red")
+    assert not world.holds()
 
 
 def test_what_disappeared_or_appeared_while_the_model_ran_is_not_kept(tmp_path: Path):

@@ -161,6 +161,11 @@ def test_a_workflow_that_cannot_be_read_is_said(repository: Path):
     assert said(repository, TEXT + "jobs: [\n") == [f"{FILE}: cannot be read any more"]
 
 
+def test_a_variable_may_have_any_name(repository: Path):
+    """What the change writes is no pattern, which could be a mistake or take forever."""
+    assert said(repository, TEXT.replace("{EXPORT_GATE_PYTHON", '{"A(": x, EXPORT_GATE_PYTHON')) == []
+
+
 def test_the_action_under_another_name_is_known_by_its_repository(tmp_path: Path):
     """A fork may be called anything; the runner says which one runs."""
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
