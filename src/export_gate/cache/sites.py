@@ -22,5 +22,6 @@ def _owned(place: Path) -> set[str]:
     found = set()
     for record in place.glob("*.dist-info/RECORD"):
         lines = record.read_text(encoding="utf-8", errors="replace").splitlines()
+        # `package/module.py,sha256=...,123`: the first part of the path, or a module's whole name.
         found |= {line.partition("/")[0].partition(",")[0] for line in lines}
     return found

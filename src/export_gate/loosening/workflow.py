@@ -16,7 +16,7 @@ class GateStep:
     job: str
     """Empty in an action of the repository's own."""
     action: str = ""
-    """`acme/export-gate`; empty where the step runs a command."""
+    """`acme/export-gate`; empty if the step runs a command."""
     version: str = ""
     commands: tuple[str, ...] = ()
     """The lines of a script that name the gate."""
@@ -68,6 +68,7 @@ def _all(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Itera
                 yield from ((place, found) for found in _step(step, other))
             elif step not in kept:  # it did not just move to another file
                 yield place, ("loosened", "", "no longer runs the gate")
+        # Else the file is gone or no longer runs the gate, which was said above.
         if now.steps:
             yield from ((file, found) for found in _triggers(workflow.triggers, now.triggers))
 
@@ -76,6 +77,7 @@ def _pairs(before: Sequence[GateStep], after: Sequence[GateStep]) -> Iterator[tu
     """Steps of one job in their order."""
     for job in dict.fromkeys(step.job for step in before):
         old, new = ([step for step in steps if step.job == job] for steps in (before, after))
+        # Each old step has a partner, None for one that is gone. Steps that were added loosen nothing.
         yield from zip(old, [*new, *[None] * len(old)], strict=False)
 
 
@@ -87,6 +89,7 @@ def _step(before: GateStep, after: GateStep) -> Iterator[Step]:
     for effect, _, what in loosened_by_any(before.commands, after.commands):
         yield effect, "commands", what
     for name, compare in INPUTS.items():
+        # An input that a step leaves out has its default.
         old, new = (step.inputs.get(name) or ALWAYS.get(name) for step in (before, after))
         yield from ((effect, f"input {name}", what) for effect, _, what in compare(old, new))
     for name in dict.fromkeys((*before.conditions, *after.conditions)):

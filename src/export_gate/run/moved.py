@@ -19,7 +19,7 @@ MOST_FILES = 50
 
 
 SIBLINGS = {".yml": ".yaml", ".yaml": ".yml"}
-"""`export-gate.yaml` is read where there is no `export-gate.yml`, so a change can swap them."""
+"""`export-gate.yaml` is read if there is no `export-gate.yml`, so a change can swap them."""
 
 
 def moved_from(config: Config, commit: str, environment: Mapping[str, str]) -> Path | None:
@@ -50,6 +50,7 @@ def _is_at(commit: str, path: Path, environment: Mapping[str, str]) -> bool:
 def _renamed(root: Path, path: Path, commit: str, environment: Mapping[str, str]) -> Path | None:
     listed = git_output(root, "diff", "-M", "--diff-filter=R", "--name-status", "-z", commit, environment=environment)
     words = iter(os.fsdecode(listed or b"").split("\0"))
+    # One iterator three times: `-z` gives status, old and new path as three texts.
     for _, old, new in zip(words, words, words, strict=False):
         if root / new == path.resolve():
             return root / old
@@ -58,8 +59,10 @@ def _renamed(root: Path, path: Path, commit: str, environment: Mapping[str, str]
 
 def _candidates(root: Path, path: Path, commit: str, environment: Mapping[str, str]) -> Iterator[Path]:
     """Files that may be configs, those under the usual name first."""
+    # A config has a `factory` for each model.
     asked = ("grep", "-z", "-l", "-a", "-F", "-e", "factory", commit, "--", "*.yml", "*.yaml")
     listed = git_output(root, *asked, environment=environment)
+    # git grep puts `<commit>:` before each path.
     names = [name.partition(":")[2] for name in os.fsdecode(listed or b"").split("\0") if name]
     names.sort(key=lambda name: (not Path(name).name.startswith("export-gate."), name.count("/"), name))
     yield from (root / name for name in names[:MOST_FILES] if root / name != path.resolve())

@@ -22,7 +22,9 @@ def with_moved_files(
         old, new = _artifact(before, alteration), _artifact(after, alteration)
         if alteration.effect != "loosened" or old is None or new is None:
             return alteration
+        # `./` makes it relative to the folder that git runs in, and not to the root.
         there = git_output(_folder(before), "rev-parse", f"{commit}:./{old}", environment=environment)
+        # With its path, so that line endings and filters of .gitattributes apply as when it is committed.
         here = git_output(_folder(after), "hash-object", "--", new, environment=environment)
         if there is None or there != here:
             return alteration
