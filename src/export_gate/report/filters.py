@@ -11,7 +11,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from export_gate.report import escape
-from export_gate.rules.base import SEVERITIES
+from export_gate.rules.base import SEVERITIES, Finding
 
 TERMINAL_COLUMNS = 100
 SHORTEST_NAME = 12
@@ -92,6 +92,15 @@ def duration(seconds: float) -> str:
 def plural(number_of: int, noun: str) -> str:
     """`1 model`, `2 models`."""
     return f"{number_of} {noun}" if number_of == 1 else f"{number_of} {noun}s"
+
+
+def how_often(finding: Finding) -> str:
+    """`; 15 of 140 inputs` or `; all 48 inputs`, or else ` and 2 more times`, after the worst one."""
+    if finding.tried > 1 and finding.occurrences == finding.tried:
+        return f"; all {plural(finding.tried, 'input')}"
+    if finding.tried:
+        return f"; {finding.occurrences} of {plural(finding.tried, 'input')}"
+    return f" and {plural(finding.occurrences - 1, 'more time')}" if finding.occurrences > 1 else ""
 
 
 def tally(marks: Sequence[str]) -> str:
@@ -196,6 +205,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "duration": duration,
     "plural": plural,
     "tally": tally,
+    "how_often": how_often,
     "clip": clip,
     "clip_lines": clip_lines,
     "wrap": wrap,

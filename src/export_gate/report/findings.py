@@ -12,11 +12,13 @@ from export_gate.report.results import Results
 from export_gate.report.scope import Scopes, scope_words
 from export_gate.rules import NAMED
 from export_gate.rules.base import SEVERITIES, Finding, asks_nothing
+from export_gate.rules.follow_ups import shows_same_guard
 from export_gate.rules.guilty import node_words
 from export_gate.rules.smallest import smallest_words
-from export_gate.rules.wording import place
+from export_gate.rules.wording import listing, place
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.equivalence import ratio
+from export_gate.wall.observation import ModelObservation
 
 OWNER_PLACES: dict[Owner, str] = {
     "model": "in the model",
@@ -39,9 +41,33 @@ def views(results: Results, scopes: Scopes) -> tuple[FindingView, ...]:
     for finding in sorted(asking, key=lambda finding: SEVERITIES.index(finding.severity)):
         groups.setdefault(_sameness(finding), []).append(finding)
     known = {contract.name: {target.name for target in contract.targets} for contract in results.contracts}
-    seen = tuple(_view(group, results.caller, known, scopes) for group in groups.values())
+    folded = _folded(list(groups.values()), {seen.model: seen for seen in results.run.models})
+    seen = tuple(_view(group, results.caller, known, scopes, hidden) for group, hidden in folded)
     models = dict.fromkeys(finding.model for finding in calm)
     return (*seen, *(_calm_view(model, calm, results.caller) for model in models))
+
+
+def _folded(
+    groups: Sequence[Sequence[Finding]], observations: Mapping[str, ModelObservation]
+) -> list[tuple[Sequence[Finding], list[Finding]]]:
+    """Each group with the groups that show the same cause in another way, at the place of the first of them."""
+    left, found = list(groups), []
+    while left:
+        seen = observations.get(left[0][0].model)
+        # A result that is silently wrong is worse than a refusal, so it leads, whichever comes first.
+        head = next((group for group in left if seen and shows_same_guard(group[0], left[0][0], seen)), left[0])
+        hidden = [group for group in left if seen and shows_same_guard(head[0], group[0], seen)]
+        found.append((head, [finding for group in hidden for finding in group]))
+        left = [group for group in left if group is not head and group not in hidden]
+    return found
+
+
+def _instead(hidden: Sequence[Finding]) -> str:
+    """`exported-program and pt2 refuse these sizes (range-narrowed)`."""
+    targets = list(dict.fromkeys(finding.target for finding in hidden if finding.target))
+    if not targets:
+        return ""
+    return f"{listing(targets)} {'refuses' if len(targets) == 1 else 'refuse'} such sizes instead ({hidden[0].rule})"
 
 
 def _calm_view(model: str, notes: Sequence[Finding], caller: Caller) -> FindingView:
@@ -75,7 +101,11 @@ def _sameness(finding: Finding) -> tuple[str, ...]:
 
 
 def _view(
-    group: Sequence[Finding], caller: Caller, known: Mapping[str, Collection[str]], scopes: Scopes
+    group: Sequence[Finding],
+    caller: Caller,
+    known: Mapping[str, Collection[str]],
+    scopes: Scopes,
+    hidden: Sequence[Finding] = (),
 ) -> FindingView:
     worst, *others = group
     over = ratio(worst.measured, worst.allowed)
@@ -86,7 +116,7 @@ def _view(
     target = worst.target if worst.target in known.get(worst.model, ()) else None
     return FindingView(
         finding=worst,
-        statement=worst.message.removeprefix(f"{place(worst.model, worst.target, worst.output, worst.case)}: "),
+        statement=_statement(worst),
         times_over=over if 1 < over < math.inf else None,
         command=reproduce(caller, model, target, worst.saved_case or worst.case),
         scope=scope_words(worst, scopes),
@@ -95,7 +125,19 @@ def _view(
         fails_at=smallest_words(worst.smallest, worst.target),
         source=source if source and source.text.strip() and not is_quoted else None,
         also=tuple(others),
+        instead=_instead(hidden),
     )
+
+
+def _statement(finding: Finding) -> str:
+    """The message without the place that the heading and the line of the target name."""
+    place_words = place(finding.model, finding.target, finding.output, finding.case)
+    if finding.message.startswith(f"{place_words}: "):
+        return finding.message.removeprefix(f"{place_words}: ")
+    start, _, rest = finding.message.partition(f", case {finding.case}: ")
+    apart = start.removeprefix(place(finding.model, finding.target)).removeprefix(", ")
+    # Only the separate export is left: the heading does not name it.
+    return f"in the {apart}: {rest}" if rest and apart.startswith("separate export") else finding.message
 
 
 def cause_words(finding: Finding) -> str:

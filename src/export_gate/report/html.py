@@ -50,7 +50,7 @@ def environment() -> SandboxedEnvironment:
         keep_trailing_newline=True,
         finalize=_shown,
     )
-    numbers = ("number", "measured", "share", "size", "count", "duration", "plural", "tally")
+    numbers = ("number", "measured", "share", "size", "count", "duration", "plural", "tally", "how_often")
     jinja.filters.update({name: filters.FILTERS[name] for name in numbers})
     jinja.filters.update(
         prose=prose, lines=lines, at=coordinate, symbol=SYMBOLS.__getitem__, word=WORDS.__getitem__, one_line=one_line

@@ -120,7 +120,8 @@ class FindingView:
     """The smallest failing input, as one line; empty if none was looked for."""
     also: tuple[Finding, ...] = ()
     """The same finding in other targets, by output or by text."""
-
+    instead: str = ""
+    """How other targets show the same cause, as one line; empty if they do not."""
     asks_nothing: bool = False
     """Whether it stands for a model's notes that ask for nothing, in one line."""
 

@@ -16,11 +16,6 @@ BY_CAUSE: dict[Cause, str] = {
         "The size alone decides: replace the rounded product or float step by integer arithmetic on `x.shape` (`n * 7 "
         "// 10`), pass the size itself (`size=` instead of `scale_factor`), or narrow `dims` to sizes that agree."
     ),
-    "size-guard": (
-        "torch.export took one side of a condition on sizes: write the model without it (pad or slice always, by "
-        "amounts computed from `x.shape`), give those sizes an export of their own with `separate`, or leave them out "
-        "of `dims`."
-    ),
     "tie": (
         "Both answers are right up to rounding: make the choice unique (a secondary key, a margin), or return the "
         "scores that it is made from."

@@ -37,6 +37,8 @@ class Finding:
     allowed: float | None = None
     occurrences: int = 1
     """Number of control inputs (or probes) with the same fault; the message names the worst one."""
+    tried: int = 0
+    """Number of inputs at which the same was asked, `occurrences` of which have the fault; 0 if it was not counted."""
     key: str = ""
     """The key of `export-gate.yml` that it is about, below the model's: `dims.batch`; empty where `rules.keys` says."""
     source: SourceLine | None = None

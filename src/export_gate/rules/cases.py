@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding
 from export_gate.rules.blame import NOT_KNOWN, Blame
+from export_gate.rules.branch_advice import guard_advice
 from export_gate.rules.diagnosis import diagnose
 from export_gate.rules.measure import Excuse, Measured, Measurement
 from export_gate.rules.wording import place
@@ -33,6 +34,10 @@ class Differing:
     blame: Blame = NOT_KNOWN
     branch: Branch | None = None
     """That the model takes at the sizes of the worst one, and that torch.export did not follow."""
+    guard_hint: str = ""
+    """What to do if the cause is a condition on sizes; else empty."""
+    compared: int = 0
+    """Inputs at which this output was compared."""
     is_layout: bool = False
     """Whether only inputs in another memory layout differ, which this target may misread."""
 
@@ -54,8 +59,9 @@ class Differing:
             output=self.output,
             case=self.worst.case,
             message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}{branch}",
-            hint=DENSE.format(target=self.target, key=f"models.{self.model}") if self.is_layout else hint,
+            hint=self._hint(hint),
             occurrences=len(self.faults),
+            tried=self.compared,
             owner=self.blame.owner,
             cause=self.blame.cause,
             evidence=self.blame.evidence,
@@ -66,24 +72,43 @@ class Differing:
             details=other_cases([fault.case for fault in self.faults]),
         )
 
+    def _hint(self, hint: str) -> str:
+        """The rule's hint, unless it is known better, whatever kind of difference the rule is about."""
+        if self.is_layout:
+            return DENSE.format(target=self.target, key=f"models.{self.model}")
+        return self.guard_hint or hint
+
 
 def differing_outputs(measured: Measured, kind: FaultKind) -> Iterator[Differing]:
     """Every target's outputs that have faults of that kind."""
     for planned in measured.contract.targets:
-        for output, faults in faults_by_output(measured.of(planned.name)):
+        for _, faults in faults_by_output(measured.of(planned.name)):
             same_kind = tuple(fault for fault in faults if fault.fault == kind)
             if same_kind:
-                yield Differing(
-                    model=measured.contract.name,
-                    target=planned.name,
-                    output=output,
-                    faults=same_kind,
-                    blame=diagnose(measured, planned.name, output, same_kind),
-                    branch=branch_at(measured.observation, same_kind[0].case),
-                    is_layout=planned.options.get("layouts") == "note"
-                    # All faults of the output, not only those of this kind: a dense input that differs is never a note.
-                    and all(is_layout_case(measured.observation, fault.case) for fault in faults),
-                )
+                is_note = planned.options.get("layouts") == "note"
+                # All faults of the output, not only those of this kind: a dense input that differs is never a note.
+                is_layout = is_note and all(is_layout_case(measured.observation, fault.case) for fault in faults)
+                yield _differing(measured, planned.name, same_kind, is_layout=is_layout)
+
+
+def _differing(
+    measured: Measured, target: TargetName, faults: tuple[Measurement, ...], *, is_layout: bool
+) -> Differing:
+    contract, worst = measured.contract, faults[0]
+    blame = diagnose(measured, target, worst.output, faults)
+    branch = branch_at(measured.observation, worst.case)
+    is_guard = blame.cause == "size-guard"
+    return Differing(
+        model=contract.name,
+        target=target,
+        output=worst.output,
+        faults=faults,
+        blame=blame,
+        branch=branch,
+        guard_hint=guard_advice(contract, branch, is_separate=bool(worst.export)) if is_guard else "",
+        compared=sum(leaf.output == worst.output for leaf in measured.of(target)),
+        is_layout=is_layout,
+    )
 
 
 def is_layout_case(observation: ModelObservation, case: str) -> bool:
@@ -94,7 +119,7 @@ def is_layout_case(observation: ModelObservation, case: str) -> bool:
 
 def branch_at(observation: ModelObservation, case: str | None) -> Branch | None:
     """The branch that the model takes at the sizes of a control input and that torch.export did not follow, if any."""
-    return next((branch for branch in observation.branches if case in branch.cases), None)
+    return next((branch for branch in observation.branches if case in (*branch.cases, *branch.swept)), None)
 
 
 def faults_by_output(leaves: Sequence[Measurement]) -> Iterator[tuple[str, tuple[Measurement, ...]]]:
@@ -119,9 +144,8 @@ def excused_outputs(
 
 
 def other_cases(names: Sequence[str]) -> tuple[str, ...]:
-    """A detail line that lists the further cases of a finding, if there are any."""
+    """A detail line that lists further cases of a finding, if there are any; how many there are is said above it."""
     shown = names[1:11]
     if not shown:
         return ()
-    rest = f" and {len(names) - 11} more" if len(names) > 11 else ""  # noqa: PLR2004 - ten names make a line
-    return (f"also at: {', '.join(shown)}{rest}",)
+    return (f"also at: {', '.join(shown)}{', ...' if len(names) > 11 else ''}",)  # noqa: PLR2004 - ten names make a line

@@ -138,7 +138,7 @@ def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspe
     refused = [r for r in rungs if r.name == "exported-program" and r.answer == "failed" and GUARD.search(r.message)]
     words = next((f" where {branch.words}" for branch in branches if faults[0].case in branch.cases), "")
     if refused:
-        return f"the exported program refuses this size, which the conversion lets through{words and f' ({words[1:]})'}"
+        return f"the exported program refuses this size{words and f' ({words[1:]})'}, the file computes it"
     if other and all(fault.case in other for fault in faults):
         return f"the export follows the branch that the model takes elsewhere; only inputs{words} differ"
     return ""

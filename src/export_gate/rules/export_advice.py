@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from export_gate.rules.branch_advice import dynamic_ways
 from export_gate.rules.wording import listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
@@ -169,6 +170,11 @@ def _branch_advice(
         return ""
     key = f"models.{contract.name}.dims.{trials[0].dim}"
     condition = f"`{guard.broken}`" if guard and guard.broken else "the guard above does not hold"
+    if guard and guard.broken and len(guard.dims) > 1:
+        return (
+            f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one: "
+            f"{', or '.join(dynamic_ways(guard.broken))}."
+        )
     return (
         f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one. "
         f"Compute the same without a condition on the size (pad by `-n % 8`, which is 0 where nothing is missing), or "

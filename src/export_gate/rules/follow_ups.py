@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding
+from export_gate.rules.cases import branch_at
+from export_gate.rules.failures import refuses_size
 from export_gate.rules.wording import count
-from export_gate.wall.observation import ModelObservation
+from export_gate.wall.observation import CaseResult, ModelObservation, TargetObservation
 
 COMPARED = ("shape-mismatch", "nonfinite-mismatch", "value-mismatch", "tolerance-vacuous", "guard-missing")
 """Rules that compare what a model returns, which means nothing where it is not what ships."""
@@ -56,6 +58,25 @@ def _has_same_weights(root: Finding, other: Finding) -> bool:
 def _is_same_noise(root: Finding, other: Finding) -> bool:
     """Whether the other finding says of one input what the root says of the output."""
     return (other.rule, other.target, other.output) == ("ill-conditioned", root.target, root.output)
+
+
+def shows_same_guard(root: Finding, other: Finding, observation: ModelObservation) -> bool:
+    """Whether a program refuses the sizes at which a file, which refuses none, silently computes something else.
+
+    Both stay findings, each of its own target; a report shows them as one.
+    """
+    is_wrong = root.severity == "violation" and root.rule in COMPARED and root.rule != "guard-missing"
+    if not is_wrong or (root.cause, other.cause, other.rule) != ("size-guard", "size-guard", "range-narrowed"):
+        return False
+    if (root.model, root.severity, root.waiver) != (other.model, other.severity, other.waiver):
+        return False
+    branch = branch_at(observation, root.case)
+    refused = {case.case for seen in observation.targets if seen.target == other.target for case in _refused(seen)}
+    return root.case in refused or (branch is not None and branch == branch_at(observation, other.case))
+
+
+def _refused(seen: TargetObservation) -> Iterator[CaseResult]:
+    return (case for case in seen.cases if case.failure is not None and refuses_size(case.failure))
 
 
 def _counting(root: Finding, folded: Sequence[Finding]) -> Finding:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.blame import SAVED, is_handed_in, kind_of
+from export_gate.rules.branch_advice import branch_advice
 from export_gate.rules.cases import branch_at, other_cases
 from export_gate.rules.dim_specialized import is_specialized, sums
 from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Failed, Measured
-from export_gate.rules.wording import count, first_line, place, source_place
+from export_gate.rules.wording import first_line, place
 from export_gate.wall.contract import Dim, ModelContract, TargetName
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import Branch, DimFound, Probe
@@ -34,7 +35,8 @@ def check(measured: Measured) -> Iterator[Finding]:
         probes = _refused_probes(measured, planned.name)
         group = refused.get(planned.name, ())
         if group:
-            yield _refused_case(contract, group, probes, branch_at(observation, group[0].failure.case))
+            tried = len({leaf.case for leaf in measured.of(planned.name)} | {failed.case for failed in group})
+            yield _refused_case(contract, group, probes, branch_at(observation, group[0].failure.case), tried)
         elif probes and (severity := _severity(planned.guards, probes[0])):
             yield _refused_probe(contract, planned.name, severity, probes)
     # `dim-specialized` reports those.
@@ -85,11 +87,9 @@ def _refused_probes(measured: Measured, target: TargetName) -> list[Probe]:
 
 
 def _refused_case(
-    contract: ModelContract, group: tuple[Failed, ...], probes: list[Probe], branch: Branch | None
+    contract: ModelContract, group: tuple[Failed, ...], probes: list[Probe], branch: Branch | None, tried: int
 ) -> Finding:
-    first = group[0]
-    total = len(group) + len(probes)
-    further = f" ({count(total - 1, 'further refusal')})" if total > 1 else ""
+    first, is_separate = group[0], bool(group[0].export)
     why = f"the model takes the other branch where `{branch.words}`" if branch else first_line(first.failure.message)
     return Finding(
         rule=RULE.name,
@@ -99,13 +99,16 @@ def _refused_case(
         owner=_owner(contract, first.target),
         cause="size-guard",
         case=first.failure.case,
-        message=(
-            f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges{further}: {why}"
-        ),
+        message=f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges: {why}",
         hint=_multiple_hint(contract, first.failure.message)
-        or (_branch_hint(contract, branch) if branch else _hint(contract)),
+        or (
+            branch_advice(contract, branch, is_separate=is_separate)
+            if branch
+            else _hint(contract, is_separate=is_separate)
+        ),
         source=branch.source if branch else None,
-        occurrences=total,
+        occurrences=len(group) + len(probes),
+        tried=tried + len(probes),
         details=(
             *failure_details(first.failure),
             *map(_probe_line, probes),
@@ -147,7 +150,7 @@ def _refused_probe(contract: ModelContract, target: TargetName, severity: Severi
             f"{place(contract.name, target)}: refuses {first.axis}={first.tried}{mode}, which is inside the declared "
             f"{first.declared}{reason}"
         ),
-        hint=_hint(contract),
+        hint=_hint(contract, is_separate=False),
         occurrences=len(probes),
         key=axis_key(contract, first.axis),
         details=tuple(map(_probe_line, probes)),
@@ -198,20 +201,12 @@ def _narrowed(contract: ModelContract, what: str, is_auto: bool, narrowed: Seque
     )
 
 
-def _hint(contract: ModelContract) -> str:
+def _hint(contract: ModelContract, *, is_separate: bool) -> str:
+    apart = "" if is_separate else "give that size its own export with `separate`, "
     return (
-        f"Narrow `models.{contract.name}.dims` to the sizes that the artifact takes, give that size its own export "
-        "with `separate`, or find what in the model fixes or bounds the size (a hard-coded number, a size check, a "
-        "convolution that narrows the range while compiling)."
-    )
-
-
-def _branch_hint(contract: ModelContract, branch: Branch) -> str:
-    at = f" ({source_place(branch.source)})" if branch.source else ""
-    return (
-        f"torch.export follows one branch only: compute the same without the condition{at}, narrow "
-        f"`models.{contract.name}.dims` so that `{branch.words}` never holds, or give single sizes an export of their "
-        "own with `separate`."
+        f"Narrow `models.{contract.name}.dims` to the sizes that the artifact takes, {apart}or find what in the model "
+        "fixes or bounds the size (a hard-coded number, a size check, a convolution that narrows the range while "
+        "compiling)."
     )
 
 

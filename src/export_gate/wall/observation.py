@@ -249,6 +249,10 @@ class Branch:
     words: str
     """The condition that they meet instead, in the contract's dims, e.g. `dst == src + 1`."""
     cases: tuple[str, ...]
+    swept: tuple[str, ...] = ()
+    """Inputs of the sweep over sizes that meet it as well."""
+    dims: tuple[str, ...] = ()
+    """Declared dims that the condition reads."""
     source: SourceLine | None = None
     """The user's line that asks for the condition."""
 

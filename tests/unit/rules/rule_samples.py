@@ -794,7 +794,7 @@ SAMPLES: dict[str, Sample] = {
     "range-narrowed-branch": Sample(
         observed(
             target(failed(CASES[0], message="Guard failed: x.size()[0] != 7"), name="onnx"),
-            branches=(Branch(words="batch == 7", cases=(CASES[0],)),),
+            branches=(Branch(words="batch == 7", cases=(CASES[0],), dims=("batch",)),),
         )
     ),
     "range-narrowed-auto": Sample(observed(dims=(dim_found((2, 15)),)), contract(dims=(replace(BATCH, mode="auto"),))),

@@ -223,3 +223,38 @@ def test_no_cast_is_advised_to_the_dtype_that_the_exported_program_has():
 def test_a_cast_is_advised_where_the_export_itself_changes_the_dtype():
     """Then the program has the other dtype as well."""
     assert "`.to(torch.float32)`" in _other_dtype("float32", "float64", program="float64").hint
+
+
+def _guarded(branch: Branch, **fields: Any) -> Finding:
+    return _first(observed(replace(_inspected(), **fields), branches=(branch,)))
+
+
+def test_a_condition_on_one_dim_may_have_an_export_of_its_own():
+    """Or both sides go into one program."""
+    hint = _guarded(Branch(words="batch == 2", cases=(CASES[0],), dims=("batch",))).hint
+
+    assert "`torch.cond(batch == 2, f, g, (...))`" in hint
+    assert "`torch.where(torch.scalar_tensor(batch) == 2, a, b)`" in hint
+    assert "`models.glyph-head.dims.batch.separate`" in hint
+
+
+def test_a_separate_export_is_not_advised_another_one():
+    """It is for single sizes already."""
+    hint = _guarded(Branch(words="batch == 2", cases=(CASES[0],), dims=("batch",)), separate={"batch": 2}).hint
+
+    assert "torch.cond" in hint
+    assert "separate" not in hint
+
+
+def test_a_condition_on_two_dims_has_no_sizes_to_declare():
+    """Neither exports for single sizes nor a narrower dim express it."""
+    hint = _guarded(Branch(words="n // m == 3", cases=(CASES[0],), dims=("m", "n"))).hint
+
+    assert "`torch.where(torch.scalar_tensor(n // m) == 3, a, b)`" in hint
+    assert "separate" not in hint
+    assert "dims" not in hint
+
+
+def test_a_size_of_the_sweep_takes_the_branch_as_well():
+    """The finding says where, although the control set does not have that size."""
+    assert "where `batch == 2`" in _guarded(Branch(words="batch == 2", cases=(), swept=(CASES[0],))).message

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -89,4 +89,11 @@ def _distance(tuples: Tuples, reference: Sizes) -> Integers:
 
 def _branch(guard: Guard, cases: Sequence[ControlCase], roots: tuple[Path, ...]) -> Branch:
     broken = tuple(case.name for case in cases if bool(guard.is_broken(case.sizes)[0]))
-    return Branch(words=guard.words, cases=broken, source=line_of(guard, roots))
+    return Branch(words=guard.words, cases=broken, dims=guard.dims, source=line_of(guard, roots))
+
+
+def with_swept(branch: Branch, guards: Sequence[Guard], swept: Sequence[ControlCase]) -> Branch:
+    """The branch with the inputs of a sweep that take it."""
+    own = [guard for guard in guards if guard.words == branch.words]
+    met = (case.name for case in swept if any(bool(guard.is_broken(case.sizes)[0]) for guard in own))
+    return replace(branch, swept=tuple(met))

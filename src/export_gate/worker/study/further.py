@@ -12,7 +12,7 @@ from export_gate.worker.export.randomness import random_operators
 from export_gate.worker.export.thresholds import thresholds
 from export_gate.worker.model.reference import Reference, Runner, module_runner
 from export_gate.worker.process.stages import Desk
-from export_gate.worker.study.branching import branching
+from export_gate.worker.study.branching import branching, with_swept
 from export_gate.worker.study.eager import ask_eager
 from export_gate.worker.study.records import Export, Study, Variant
 from export_gate.worker.study.sweeping import Sweep, affordable, answered
@@ -58,6 +58,8 @@ class Further:
             cases = () if export is None else self._branching(export, variant)
             nodes = len(export.exported.program.graph.nodes) if export else None
             swept = () if variant.separate else self._swept((*variant.cases, *cases), nodes)
+            if export and swept:
+                self._sort_swept(export, swept)
         if not cases and not swept:
             return Asked()
         run = module_runner(export.eager() if export else self.study.factory(), self.study.eager.names)
@@ -76,6 +78,12 @@ class Further:
         self.branches += found.branches
         self.desk.channel.set("branches", self.branches)
         return (*found.cases, *self._at_thresholds(export, variant))
+
+    def _sort_swept(self, export: Export, swept: tuple[ControlCase, ...]) -> None:
+        """Say which sizes of the sweep take a branch that this export did not follow."""
+        guards = guards_in_dims(export.exported, self.study.contract, self.study.parameters)
+        self.branches = [with_swept(branch, guards, swept) for branch in self.branches]
+        self.desk.channel.set("branches", self.branches)
 
     def _at_thresholds(self, export: Export, variant: Variant) -> tuple[ControlCase, ...]:
         """Control inputs at the constants of the main export alone, because constants do not depend on sizes."""

@@ -7,7 +7,7 @@ from worker_samples import contract, tensor
 from export_gate.wall.contract import Dim
 from export_gate.worker.controls.generate import drawn_case
 from export_gate.worker.export.branches import Guard
-from export_gate.worker.study.branching import LIMIT, branching
+from export_gate.worker.study.branching import LIMIT, branching, with_swept
 
 TWO = contract({"x": tensor("a"), "y": tensor("b")}, Dim(name="a", min=0, max=40), Dim(name="b", min=2, max=40))
 
@@ -45,3 +45,13 @@ def test_many_guards_are_cut_to_a_limit():
     """However many guards a program has, a limited number of sizes is run, in the order of the guards."""
     many = [guard(f"a == {size}", f"a != {size}") for size in range(3, 39)]
     assert len(branching(TWO, many, {}, ()).cases) == LIMIT
+
+
+def test_sizes_of_the_sweep_that_take_the_branch_are_told():
+    """A difference there is known by the condition as well."""
+    equal = guard("a == b", "a != b")
+    (branch,) = branching(TWO, [equal], {}, ()).branches
+    swept = tuple(drawn_case(TWO, "normal", 1, sizes) for sizes in ({"a": 5, "b": 5}, {"a": 5, "b": 6}))
+
+    assert branch.dims == ("a", "b")
+    assert with_swept(branch, [equal], swept).swept == (swept[0].name,)

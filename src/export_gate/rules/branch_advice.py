@@ -1,0 +1,62 @@
+"""Advise what to do about a condition on sizes of which torch.export followed one side only."""
+
+from __future__ import annotations
+
+import ast
+
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import Branch
+
+
+def guard_advice(contract: ModelContract, branch: Branch | None, *, is_separate: bool) -> str:
+    """The same for a difference; less can be said where the condition is not known."""
+    if branch is not None:
+        return branch_advice(contract, branch, is_separate=is_separate)
+    apart = "" if is_separate else "give those sizes an export of their own with `separate`, "
+    return (
+        "torch.export took one side of a condition on sizes: write the model without it (pad or slice always, by "
+        f"amounts computed from `x.shape`), {apart}or leave them out of `models.{contract.name}.dims`."
+    )
+
+
+def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool) -> str:
+    """Ways that keep the sizes dynamic, and, where it is about one dim, an export of its own.
+
+    Args:
+        contract: what is declared.
+        branch: the condition that the sizes meet.
+        is_separate: whether the export that lacks this branch is for single sizes already.
+    """
+    ways = [
+        *dynamic_ways(branch.words),
+        *([] if len(branch.dims) != 1 else _of_one_dim(contract, branch, is_separate=is_separate)),
+    ]
+    return f"torch.export follows one side of the condition only: {', '.join(ways[:-1])}, or {ways[-1]}."
+
+
+def dynamic_ways(words: str) -> tuple[str, str]:
+    """Both sides in one program, whatever number of dims the condition reads."""
+    return f"let `torch.cond({words}, f, g, (...))` choose", _both(words)
+
+
+def _both(words: str) -> str:
+    """Both sides computed; torch.where takes a tensor as condition."""
+    condition = ast.parse(words, mode="eval").body if _is_expression(words) else None
+    if not isinstance(condition, ast.Compare) or len(condition.ops) != 1:
+        return "compute both sides and choose with `torch.where`"
+    condition.left = ast.Call(func=ast.Name(id="torch.scalar_tensor"), args=[condition.left], keywords=[])
+    return f"compute both sides and choose with `torch.where({ast.unparse(condition)}, a, b)`"
+
+
+def _of_one_dim(contract: ModelContract, branch: Branch, *, is_separate: bool) -> list[str]:
+    dims = f"models.{contract.name}.dims.{branch.dims[0]}"
+    apart = [] if is_separate else [f"give the sizes at which it holds exports of their own (`{dims}.separate`)"]
+    return [*apart, f"leave those sizes out of `{dims}`"]
+
+
+def _is_expression(words: str) -> bool:
+    try:
+        ast.parse(words, mode="eval")
+    except SyntaxError:
+        return False
+    return True
