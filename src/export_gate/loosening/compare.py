@@ -130,14 +130,16 @@ def weaker(*strongest_first: object) -> Compare:
         if before == after:
             return
         places = [strongest_first.index(word if word in strongest_first else OTHER) for word in (before, after)]
-        effect: Effect = "changed" if places[0] == places[1] else "loosened" if places[1] > places[0] else "tightened"
-        yield effect, "", arrow(before, after)
+        # Of two words with one place, such as two masks, nobody here knows which one checks more.
+        yield "loosened" if places[1] >= places[0] else "tightened", "", arrow(before, after)
 
     return compare
 
 
 OTHER = object()
 """In `weaker`: any other word."""
+RARE = 10
+"""How many times wider a range of floats may become before the old one is a corner of it, with large values around."""
 
 
 def restricted(before: object, after: object) -> Iterator[Step]:
@@ -218,7 +220,11 @@ def narrower_range(before: tuple[Any, Any] | None, after: tuple[Any, Any] | None
     ends = (*(before or (None,)), *(after or (None,)))
     # What cannot be compared (a missing range, an end that names dims) counts as looser.
     is_wider = all(isinstance(end, (int, float)) for end in ends) and ends[2] <= ends[0] and ends[1] <= ends[3]
-    yield "tightened" if is_wider else "loosened", "", arrow(before or "undeclared", after or "undeclared")
+    change = arrow(before or "undeclared", after or "undeclared")
+    if is_wider and isinstance(ends[0], float) and ends[3] - ends[2] > RARE * (ends[1] - ends[0]):
+        yield "loosened", "", f"{change}, so that values of the old range are rarely drawn"
+    else:
+        yield "tightened" if is_wider else "loosened", "", change
 
 
 def fixed_axes(before: tuple[Any, ...] | None, after: tuple[Any, ...] | None) -> Iterator[Step]:

@@ -7,7 +7,7 @@ from itertools import chain
 
 from export_gate.loosening.compare import Step, fewer, folders, larger, loosened_by_any, shown, weaker
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange
-from export_gate.loosening.together import lengths
+from export_gate.loosening.together import crowding, lengths
 from export_gate.loosening.tolerances import tolerances
 from export_gate.loosening.walk import records
 from export_gate.wall.contract import ModelContract
@@ -22,7 +22,7 @@ def compare_configs(origin: str, before: Checked, after: Checked) -> ConfigChang
 
 def compare_contracts(before: ModelContract, after: ModelContract) -> tuple[Alteration, ...]:
     """What differs for one model, by the name that it has now."""
-    steps = chain(tolerances(before, after), records(before, after), lengths(before, after))
+    steps = chain(tolerances(before, after), records(before, after), lengths(before, after), crowding(before, after))
     return tuple(_alteration(after.name, step) for step in steps)
 
 

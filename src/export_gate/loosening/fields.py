@@ -90,8 +90,8 @@ FIELDS: dict[str, Directions] = {
         "draws": fewer_of_all,
     },
     "ConstantSpec": {"kind": unimportant, "value": another("call"), "dtype": another("call")},
-    "SequenceSpec": {"kind": unimportant, "items": "specs", "build": replaced},
-    "DictSpec": {"kind": unimportant, "items": "specs", "build": replaced},
+    "SequenceSpec": {"kind": unimportant, "items": "specs", "build": another("call")},
+    "DictSpec": {"kind": unimportant, "items": "specs", "build": another("call")},
     "Output": {
         "name": unimportant,
         "leaf": weaker("compare", "none", "ignore"),

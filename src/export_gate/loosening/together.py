@@ -66,6 +66,31 @@ def lengths(before: ModelContract, after: ModelContract) -> Iterator[Step]:
             )
 
 
+PER_DRAW, PER_SEPARATE = 10, 15
+"""Control inputs that a further draw per family, or a further separate size, adds at least."""
+
+
+def crowding(before: ModelContract, after: ModelContract) -> Iterator[Step]:
+    """Further inputs of some kind, for which the limit leaves out others."""
+    dims = {each.name: each for each in before.dims}
+    sizes = [size for each in after.dims for size in each.separate if size not in _separate(dims.get(each.name))]
+    old = {source.path for source in before.controls.data}
+    taken = sum(source.count or 0 for source in after.controls.data if source.path not in old)
+    more = {
+        "random": PER_DRAW * max(after.controls.random - before.controls.random, 0),
+        "separate": PER_SEPARATE * len(sizes),
+        "data": taken,
+    }
+    room = after.controls.limit // 2 + max(after.controls.limit - before.controls.limit, 0)
+    if sum(more.values()) > room:
+        causes = ", ".join(name for name, count in more.items() if count)
+        yield "loosened", "controls.limit", f"{after.controls.limit} leaves out other inputs for those of {causes}"
+
+
+def _separate(dim: Dim | None) -> tuple[int, ...]:
+    return () if dim is None else dim.separate
+
+
 def _tensors(key: str, specs: Mapping[str, Spec] | Sequence[Spec]) -> Iterator[tuple[str, TensorSpec]]:
     """Every tensor below, by its place in the config."""
     named = isinstance(specs, Mapping)

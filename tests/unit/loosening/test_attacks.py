@@ -532,6 +532,91 @@ def test_another_thing_that_is_verified_is_said(name: str):
     assert f"`m`: {sentence}" in texts(change(SWAPPED, SWAPPED.replace(old, new)), "loosened")
 
 
+BARE = """
+version: 1
+models:
+  m:
+    factory: "net:make"
+    dims: {batch: {min: 2, max: 8}}
+    inputs:
+      x: {dtype: float32, shape: [batch, 4], range: [0, 1]}
+      keep: {dtype: bool, shape: [batch, 4], mask: keep}
+      other: {dtype: bool, shape: [batch, 4], mask: drop}
+      cache: {build: "net:Cache", tuple: [{dtype: float32, shape: [batch]}]}
+"""
+GAINED = {
+    "an output is named to be ignored": (
+        BARE,
+        BARE + "    outputs: {y: {}, z: ignore}\n",
+        "outputs.z.leaf compare -> ignore",
+    ),
+    "an output is named to have any infinity": (
+        BARE,
+        BARE + "    outputs: {y: {nonfinite: allow}}\n",
+        "outputs.y.nonfinite match -> allow",
+    ),
+    "an output is named to be compared in part": (
+        BARE,
+        BARE + "    outputs: {y: {where: keep}}\n",
+        "outputs.y.where none -> keep",
+    ),
+    "a part of another mask": (
+        BARE + "    outputs: {y: {where: keep}}\n",
+        BARE + "    outputs: {y: {where: other}}\n",
+        "outputs.y.where keep -> other",
+    ),
+    "a mask the other way round": (BARE, BARE.replace("mask: keep", "mask: drop"), "inputs.keep.mask keep -> drop"),
+    "an argument that switches something off": (
+        BARE,
+        BARE.replace("    inputs:\n", "    inputs:\n      skip: {constant: true}\n"),
+        "inputs.skip added, so that another call is verified",
+    ),
+    "another object": (
+        BARE,
+        BARE.replace("net:Cache", "net:Empty"),
+        "inputs.cache.build net:Cache -> net:Empty, so that another call is verified",
+    ),
+    "a range in which the old one is a corner": (
+        BARE,
+        BARE.replace("range: [0, 1]", "range: [-1e6, 1e6]"),
+        "inputs.x.range [0, 1] -> [-1e+06, 1e+06], so that values of the old range are rarely drawn",
+    ),
+    "draws of one family for those of all": (
+        BARE,
+        BARE + "    controls: {random: 1000}\n",
+        "controls.limit 120 leaves out other inputs for those of random",
+    ),
+    "separate sizes for those of the range": (
+        BARE,
+        BARE.replace("max: 8}", f"max: 8, separate: {list(range(20, 40))}}}"),
+        "controls.limit 120 leaves out other inputs for those of separate",
+    ),
+    "one input many times": (
+        BARE,
+        BARE + "    controls: {data: [{path: zeros.npz, count: 100}]}\n",
+        "controls.limit 120 leaves out other inputs for those of data",
+    ),
+}
+"""What looks like a further check and takes something away."""
+
+
+@pytest.mark.parametrize("name", GAINED)
+def test_what_is_added_may_loosen(name: str):
+    """A key that the base does not have is compared with what applies without it."""
+    before, after, sentence = GAINED[name]
+
+    assert f"`m`: {sentence}" in texts(change(before, after), "loosened")
+
+
+def test_what_is_added_may_tighten():
+    """Outputs with promises, some real inputs, a separate size and a wider range check more."""
+    after = BARE.replace("max: 8}", "max: 8, separate: [1]}").replace("range: [0, 1]", "range: [-1, 2]")
+    after += "    outputs: {y: {dtype: float32, nonfinite: forbid}, loss: none}\n"
+    after += "    controls: {random: 3, data: [{path: real.npz, count: 12}]}\n"
+
+    assert texts(change(BARE, after), "loosened") == []
+
+
 def test_folders_in_front_of_others_are_said():
     """They may have another module of the factory's name; one at the end cannot hide what was found before."""
     first, last = (SWAPPED.replace("[., src]", f"[{names}]") for names in ("mock, ., src", "., src, tools"))
