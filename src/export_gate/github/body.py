@@ -16,6 +16,11 @@ from export_gate.report.render import render
 # No parentheses, spaces or quotes, which end a link in Markdown.
 _LINK = re.compile(r"https?://[A-Za-z0-9.\[\]:_-]+/[A-Za-z0-9._~/%?=&#-]*", re.ASCII)
 LONGEST_LINK = 2_000
+LOOSENED = """{% import "_macros.md.j2" as m %}
+{{ m.change(report.change, 20) }}
+
+"""
+"""What a change loosens, above a project's own layout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +61,16 @@ def compose(report: Report, frame: Frame) -> Composed:
 
 
 def _own_layout(template: Path, report: Report, budget: int) -> str:
-    middle = render_with(template, report, budget)
+    # The change can edit the template as well as the config: what it loosens is not the template's to leave out.
+    first = (
+        render(report, "comment", budget=budget, source=LOOSENED) if report.change and report.change.loosened else ""
+    )
+    middle = render_with(template, report, budget - characters(first))
     if not middle.strip():
         raise TemplateError("it left the comment empty")
     if any(parse_marker(line) for line in middle.splitlines()):
         raise TemplateError("it contains a marker of export-gate, which identifies our comments")
-    return middle
+    return middle if first.strip() in middle else f"{first}{middle}"
 
 
 def footer(frame: Frame) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ import report_samples as samples
 from export_gate.github.body import Frame, compose, is_link
 from export_gate.github.marker import Run, parse_marker
 from export_gate.github.template import TemplateError, render_with
+from export_gate.loosening.record import Alteration, ConfigChange
+from export_gate.outcome.judging import judged
 from export_gate.report.budget import COMMENT_CHARACTERS, characters
 from export_gate.report.build import build_report
 from export_gate.report.render import render
@@ -63,6 +66,19 @@ def test_500_violations_fit_with_marker_and_links():
     frame = Frame(comment_id="x" * 64, run=Run(id=10**17, attempt=9), run_url=url, artifact_url=url)
     body = compose(build_report(samples.crowd(500)), frame).text.body
     assert 60_000 < characters(body) <= COMMENT_CHARACTERS
+
+
+def test_a_template_cannot_leave_out_what_is_loosened(tmp_path: Path):
+    """The change may have edited it; where it shows the same by itself, that is enough."""
+    alteration = Alteration(effect="loosened", model="m", what="controls.limit 100 -> 1")
+    change = ConfigChange(origin="export-gate.yml at 1a2b3c4d5e", alterations=(alteration,))
+    report = judged(replace(samples.green(), change=change, findings=())).report
+    said = "**This change loosens the check** (compared with `export-gate.yml at 1a2b3c4d5e`): `m`: controls.limit 100"
+
+    for source in ("all is well", "{% import '_macros.md.j2' as m %}{{ m.change(report.change, 20) }}\n\nall is well"):
+        body = compose(report, own(tmp_path, source)).text.body
+        assert body.count(said) == 1
+        assert body.index(said) < body.index("all is well")
 
 
 def test_a_projects_own_template(tmp_path: Path):
