@@ -71,7 +71,7 @@ def verify(
     started, clock = datetime.now(timezone.utc), time.monotonic()
     today = started.date().isoformat()
     config = load_config(order.config)
-    change, base_terms = find_change(config, base_of(order.base, order.environment), order.environment)
+    change, base_terms = find_change(config, base_of(order.base, order.environment), order.environment, order.python)
     require_short_waivers(config, started.date(), base_terms.waivers_max_days)
     planned = make_plan(config, order.selection, order.folder)
     jobs = planned if order.shard is None else jobs_of(order.shard, planned)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from export_gate.run.git import git_output
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 
 # The first character rules out `-`: git would take such a name for an option.
 _REVISION = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/@{}^~-]{0,199}")
@@ -58,6 +59,12 @@ def _missing(base: str, folder: Path, environment: Mapping[str, str]) -> str:
     return f"the base {shown} is not a commit{shallow}"
 
 
+def root_of(path: Path) -> Path:
+    """The checkout that a file is in, by the path as it is written; without one, the nearest folder that exists."""
+    root = repository_root(path.parent)
+    return root if root.is_dir() else next(up for up in path.parents if up.is_dir())
+
+
 def file_at(commit: str, wanted: Wanted, environment: Mapping[str, str]) -> bytes | None:
     """The file's bytes at that commit; None if it does not exist there.
 
@@ -66,9 +73,11 @@ def file_at(commit: str, wanted: Wanted, environment: Mapping[str, str]) -> byte
         UnreadableError: git cannot list the commit's files.
     """
     path = wanted.path
-    folder = next(up for up in path.parents if up.is_dir())  # the base may have folders that are gone
-    name = path.relative_to(folder).as_posix()
-    entry = git_output(folder, "ls-tree", "-z", commit, "--", name, environment=environment)
+    # From the root, by the path as it is written: folders of the base may be gone, or links to others by now.
+    folder = root_of(path)
+    entry = git_output(
+        folder, "ls-tree", "-z", commit, "--", path.relative_to(folder).as_posix(), environment=environment
+    )
     if entry is None:
         raise UnreadableError(f"git cannot list the files of the base {commit[:SHOWN_SHA]}")
     if not entry:

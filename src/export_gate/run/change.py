@@ -13,6 +13,7 @@ from export_gate.config.source import MAX_BYTES
 from export_gate.loosening.configs import compare_configs
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect
 from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file_at, find_commit
+from export_gate.run.committed import interpreter_alterations
 from export_gate.run.moved import SIBLINGS, moved_from
 from export_gate.run.same_file import with_moved_files
 from export_gate.run.workflows import workflow_alterations
@@ -28,13 +29,16 @@ def base_of(base: str | None, environment: Mapping[str, str]) -> str | None:
     return base or environment.get("PRE_COMMIT_FROM_REF") or None
 
 
-def find_change(config: Config, base: str | None, environment: Mapping[str, str]) -> tuple[ConfigChange | None, Config]:
+def find_change(
+    config: Config, base: str | None, environment: Mapping[str, str], python: str | None = None
+) -> tuple[ConfigChange | None, Config]:
     """What the change does to the check, and the config whose `waivers-max-days` counts.
 
     Args:
         config: the config as it is now.
         base: a commit; None means that there is nothing to compare with.
         environment: for git.
+        python: the interpreter that the caller names.
 
     Raises:
         UserError: `base` cannot be a commit, or it cannot be read although the config has `relaxed: fail`.
@@ -51,7 +55,10 @@ def find_change(config: Config, base: str | None, environment: Mapping[str, str]
             raise UserError(f"{path.name}: {error}", FETCH) from error
         return _unknown(str(error), str(error)), config
     # With a config that nobody compares, a workflow that chose it is all there is to see.
-    around = workflow_alterations(path.parent, commit, environment)
+    around = (
+        *interpreter_alterations(config, commit, environment, python),
+        *workflow_alterations(path.parent, commit, environment),
+    )
     old = moved_from(config, commit, environment) if found is None else None
     if found is not None:
         change, terms = _compared(config, commit, *found, environment)

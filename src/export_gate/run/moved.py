@@ -9,7 +9,7 @@ from pathlib import Path
 from export_gate.config import Config
 from export_gate.config.load import parse_config
 from export_gate.config.source import MAX_BYTES
-from export_gate.run.base import UnreadableError, Wanted, file_at
+from export_gate.run.base import UnreadableError, Wanted, file_at, root_of
 from export_gate.run.git import git_line, git_output
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.errors import UserError
@@ -44,7 +44,9 @@ def moved_from(config: Config, commit: str, environment: Mapping[str, str]) -> P
 
 
 def _is_at(commit: str, path: Path, environment: Mapping[str, str]) -> bool:
-    return bool(git_output(path.parent, "ls-tree", "-z", commit, "--", path.name, environment=environment))
+    root = root_of(path)
+    name = path.relative_to(root).as_posix()
+    return bool(git_output(root, "ls-tree", "-z", commit, "--", name, environment=environment))
 
 
 def _renamed(root: Path, path: Path, commit: str, environment: Mapping[str, str]) -> Path | None:

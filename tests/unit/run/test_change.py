@@ -276,3 +276,42 @@ def test_a_handed_in_file_that_moved_is_the_same_file(config: Path):
     ]
     config.with_name("b.onnx").write_bytes(b"another")
     assert loosened(config, base) == ["`m`: targets.onnx.artifact a.onnx -> b.onnx, so that another file is verified"]
+
+
+def test_a_folder_that_became_a_link_has_its_own_base(config: Path):
+    """Else a change could link the config's folder to another one, whose config was lax at the base too."""
+    other = config.parents[1] / "examples"
+    other.mkdir()
+    (other / "export-gate.yml").write_text(CONFIG.replace("  m:", "  example:").replace("100", "1"))
+    (other / "real.npz").touch()
+    base = commit(config.parents[1])
+    git(config.parents[1], "rm", "-r", "--quiet", "nets")
+    config.parent.symlink_to("examples", target_is_directory=True)
+
+    assert "`m`: renamed to `example`, so that its lock, waivers and history no longer apply" in loosened(config, base)
+
+
+@pytest.mark.parametrize("place", [".venv/bin/python", "nets/.venv/bin/python", "tools/python"])
+def test_an_interpreter_of_the_change_is_said(config: Path, place: str):
+    """An environment in the repository comes before that of the workflow, and can print any result."""
+    root = config.parents[1]
+    (root / "tools").mkdir()
+    (root / "tools" / "python").touch()
+    config.write_text(CONFIG.replace("relaxed: fail", "python: ../tools/python"))
+    base = commit(root)
+    assert loosened(config, base) == []
+    (root / place).parent.mkdir(parents=True, exist_ok=True)
+    (root / place).write_text("#!/bin/sh\n")
+    git(root, "add", "--all", "--force")
+
+    assert loosened(config, base) == [
+        f"the interpreter that runs the check is the change's own: {place} is not as at the base"
+    ]
+
+
+def test_an_environment_that_git_does_not_track_is_no_change(config: Path):
+    """It is the machine's."""
+    (config.parent / ".venv" / "bin").mkdir(parents=True)
+    (config.parent / ".venv" / "bin" / "python").touch()
+
+    assert loosened(config, "HEAD") == []
