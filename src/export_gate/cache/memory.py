@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from export_gate.cache.committed import require_uncommitted
 from export_gate.cache.folder import CacheFolder, prune
 from export_gate.cache.keep import Verdict, keep
 from export_gate.cache.scene import Scene, make_scene
@@ -15,13 +17,20 @@ from export_gate.run.order import Order
 from export_gate.wall.codec import decode
 from export_gate.wall.contract import Job
 from export_gate.wall.dependencies import Dependencies
+from export_gate.wall.repository import repository_root
 
 
 def open_cache(order: Order, python: Path, today: str) -> Scene | None:
-    """The scene of the run; None if it is to verify every model."""
+    """The scene of the run; None if it is to verify every model.
+
+    Raises:
+        UserError: the folder is part of what is verified.
+    """
     if order.cache is None or order.selection.cases or order.save_case is not None:
         return None
     place = order.cache
+    root = repository_root(Path(os.path.abspath(order.config)).parent)  # noqa: PTH100 - as load_config
+    require_uncommitted(place.folder, root, order.environment)
     folder = CacheFolder(path=place.folder, keeps=place.keeps, limit_bytes=place.limit_bytes)
     return make_scene(folder, order.config, python, order.environment, today)
 
