@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.numbers import spread
 from export_gate.rules.wording import count, listing, place, scientific
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.observation import Comparison
+from export_gate.wall.observation import Comparison, ModelObservation, RowsDiffering
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -33,42 +32,77 @@ def check(measured: Measured) -> Iterator[Finding]:
             details=hygiene.factory_differs,
         )
     for worst in hygiene.nondeterministic:
-        yield _finding(contract, worst, hygiene.repeats)
+        yield _finding(observation, worst)
     if observation.random_operators and hygiene.draws and not hygiene.nondeterministic:
-        yield _drawing(contract, observation.random_operators)
+        yield _drawing(observation)
 
 
-def _drawing(contract: ModelContract, operators: tuple[str, ...]) -> Finding:
+def _drawing(observation: ModelObservation) -> Finding:
     """Randomness that no run showed, because it acts rarely or at some inputs only."""
+    operators = observation.random_operators
     return Finding(
         rule=RULE.name,
         severity="violation",
-        model=contract.name,
+        model=observation.model,
+        source=observation.random_source,
         message=(
-            f"{contract.name}: eager draws random numbers without seeding them, although no two runs differed: "
+            f"{observation.model}: eager draws random numbers without seeding them, although no two runs differed: "
             f"{listing(operators)}"
         ),
-        hint=HINT,
+        hint=_hint(operators, None),
         occurrences=len(operators),
         details=operators,
     )
 
 
-def _finding(contract: ModelContract, worst: Comparison, repeats: int) -> Finding:
+def _finding(observation: ModelObservation, worst: Comparison) -> Finding:
+    operators = observation.random_operators
+    drawn = f"; the exported program draws with {listing([f'`{name}`' for name in operators])}" if operators else ""
     return Finding(
         rule=RULE.name,
         severity="violation",
-        model=contract.name,
+        model=observation.model,
         output=worst.output,
+        source=observation.random_source,
         message=(
-            f"{place(contract.name, output=worst.output)}: eager differs between {count(repeats, 'run')} on the same "
-            f"input: {describe_difference(worst)}"
+            f"{place(observation.model, output=worst.output)}: eager differs between "
+            f"{count(observation.hygiene.repeats, 'run')} on the same input: {describe_difference(worst)}"
+            f"{_row_words(worst.rows)}{drawn}"
         ),
-        hint=HINT,
+        hint=_hint(operators, worst.rows),
         measured=worst.max_abs_diff,
         allowed=0.0,
         details=spread(worst, "one run", "another"),
     )
+
+
+def _drops_rows(rows: RowsDiffering | None) -> bool:
+    """Whether some rows differ altogether and the others not at all."""
+    return rows is not None and not rows.partly and 0 < rows.whole < rows.total
+
+
+def _row_words(rows: RowsDiffering | None) -> str:
+    return f"; whole rows differ ({rows.whole} of {rows.total})" if rows and _drops_rows(rows) else ""
+
+
+def _hint(operators: Sequence[str], rows: RowsDiffering | None) -> str:
+    """What draws, as far as it is known, and what to write instead."""
+    if _drops_rows(rows):
+        what = (
+            "Whole rows that differ are typical of DropPath (stochastic depth) that ignores `self.training`: return "
+            "its input unchanged when `not self.training`."
+        )
+    elif any("dropout" in name for name in operators):
+        what = "Pass `training=self.training` to `F.dropout` (or use `nn.Dropout`), so that it is off in eval mode."
+    elif operators:
+        what = "Draw only when `self.training`, or take the random numbers as an input of forward."
+    else:
+        what = (
+            "Look for dropout that is always on (`F.dropout` without `training=self.training`), `torch.rand*` in "
+            "forward, uninitialised memory (`torch.empty`) and nondeterministic kernels; draw only when "
+            "`self.training`, or take the random numbers as an input of forward."
+        )
+    return f"{what} Until this is fixed, differences between artifacts and eager mean nothing."
 
 
 def describe_difference(comparison: Comparison) -> str:
@@ -82,12 +116,6 @@ def describe_difference(comparison: Comparison) -> str:
         f"{scientific(comparison.max_abs_diff)}"
     )
 
-
-HINT = (
-    "Look for dropout that is always on (`F.dropout` without `training=self.training`), `torch.rand*` in "
-    "forward, uninitialised memory (`torch.empty`) and nondeterministic kernels; take randomness as an input "
-    "or seed it inside forward. Until this is fixed, differences between artifacts and eager mean nothing."
-)
 
 RULE = Rule(
     name="nondeterministic-model",

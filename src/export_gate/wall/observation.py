@@ -99,6 +99,15 @@ class SentinelNorms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowsDiffering:
+    """Along the first axis: rows of which all elements differ, rows of which some do, and all rows."""
+
+    whole: int
+    partly: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
     """One output leaf of one control input: eager (expected) against an artifact (actual).
 
@@ -135,6 +144,8 @@ class Comparison:
     """Filled if the contract sets `tolerance.axis`."""
     sentinels: SentinelNorms | None = None
     """Placeholders among the expected entries, which the other norms leave out; None if there are none."""
+    rows: RowsDiffering | None = None
+    """Between two runs of eager, of an output with rows; else None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -510,6 +521,8 @@ class ModelObservation:
     """Sizes that torch.export did not prove alike, at which control inputs were run."""
     random_operators: tuple[str, ...] = ()
     """Operators of the exported programs that draw random numbers."""
+    random_source: SourceLine | None = None
+    """The project's own line that leads to the first of them."""
     affine: bool = False
     """Every operator of the exported graph is affine in the input and the basis points are in the control set."""
     targets: tuple[TargetObservation, ...] = ()

@@ -42,6 +42,7 @@ from export_gate.wall.observation import (
     OutputLeaf,
     Probe,
     PromiseBroken,
+    RowsDiffering,
     RunObservation,
     SizeNoise,
     SourceLine,
@@ -284,6 +285,29 @@ SAMPLES: dict[str, Sample] = {
     "contract-broken-nearly": Sample(observed(broken=())),
     "nondeterministic-model": Sample(
         hygiene(repeats=3, nondeterministic=(leaf(max_abs_diff=0.5, mismatched_elements=6),))
+    ),
+    "nondeterministic-model-rows": Sample(
+        observed(
+            hygiene=HygieneObservation(
+                repeats=6,
+                nondeterministic=(
+                    leaf(max_abs_diff=0.5, mismatched_elements=3, rows=RowsDiffering(whole=1, partly=0, total=2)),
+                ),
+            ),
+            random_operators=("aten.rand.default",),
+            random_source=LINE,
+        )
+    ),
+    "nondeterministic-model-dropout": Sample(
+        observed(
+            hygiene=HygieneObservation(
+                repeats=6,
+                nondeterministic=(
+                    leaf(max_abs_diff=0.5, mismatched_elements=3, rows=RowsDiffering(whole=0, partly=2, total=2)),
+                ),
+            ),
+            random_operators=("aten.dropout.default",),
+        )
     ),
     "nondeterministic-model-weights": Sample(hygiene(repeats=3, factory_differs=("head.weight", "head.bias"))),
     "nondeterministic-model-and-values": Sample(

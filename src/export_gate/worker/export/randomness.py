@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
+
+from export_gate.wall.source import SourceLine
+from export_gate.worker.nodes.program import described
 
 SWITCHES = ("train", "training")
 RATES = ("p", "dropout", "dropout_p")
@@ -22,6 +26,12 @@ def random_operators(program: ExportedProgram) -> tuple[str, ...]:
     """
     drawing = (str(node.target) for node in _calls(program.graph_module) if _draws(node))
     return tuple(dict.fromkeys(drawing))
+
+
+def random_source(program: ExportedProgram, roots: tuple[Path, ...]) -> SourceLine | None:
+    """The project's own line that leads to the first such operator, if the program notes one."""
+    lines = (described(node, roots).source for node in _calls(program.graph_module) if _draws(node))
+    return next((line for line in lines if line is not None), None)
 
 
 def _calls(module: GraphModule) -> Iterator[Node]:

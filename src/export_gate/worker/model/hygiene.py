@@ -11,7 +11,7 @@ import torch
 from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
-from export_gate.wall.observation import Comparison, HygieneObservation
+from export_gate.wall.observation import Comparison, HygieneObservation, RowsDiffering
 from export_gate.worker.leaves.compare import compare_case, compare_leaf
 from export_gate.worker.leaves.values import Call, Leaf, flatten
 from export_gate.worker.model.factory import forward_parameters
@@ -22,6 +22,8 @@ from export_gate.worker.process.integrity import guarded
 
 REPEATS = 6
 """Runs of one call: a draw with two outcomes gives the same one in all of them once in 32 times."""
+WHOLE_ROW = 0.9
+"""A row differs altogether from this share of its elements on: some may agree by chance, as zeros do."""
 SEQUENCE = 4
 """Number of different calls made in a row."""
 
@@ -117,7 +119,23 @@ def _differences(expected: Sequence[Leaf], actual: Sequence[Leaf]) -> tuple[Comp
     result = compare_case("", expected, actual)
     if result.structure is not None:
         return _missing_leaves(expected, actual)
-    return tuple(comparison for comparison in result.outputs if _severity(comparison) > (False, 0, 0.0, 0))
+    before, after = ({leaf.name: leaf for leaf in leaves} for leaves in (expected, actual))
+    return tuple(
+        replace(comparison, rows=_rows(before[comparison.output], after[comparison.output]))
+        for comparison in result.outputs
+        if _severity(comparison) > (False, 0, 0.0, 0)
+    )
+
+
+def _rows(expected: Leaf, actual: Leaf) -> RowsDiffering | None:
+    """Which rows differ: a model that drops samples changes whole ones."""
+    one, other = expected.value, actual.value
+    if one is None or other is None or one.shape != other.shape or one.ndim < 2 or 0 in one.shape:  # noqa: PLR2004 - a row has elements
+        return None
+    is_other = (one != other) & ~((one != one) & (other != other))  # noqa: PLR0124 - NaN is not equal to itself
+    shares = is_other.reshape(len(one), -1).mean(axis=1)
+    whole = int((shares >= WHOLE_ROW).sum())
+    return RowsDiffering(whole=whole, partly=int((shares > 0).sum()) - whole, total=len(one))
 
 
 def _severity(comparison: Comparison) -> tuple[bool, int, float, int]:

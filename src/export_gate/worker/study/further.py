@@ -8,7 +8,7 @@ from export_gate.wall.observation import Branch, ControlInput, PromiseBroken
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.threshold_rows import threshold_cases
 from export_gate.worker.export.branches import guards_in_dims
-from export_gate.worker.export.randomness import random_operators
+from export_gate.worker.export.randomness import random_operators, random_source
 from export_gate.worker.export.thresholds import thresholds
 from export_gate.worker.model.reference import Reference, Runner, module_runner
 from export_gate.worker.process.stages import Desk
@@ -73,6 +73,8 @@ class Further:
         drawing = random_operators(export.exported.program)
         self.operators += [name for name in drawing if name not in self.operators]
         self.desk.channel.set("random_operators", self.operators)
+        if drawing:
+            self.desk.channel.set("random_source", random_source(export.exported.program, self.desk.roots))
         guards = guards_in_dims(export.exported, self.study.contract, self.study.parameters)
         found = branching(self.study.contract, guards, variant.separate, variant.cases, self.desk.roots)
         self.branches += found.branches

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from export_gate.worker.export.randomness import random_operators
+from export_gate.worker.export.randomness import random_operators, random_source
 
 
 class Quiet(nn.Module):
@@ -75,3 +76,13 @@ def test_operators_that_draw_are_named(function: Callable[..., Any], name: str):
 def test_branches_are_read_too():
     """Operators inside `torch.cond` are found."""
     assert operators(Branch()) == ("aten.rand_like.default",)
+
+
+def test_the_line_that_draws_is_the_projects_own():
+    """Lines of other packages are not the user's to change."""
+    program = torch.export.export(Loud(lambda x: x + torch.rand_like(x)), (torch.ones(2, 3, 4),))
+    line = random_source(program, (Path(__file__).parent,))
+
+    assert line is not None
+    assert line.text == "return self.function(x)"
+    assert random_source(program, (Path(torch.__file__).parent / "nowhere",)) is None

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import nn
 
-from export_gate.wall.observation import HygieneObservation
+from export_gate.wall.observation import HygieneObservation, RowsDiffering
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model import state
 from export_gate.worker.model.hygiene import (
@@ -251,6 +251,17 @@ def test_only_the_output_that_differs_is_named() -> None:
     """Deterministic outputs next to a random one are not reported."""
     facts = observe(Scenario(lambda _, x: {"stable": x, "noisy": x + torch.rand(1)}))
     assert [c.output for c in facts.nondeterministic] == ["noisy"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_whole_rows_that_differ_are_told_from_single_elements(whole: bool) -> None:
+    """A model that drops samples changes whole rows, dropout single elements."""
+    kept = torch.ones(4, 3)
+    kept[1, : 3 if whole else 1] = 0.0
+    module = Scenario(lambda self, x: (x + 1) * self.masks.pop(0), masks=[torch.ones(4, 3), kept])
+    (found,) = repeat(unseeded_runner(module), calls(4)[0], times=2)
+
+    assert found.rows == RowsDiffering(whole=int(whole), partly=int(not whole), total=4)
 
 
 def test_the_worst_repeat_is_kept() -> None:
