@@ -12,7 +12,7 @@ from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from export_gate.wall.source import SourceLine
-from export_gate.worker.nodes.program import described
+from export_gate.worker.process.failures import lines_of_trace
 
 SWITCHES = ("train", "training")
 RATES = ("p", "dropout", "dropout_p")
@@ -30,7 +30,8 @@ def random_operators(program: ExportedProgram) -> tuple[str, ...]:
 
 def random_source(program: ExportedProgram, roots: tuple[Path, ...]) -> SourceLine | None:
     """The project's own line that leads to the first such operator, if the program notes one."""
-    lines = (described(node, roots).source for node in _calls(program.graph_module) if _draws(node))
+    traces = (node.meta.get("stack_trace") or "" for node in _calls(program.graph_module) if _draws(node))
+    lines = (lines_of_trace(trace, roots)[0] for trace in traces)
     return next((line for line in lines if line is not None), None)
 
 
