@@ -58,7 +58,7 @@ def recall(scene: Scene, jobs: Sequence[Job], report: Path, terms: Terms) -> Rec
 
 def holding(scene: Scene, job: Job) -> tuple[Path, Entry] | None:
     """An entry of the job's model of which nothing differs."""
-    # Single cases are no verdict on the model.
+    # Single cases do not add up to a verdict on the model.
     if not job.contract.cache or job.cases:
         return None
     digest, now = contract_digest(job, scene.present), scene.now(job.contract.env)

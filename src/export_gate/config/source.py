@@ -21,6 +21,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         if path.is_dir():
             raise UserError(f"{path}: expected a file, got a folder; name the export-gate.yml in it")
+        # Before it is opened, which would wait for a pipe's writer.
         if path.exists() and not path.is_file():
             raise UserError(f"{path}: expected a file, got a device, pipe or socket; save the config as a file")
         with path.open("rb") as file:
@@ -29,6 +30,7 @@ def read_bytes(path: Path) -> bytes:
         raise UserError(
             f"{path}: expected a config file, but it does not exist; create it or name another one"
         ) from None
+    # ValueError: the name contains a NUL byte.
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UserError(f"{path}: expected a file that can be read, got: {reason}") from error

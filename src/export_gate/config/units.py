@@ -18,6 +18,7 @@ def parse_time(text: str) -> float:
 
 def parse_work(text: str) -> float:
     """Floating-point operations of an amount such as `200 GFLOP`."""
+    # Every unit has five letters.
     number, unit = text[:-5], text[-5:]
     return float(number) * _FLOPS[unit]
 

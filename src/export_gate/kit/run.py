@@ -49,6 +49,7 @@ def run_kit(request: ReplayRequest, python: Path, environment: Mapping[str, str]
     """
     seen = Seen()
     status = converse(request, python, environment, seen.apply)
+    # A replay runs in the worker's own process, so that a crash of the model is a crash of the worker.
     if status < 0 and seen.at is not None:
         seen.failures[seen.at.target] = _death(seen.at, -status)
     return seen

@@ -176,6 +176,7 @@ def _row_state(filled: Sequence[Cell], findings: Sequence[Finding], reason: str)
     """A model is verified if every target is and there is no other violation."""
     states = {cell.state for cell in filled} | ({"skipped"} if reason or not filled else set())
     severities = {finding.severity for finding in findings}
+    # The gravest first: one cell decides the state of the row.
     if "failed" in states or "violation" in severities:
         return "failed"
     if "skipped" in states:

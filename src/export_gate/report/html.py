@@ -60,6 +60,7 @@ def environment() -> SandboxedEnvironment:
 
 def _shown(value: Any) -> Any:
     """Filter every printed value: replace characters without a glyph."""
+    # Markup comes from `prose`, `lines` and macros, in which such characters are replaced already.
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

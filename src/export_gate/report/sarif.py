@@ -145,6 +145,7 @@ def _node(trace: NodeTrace | None) -> dict[str, Any] | None:
 
 
 def _number(value: float | None) -> float | str | None:
+    # JSON has no infinity and no NaN.
     return value if value is None or math.isfinite(value) else str(value)
 
 

@@ -26,9 +26,11 @@ def check(measured: Measured) -> Iterator[Finding]:
     contract, observation = measured.contract, measured.observation
     groups = failures_of("contract-broken", measured)
     if groups:
+        # Its details name the promises that were broken before.
         yield _ended(contract, observation, groups[0][0].failure)
         return
     layouts = refused_layouts(observation)
+    # A mask that keeps nothing is the subject of `masked-positions`.
     empty, _ = refused_empty_masks(contract, observation)
     broken = tuple(promise for promise in observation.broken if promise not in (*layouts, *empty))
     if broken:

@@ -79,6 +79,7 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
             "(`torch.export.register_dataclass` for a dataclass), or return a tuple or dict. The program itself is not "
             f"affected; if you do not need this format, remove `{target}` from {targets_key(contract)}."
         )
+    # The worker's own words, in `targets/onnx.py`.
     if "which ONNX cannot return" in failure.message:
         return f"Change the model's output, or remove `{target}` from {targets_key(contract)}."
     older = NO_OLDER_FORM.search(plain(failure.message))

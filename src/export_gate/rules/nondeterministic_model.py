@@ -33,6 +33,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         )
     for worst in hygiene.nondeterministic:
         yield _finding(observation, worst)
+    # The operators alone prove nothing: forward may seed the generator before it draws.
     if observation.random_operators and hygiene.draws and not hygiene.nondeterministic:
         yield _drawing(observation)
 

@@ -17,6 +17,7 @@ from export_gate.wall.targets import KIND_NAMES
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 14.0, 50.0
+# Heights of the strips above and below the scale, for what has no place on a logarithmic one: infinity and 0.
 FAULT, ZERO = 16.0, 18.0
 MOST_LABELS = 8
 SHIFT = 7.0
@@ -87,6 +88,7 @@ def _pens(targets: Sequence[TargetName]) -> dict[TargetName, Pen]:
     count = len(MARKS)
     pens = {name: Pen(tone=name, mark=MARKS[turn % count]) for turn, name in enumerate(KIND_NAMES)}
     for turn, name in enumerate(target for target in targets if target not in pens):
+        # The marks move on by one with each round of tones, so that no pair is used twice.
         pens[name] = Pen(tone=f"tone-{turn % count + 1}", mark=MARKS[(turn + turn // count + 1) % count])
     return pens
 

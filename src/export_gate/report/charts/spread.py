@@ -16,6 +16,7 @@ from export_gate.wall.observation import Comparison, ErrorPicture
 
 WIDTH, HEIGHT = 440.0, 280.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 20.0, 26.0, 52.0
+# The bar of equal entries has a place of its own, since a logarithmic axis has no 0.
 EQUAL_WIDTH, EQUAL_GAP = 20.0, 16.0
 # As the worker counts: see `ErrorPicture.unequal`.
 STEPS_PER_DECADE = 4
@@ -78,6 +79,7 @@ def _bins(unequal: Sequence[int], largest: float) -> list[Bin]:
 
 def _panel(picture: ErrorPicture, bins: Sequence[Bin], plot: Plot, *, is_near: bool) -> Panel:
     floor = HEIGHT - BOTTOM
+    # In the order in which they are drawn.
     parts: dict[str, str] = {"within": "", "part": "", "beyond-bar": ""}
     for low, high, entries in bins:
         top, left = plot.y.at(entries), plot.x.at(low)

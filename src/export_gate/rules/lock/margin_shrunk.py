@@ -52,6 +52,7 @@ def has_shrunk(was: Margin, now: Margin) -> bool:
     Both must grow: larger weights raise error and bound alike, and a changed tolerance changes only the share.
     """
     share, before = ratio(now.measured, now.allowed), ratio(was.measured, was.allowed)
+    # Above 1 it is a violation, which is reported by itself.
     return FLOOR <= share <= 1 and now.measured >= GROWTH * was.measured and share >= GROWTH * before
 
 
