@@ -136,7 +136,7 @@ def is_idle(path: Path) -> bool:
     if "PRE_COMMIT_TO_REF" not in os.environ:
         return False
     from export_gate.config import load_config
-    from export_gate.run.pushing import nothing_to_verify
+    from export_gate.run.ignored import nothing_to_verify
 
     idle = nothing_to_verify(load_config(path), os.environ)
     if idle is not None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from export_gate.config import Config
-from export_gate.run.git import git_line, git_output, git_paths
-from export_gate.run.named import named_files
+from export_gate.run.git import git_line, git_paths
 
 DIFF = ("diff", "--name-only", "--no-relative")
 """From the root of the checkout, whatever the user's settings of git say."""
@@ -51,9 +48,9 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
             "required check"
         )
     if changed:
-        notes.append(f"the check includes uncommitted changes that will not be pushed: {_few(changed)}")
+        notes.append(f"the check includes uncommitted changes that will not be pushed: {few(changed)}")
     if untracked:
-        notes.append(f"the check includes untracked files that will not be pushed: {_few(untracked)}")
+        notes.append(f"the check includes untracked files that will not be pushed: {few(untracked)}")
     return Push(
         notes=tuple(notes),
         unpushed={**dict.fromkeys(differing, "not committed"), **dict.fromkeys(untracked, "untracked")},
@@ -87,61 +84,11 @@ def _untracked(root: Path) -> tuple[str, ...]:
     return (*(path.rstrip("/") for path in own), *theirs)
 
 
-def nothing_to_verify(config: Config, environment: Mapping[str, str]) -> str | None:
-    """Why a push cannot change a verdict: it changes only files of `ignore`; None if it may, or if this is no push.
-
-    The config and its lock decide what is checked and models read the files that it names, so no pattern covers them.
-    """
-    start, end = environment.get("PRE_COMMIT_FROM_REF"), environment.get("PRE_COMMIT_TO_REF")
-    root = git_line(config.path.resolve().parent, "rev-parse", "--show-toplevel")
-    if not (config.ignore and start and end and root and _is_pushed(config, Path(root), end)):
-        return None
-    # As two files (`--no-renames`): git would list only the new name, and a model may have read the old one.
-    changed = git_paths(
-        Path(root), *DIFF, "--ignore-submodules=none", "--no-renames", f"{start}^{{commit}}", f"{end}^{{commit}}"
-    )
-    named = named_files(config, Path(root))
-    if not changed or not all(_is_ignored(path, config, named) for path in changed):
-        return None
-    return f"nothing to verify: the push changes only files of `ignore`: {_few(changed)}"
-
-
-def _is_pushed(config: Config, root: Path, commit: str) -> bool:
-    """Whether the commit has the config as it is here: patterns that nobody else sees cover nothing."""
-    path = config.path.resolve()
-    if root.resolve() not in path.parents:
-        return False
-    name = path.relative_to(root.resolve()).as_posix()
-    # Diff alone is not enough: it is empty for a config that git does not track.
-    entry = git_output(root, "ls-tree", "-z", f"{commit}^{{commit}}", "--", name)
-    return bool(entry) and git_output(root, *DIFF, f"{commit}^{{commit}}", "--", name) == b""
-
-
-def _is_ignored(path: str, config: Config, named: Collection[str]) -> bool:
-    own = {config.path.name, config.path.with_suffix(".lock").name}
-    # `name.`: a module is named without its ending, which may be `.py` or that of a compiled one.
-    is_named = any(path == name or path.startswith((f"{name}/", f"{name}.")) for name in named)
-    return (
-        path.rpartition("/")[2] not in own
-        and not is_named
-        and any(_matches(pattern, path) for pattern in config.ignore)
-    )
-
-
-def _matches(pattern: str, path: str) -> bool:
-    """`**` is any number of folders, `*` and `?` stay within one; a pattern without a slash matches the file's name."""
-    # The longest first: an alternation takes the first that fits.
-    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
-    regex = "".join(
-        {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts
-    )
-    return re.fullmatch(regex, path if "/" in pattern or "**" in pattern else path.rpartition("/")[2]) is not None
-
-
 def _pushed(environment: Mapping[str, str]) -> str | None:
     # A push that includes the first commit of the repository has no range, only the name of what is pushed.
     return environment.get("PRE_COMMIT_TO_REF") or environment.get("PRE_COMMIT_LOCAL_BRANCH")
 
 
-def _few(paths: Sequence[str]) -> str:
+def few(paths: Sequence[str]) -> str:
+    """The first path, and how many more there are."""
     return paths[0] + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")

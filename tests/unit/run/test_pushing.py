@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from export_gate.config import load_config
-from export_gate.run.pushing import find_push, nothing_to_verify
+from export_gate.run.ignored import nothing_to_verify
+from export_gate.run.pushing import find_push
 
 AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
 

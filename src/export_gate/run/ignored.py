@@ -1,0 +1,63 @@
+"""Say whether a push changes only files that the config says no model reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from export_gate.config import Config
+from export_gate.run.git import git_line, git_output, git_paths
+from export_gate.run.named import named_files
+from export_gate.run.pushing import DIFF, few
+
+
+def nothing_to_verify(config: Config, environment: Mapping[str, str]) -> str | None:
+    """Why a push cannot change a verdict: it changes only files of `ignore`; None if it may, or if this is no push.
+
+    The config and its lock decide what is checked and models read the files that it names, so no pattern covers them.
+    """
+    start, end = environment.get("PRE_COMMIT_FROM_REF"), environment.get("PRE_COMMIT_TO_REF")
+    root = git_line(config.path.resolve().parent, "rev-parse", "--show-toplevel")
+    if not (config.ignore and start and end and root and _is_pushed(config, Path(root), end)):
+        return None
+    # As two files (`--no-renames`): git would list only the new name, and a model may have read the old one.
+    changed = git_paths(
+        Path(root), *DIFF, "--ignore-submodules=none", "--no-renames", f"{start}^{{commit}}", f"{end}^{{commit}}"
+    )
+    named = named_files(config, Path(root))
+    if not changed or not all(_is_ignored(path, config, named) for path in changed):
+        return None
+    return f"nothing to verify: the push changes only files of `ignore`: {few(changed)}"
+
+
+def _is_pushed(config: Config, root: Path, commit: str) -> bool:
+    """Whether the commit has the config as it is here: patterns that nobody else sees cover nothing."""
+    path = config.path.resolve()
+    if root.resolve() not in path.parents:
+        return False
+    name = path.relative_to(root.resolve()).as_posix()
+    # Diff alone is not enough: it is empty for a config that git does not track.
+    entry = git_output(root, "ls-tree", "-z", f"{commit}^{{commit}}", "--", name)
+    return bool(entry) and git_output(root, *DIFF, f"{commit}^{{commit}}", "--", name) == b""
+
+
+def _is_ignored(path: str, config: Config, named: Collection[str]) -> bool:
+    own = {config.path.name, config.path.with_suffix(".lock").name}
+    # `name.`: a module is named without its ending, which may be `.py` or that of a compiled one.
+    is_named = any(path == name or path.startswith((f"{name}/", f"{name}.")) for name in named)
+    return (
+        path.rpartition("/")[2] not in own
+        and not is_named
+        and any(_matches(pattern, path) for pattern in config.ignore)
+    )
+
+
+def _matches(pattern: str, path: str) -> bool:
+    """`**` is any number of folders, `*` and `?` stay within one; a pattern without a slash matches the file's name."""
+    # The longest first: an alternation takes the first that fits.
+    parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
+    regex = "".join(
+        {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts
+    )
+    return re.fullmatch(regex, path if "/" in pattern or "**" in pattern else path.rpartition("/")[2]) is not None
