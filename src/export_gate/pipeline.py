@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from export_gate import __version__
-from export_gate.cache.memory import keep_verdicts, open_cache
+from export_gate.cache.memory import Ran, keep_verdicts, open_cache
 from export_gate.cache.recall import Recalled, recall
 from export_gate.config import load_config
 from export_gate.config.limits import require_short_waivers
@@ -115,7 +115,8 @@ def verify(
     outcome = judged(results)
     notes: tuple[str, ...] = (found.note,) if found.note else ()
     if cache is not None:
-        notes += keep_verdicts(cache, outcome.results, rest, observed.answers, order.folder)
+        ran = Ran(jobs=rest, answers=observed.answers, recalled=recalled)
+        notes += keep_verdicts(cache, outcome.results, ran, order, config)
     return replace(outcome, notes=notes), observed.answers
 
 

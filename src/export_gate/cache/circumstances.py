@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import sys
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -59,16 +58,19 @@ def _only_if_asked(name: str) -> bool:
 @cache
 def _own_digest() -> str:
     """A sha256 over the gate's sources: two versions may have the same number, as two commits of a branch do."""
-    digest = hashlib.sha256()
+    digest, start = hashlib.sha256(), len(str(PACKAGE))
     for folder, inner, files in os.walk(PACKAGE):
         inner[:] = sorted(name for name in inner if name != "__pycache__")
         for name in sorted(files):
             if name.endswith(".py"):
-                path = os.path.join(folder, name)  # noqa: PTH118 - called for hundreds of files
-                digest.update(f"{os.path.relpath(path, PACKAGE)}\0".encode())
-                with open(path, "rb") as file:  # noqa: PTH123 - as above
+                digest.update(f"{folder[start:]}/{name}\0".encode())
+                with open(f"{folder}/{name}", "rb", buffering=0) as file:  # noqa: PTH123 - called for hundreds of files
                     digest.update(file.read())
     return digest.hexdigest()
+
+
+def _processor() -> str:
+    return os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
 
 
 @cache
@@ -81,4 +83,4 @@ def _machine() -> str:
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features"))), [])
     vector = sorted(flag for flag in flags if flag.startswith(_VECTOR))
     library = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", {}) else ""
-    return " ".join(filter(None, (sys.platform, platform.machine(), library, *vector)))
+    return " ".join(filter(None, (sys.platform, _processor(), library, *vector)))

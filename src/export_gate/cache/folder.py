@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import re
-import stat
-import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_gate.cache.entry import LARGEST_BYTES, Entry, entry_text, parse_entry
+from export_gate.cache.files import copy_digest, is_own_file, is_own_folder, read_own, used_ns
 
-MOST_UNUSED_DAYS = 30
 MOST_OF_A_MODEL = 8
 """Entries of one model, as of several branches between which somebody changes."""
-GRACE_S = 3600.0
-"""What is younger may be of a run that has not written its entry yet."""
 _NAME = re.compile(r"[0-9a-f]{64}")
-CHUNK_BYTES = 1 << 20
+PARTS = ("entries", "objects", "standing")
+DURATION = "seconds"
 
 
 @dataclass(slots=True)
@@ -43,14 +40,14 @@ class CacheFolder:
     @property
     def is_usable(self) -> bool:
         """Whether its parts are folders of this user's; a link would lead out of it."""
-        return all(_is_own_folder(part) for part in (self.path / "entries", self.path / "objects") if _exists(part))
+        return all(is_own_folder(self.path / part) for part in PARTS if os.path.lexists(self.path / part))
 
     def entries(self, key: str) -> Iterator[tuple[Path, Entry]]:
         """The whole entries of the model with that key, the last used first."""
         folder = self.path / "entries" / key
-        if not (self.is_usable and _is_own_folder(folder)):
+        if not (self.is_usable and is_own_folder(folder)):
             return
-        for path in sorted(folder.glob("*.json"), key=_used_ns, reverse=True)[:MOST_OF_A_MODEL]:
+        for path in sorted(folder.glob("*.json"), key=used_ns, reverse=True)[:MOST_OF_A_MODEL]:
             text = read_own(path, LARGEST_BYTES)
             entry = None if text is None else parse_entry(text)
             if entry is not None:
@@ -62,11 +59,36 @@ class CacheFolder:
             with contextlib.suppress(OSError):
                 os.utime(path, follow_symlinks=False)
 
-    def add(self, key: str, entry: Entry) -> None:
-        """Keep an entry, whose objects are there already."""
+    def add(self, key: str, entry: Entry) -> Path:
+        """Keep an entry, whose objects are there already; returns where it is."""
         text = entry_text(entry)
         name = hashlib.sha256(repr((entry.contract, entry.circumstances, entry.files)).encode()).hexdigest()[:32]
-        self._write(self.path / "entries" / key / f"{name}.json", text)
+        place = self.path / "entries" / key / f"{name}.json"
+        self._write(place, text)
+        return place
+
+    def note_duration(self, key: str, seconds: float) -> None:
+        """Keep how long the model with that key took, whatever its verdict."""
+        if self.keeps:
+            self._write(self.path / "entries" / key / DURATION, f"{seconds:.3f}".encode())
+
+    def duration_s(self, key: str) -> float | None:
+        """How long that model took last; None if it is not known."""
+        text = read_own(self.path / "entries" / key / DURATION, LARGEST_BYTES) if self.is_usable else None
+        try:
+            seconds = float(text or b"nan")
+        except ValueError:
+            return None
+        return seconds if 0 <= seconds < math.inf else None
+
+    def add_standing(self, name: str, text: bytes) -> None:
+        """Keep the record of a whole run."""
+        if self.keeps:
+            self._write(self.path / "standing" / name, text)
+
+    def standing(self, name: str) -> bytes | None:
+        """The record of a whole run, if there is one."""
+        return read_own(self.path / "standing" / name, LARGEST_BYTES) if self.is_usable else None
 
     def add_bytes(self, content: bytes) -> str:
         """Keep an object; returns its name."""
@@ -95,7 +117,7 @@ class CacheFolder:
     def restore(self, name: str, target: Path) -> bool:
         """Copy an object to a new file; False if it is not there as it should be, and nothing is written."""
         source = self._object(name)
-        if not (_NAME.fullmatch(name) and self.is_usable and _is_own_file(source)):
+        if not (_NAME.fullmatch(name) and self.is_usable and is_own_file(source)):
             return False
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -121,113 +143,15 @@ class CacheFolder:
     def _partial(self, place: Path) -> Iterator[Path]:
         """A new file next to its place, which is removed unless it was moved there."""
         if not self.is_usable:
-            raise OSError(0, "entries or objects is not a folder of this user's")
+            raise OSError(0, "one of its parts is not a folder of this user's")
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         place.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".partial-", dir=place.parent)
-        os.close(handle)
+        partial = place.with_name(f".partial-{os.getpid()}-{os.urandom(8).hex()}")
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:
-            yield Path(name)
+            yield partial
         finally:
-            Path(name).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
 
     def _fail(self, error: OSError) -> None:
         self.problem = self.problem or f"{self.path}: {error.strerror or error}"
-
-
-def prune(folder: CacheFolder, now_s: float | None = None) -> None:
-    """Remove what was not used for long, then what was used longest ago until the rest is within the limit."""
-    if not (folder.keeps and folder.is_usable):
-        return
-    now = time.time() if now_s is None else now_s
-    with contextlib.suppress(OSError):
-        kept = _prune_entries(folder, now)
-        for path in (*_inside(folder.path / "objects", "*"), *_inside(folder.path / "entries", ".partial-*")):
-            if path.name not in kept and now - path.lstat().st_mtime > GRACE_S:
-                path.unlink(missing_ok=True)
-
-
-def _prune_entries(folder: CacheFolder, now: float) -> set[str]:
-    """The names of the objects that the remaining entries need."""
-    kept: set[str] = set()
-    size = 0
-    for path in sorted(_inside(folder.path / "entries", "*.json"), key=_used_ns, reverse=True):
-        text = read_own(path, LARGEST_BYTES)
-        entry = None if text is None else parse_entry(text)
-        new = set(entry.objects) - kept if entry else set()
-        size += path.lstat().st_size + sum(_size(folder.path / "objects" / name[:2] / name) for name in new)
-        is_old = now - _used_ns(path) / 1e9 > MOST_UNUSED_DAYS * 86400
-        if entry is None or is_old or size > folder.limit_bytes:
-            path.unlink(missing_ok=True)
-        else:
-            kept |= new
-    return kept
-
-
-def _inside(folder: Path, pattern: str) -> list[Path]:
-    """The files two levels down; what is behind a link is not ours."""
-    return [path for inner in folder.iterdir() if _is_own_folder(inner) for path in inner.glob(pattern)]
-
-
-def read_own(path: Path, most: int) -> bytes | None:
-    """The bytes of a file of this user's; None for a link, another user's, a larger one or none at all."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
-        return None
-    try:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > most or not _is_own(found):
-            return None
-        with os.fdopen(handle, "rb", closefd=False) as file:
-            return file.read(most)
-    finally:
-        os.close(handle)
-
-
-def copy_digest(source: Path, target: Path) -> str:
-    """Copy a file's bytes; their sha256."""
-    digest = hashlib.sha256()
-    with source.open("rb") as reading, target.open("wb") as writing:
-        while chunk := reading.read(CHUNK_BYTES):
-            digest.update(chunk)
-            writing.write(chunk)
-    return digest.hexdigest()
-
-
-def _exists(path: Path) -> bool:
-    return os.path.lexists(path)
-
-
-def _is_own(found: os.stat_result) -> bool:
-    return not hasattr(os, "getuid") or found.st_uid == os.getuid()
-
-
-def _is_own_folder(path: Path) -> bool:
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and _is_own(found)
-
-
-def _is_own_file(path: Path) -> bool:
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    return stat.S_ISREG(found.st_mode) and _is_own(found) and _is_own_folder(path.parent)
-
-
-def _used_ns(path: Path) -> int:
-    try:
-        return path.lstat().st_mtime_ns
-    except OSError:
-        return 0
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0

@@ -39,27 +39,38 @@ class Verdict:
     """Before the project's code began, by the clock of the report folder's file system."""
 
 
-def keep(scene: Scene, verdict: Verdict) -> str:
-    """Write an entry if the verdict is green; returns why it cannot be reused, if it is green and cannot."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What became of a verdict."""
+
+    path: Path | None = None
+    """The entry; None if there is none."""
+    why_not: str = ""
+    """Why a green verdict cannot be reused."""
+
+
+def keep(scene: Scene, verdict: Verdict) -> Kept:
+    """Write an entry if the verdict is green."""
     is_green = not any(finding.severity == "violation" for finding in verdict.findings)
     if not (is_green and verdict.job.contract.cache and scene.folder.keeps and not verdict.job.cases):
-        return ""
+        return Kept()
     if verdict.dependencies.unknown:
-        return "; ".join(reason.replace(f"{scene.present.root}/", "") for reason in verdict.dependencies.unknown)
+        reasons = (reason.replace(f"{scene.present.root}/", "") for reason in verdict.dependencies.unknown)
+        return Kept(why_not="; ".join(reasons))
     entry = _entry(scene, verdict)
     late = next(_changed_meanwhile(scene, verdict, entry), None)
     if late is not None:
-        return f"{late} changed while it was verified"
+        return Kept(why_not=f"{late} changed while it was verified")
     size = sum((verdict.report / name).stat().st_size for name in entry.artifacts)
     if size > scene.folder.limit_bytes // 2:
-        return f"its artifacts are larger than half of the cache ({size} bytes)"
+        return Kept(why_not=f"its artifacts are larger than half of the cache ({size} bytes)")
     run = RunObservation(environment=verdict.environment, models=(verdict.observation,))
     observed = json.dumps(encode(run), allow_nan=False, separators=(",", ":"), sort_keys=True).encode()
     artifacts = entry.artifacts.items()
-    if all(scene.folder.add_file(verdict.report / name, digest) for name, digest in artifacts):
-        entry = replace(entry, observation=scene.folder.add_bytes(observed))
-        scene.folder.add(scene.key(entry.model), entry)
-    return ""
+    if not all(scene.folder.add_file(verdict.report / name, digest) for name, digest in artifacts):
+        return Kept()
+    entry = replace(entry, observation=scene.folder.add_bytes(observed))
+    return Kept(path=scene.folder.add(scene.key(entry.model), entry))
 
 
 def _entry(scene: Scene, verdict: Verdict) -> Entry:

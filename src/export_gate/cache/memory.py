@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from export_gate.cache.committed import require_uncommitted
-from export_gate.cache.folder import CacheFolder, prune
-from export_gate.cache.keep import Verdict, keep
+from export_gate.cache.folder import CacheFolder
+from export_gate.cache.keep import Kept, Verdict, keep
+from export_gate.cache.present import Present
+from export_gate.cache.prune import prune
+from export_gate.cache.recall import Recalled
 from export_gate.cache.scene import Scene, make_scene
+from export_gate.cache.standing import Standing, write_standing
+from export_gate.config import Config
 from export_gate.report.results import Results
 from export_gate.run.checkout import described_revision
 from export_gate.run.order import Order
@@ -35,46 +41,79 @@ def open_cache(order: Order, python: Path, today: str) -> Scene | None:
     return make_scene(folder, order.config, python, order.environment, today)
 
 
-def keep_verdicts(
-    scene: Scene, results: Results, jobs: Sequence[Job], answers: Sequence[Any], report: Path
-) -> tuple[str, ...]:
-    """Keep the green verdicts of these jobs; returns what there is to say about the others.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What the worker did in this run."""
 
-    Args:
-        scene: of the run.
-        results: judged.
-        jobs: what was observed in this run.
-        answers: the worker's, which are dependencies.
-        report: the report folder, which was prepared before the worker started.
-    """
-    notes = list(_kept(scene, results, jobs, answers, report))
+    jobs: tuple[Job, ...]
+    answers: tuple[Any, ...]
+    """Dependencies."""
+    recalled: Recalled
+    """What it did not have to do."""
+
+
+def keep_verdicts(scene: Scene, results: Results, ran: Ran, order: Order, config: Config) -> tuple[str, ...]:
+    """Keep the green verdicts of the jobs that ran; returns what there is to say about the others."""
+    notes: list[str] = []
+    entries = dict(ran.recalled.entries)
+    for name, kept in _kept(scene, results, ran, order.folder):
+        if kept.path is not None:
+            entries[name] = kept.path
+        if kept.why_not:
+            notes.append(f"{name} will be verified again next time: {kept.why_not}")
     prune(scene.folder)
+    if order.cache is not None and order.cache.standing and results.verdict == "verified":
+        _stand(scene, results, entries, order, config)
     if scene.folder.problem:
         notes.append(f"verdicts cannot be kept for the next run: {scene.folder.problem}")
     return tuple(notes)
 
 
-def _kept(scene: Scene, results: Results, jobs: Sequence[Job], answers: Sequence[Any], report: Path) -> Iterator[str]:
-    found = {each.model: each for each in (decode(Dependencies, answer) for answer in answers)}
+def _kept(scene: Scene, results: Results, ran: Ran, report: Path) -> Iterator[tuple[str, Kept]]:
+    found = {each.model: each for each in (decode(Dependencies, answer) for answer in ran.answers)}
     seen = {model.model: model for model in results.run.models}
-    started_ns = (report / ".gitignore").stat().st_ctime_ns
-    commit = described_revision(scene.base) or "" if jobs else ""
-    for job in jobs:
+    started_ns = _started_ns(report)
+    commit = described_revision(scene.base) or "" if ran.jobs else ""
+    for job in ran.jobs:
         name = job.contract.name
+        if name in seen:
+            scene.folder.note_duration(scene.key(name), seen[name].duration_s)
         if name not in found or name not in seen or results.run.environment is None:
             continue
-        why_not = keep(
-            scene,
-            Verdict(
-                job=job,
-                environment=results.run.environment,
-                observation=seen[name],
-                findings=tuple(finding for finding in results.findings if finding.model == name),
-                dependencies=found[name],
-                commit=commit,
-                report=report,
-                started_ns=started_ns,
-            ),
+        verdict = Verdict(
+            job=job,
+            environment=results.run.environment,
+            observation=seen[name],
+            findings=tuple(finding for finding in results.findings if finding.model == name),
+            dependencies=found[name],
+            commit=commit,
+            report=report,
+            started_ns=started_ns,
         )
-        if why_not:
-            yield f"{name} will be verified again next time: {why_not}"
+        yield name, keep(scene, verdict)
+
+
+def _stand(scene: Scene, results: Results, entries: dict[str, Path], order: Order, config: Config) -> None:
+    """Keep a record of the run if there is an entry of every model."""
+    names = [contract.name for contract in results.contracts]
+    path, present = scene.base / order.config.name, Present(scene.base)
+    lock = path.with_suffix(".lock").name
+    state = present.file(lock)
+    is_late = present.changed_ns.get(lock, 0) >= _started_ns(order.folder)
+    if order.cache is None or order.shard or order.base or is_late or not set(names) <= set(entries):
+        return
+    standing = Standing(
+        config=str(path),
+        config_sha256=results.config_sha256,
+        lock=state,
+        python_option=order.python,
+        python_configured=config.python,
+        python=os.path.abspath(scene.python),  # noqa: PTH100 - a venv's is a link
+        models={name: entries[name].relative_to(scene.folder.path).as_posix() for name in names},
+    )
+    write_standing(scene, order.cache.standing, standing)
+
+
+def _started_ns(report: Path) -> int:
+    """When the report folder was prepared, by the clock of its file system: no project code had begun."""
+    return (report / ".gitignore").stat().st_ctime_ns

@@ -27,6 +27,7 @@ class Present:
 
     root: Path
     known: dict[tuple[str, str], str] = field(default_factory=dict)
+    listed: dict[str, list[str] | None] = field(default_factory=dict)
     changed_ns: dict[str, int] = field(default_factory=dict)
     """When the system last noted a change of each file that was looked at."""
 
@@ -88,7 +89,12 @@ class Present:
             return f"unreadable: {error.strerror or error}"
 
     def _entries(self, name: str) -> list[str] | None:
-        """Names in the folder, those of folders with `/`."""
+        """Names in the folder, those of folders with `/`; None if there is none."""
+        if name not in self.listed:
+            self.listed[name] = self._scanned(name)
+        return self.listed[name]
+
+    def _scanned(self, name: str) -> list[str] | None:
         try:
             with os.scandir(self.root / name) as entries:
                 found = [f"{entry.name}/" if entry.is_dir() else entry.name for entry in entries]

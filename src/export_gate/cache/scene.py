@@ -27,6 +27,7 @@ class Scene:
     """Entries of another one are not used."""
     config: str
     """The config, from the root of the checkout."""
+    python: Path
     environment: Mapping[str, str]
     circumstances: Mapping[str, str]
     present: Present
@@ -34,7 +35,7 @@ class Scene:
 
     def key(self, model: str) -> str:
         """Where the model's entries are."""
-        return hashlib.sha256(json.dumps([self.repository, self.config, model]).encode()).hexdigest()[:32]
+        return entry_key(self.repository, self.config, model)
 
     def now(self, env: Mapping[str, str | None]) -> Now:
         """The present for a model whose contract has this `env`."""
@@ -44,6 +45,18 @@ class Scene:
             variables=visible_variables(self.environment, env, str(self.base)),
             today=self.today,
         )
+
+
+def entry_key(repository: str, config: str, model: str) -> str:
+    """The name of the folder of a model's entries."""
+    return hashlib.sha256(json.dumps([repository, config, model]).encode()).hexdigest()[:32]
+
+
+def owner(config: Path, environment: Mapping[str, str]) -> tuple[Path, str, str]:
+    """Whose a config's verdicts are: the root of the checkout, the repository, and the config from the root."""
+    base = config.resolve().parent
+    root = repository_root(base)
+    return root, environment.get("GITHUB_REPOSITORY") or str(root), Present(root).named(str(base / config.name))
 
 
 def make_scene(folder: CacheFolder, config: Path, python: Path, environment: Mapping[str, str], today: str) -> Scene:
@@ -56,14 +69,14 @@ def make_scene(folder: CacheFolder, config: Path, python: Path, environment: Map
         environment: the caller's.
         today: ISO date (UTC).
     """
-    base = config.resolve().parent
-    root = repository_root(base)
+    root, repository, name = owner(config, environment)
     present = Present(root)
     return Scene(
         folder=folder,
-        base=base,
-        repository=environment.get("GITHUB_REPOSITORY") or str(root),
-        config=present.named(str(base / config.name)),
+        base=config.resolve().parent,
+        repository=repository,
+        config=name,
+        python=python,
         environment=environment,
         circumstances=circumstances(present.named(os.path.abspath(python)), environment),  # noqa: PTH100 - a venv's is a link
         present=present,

@@ -94,6 +94,7 @@ def run(
     # Only now: the imports take longer than to see that a push needs no verdict.
     from export_gate import pipeline
     from export_gate.cache.place import choose_folder
+    from export_gate.cache.standing import command_name
     from export_gate.outcome import judging
     from export_gate.run.order import CachePlace, Order, default_parallel
     from export_gate.run.plan import Selection, from_config
@@ -118,7 +119,13 @@ def run(
         save_case=save_case,
         cache=None
         if place is None
-        else CachePlace(folder=place, keeps=not cache_read_only, limit_bytes=round(cache_size * 1e9)),
+        else CachePlace(
+            folder=place,
+            keeps=not cache_read_only,
+            limit_bytes=round(cache_size * 1e9),
+            # `--fail-on` is applied to what the run has found.
+            standing=command_name(str(Path.cwd()), sys.argv[2:]) if fail_on == "violation" else "",
+        ),
     )
     with follow(quiet=quiet) as announce:
         outcome = pipeline.run(order, announce)

@@ -8,6 +8,7 @@ from export_gate.report.filters import plural
 from export_gate.report.record import Ladder, Row
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.observation import ControlSetObservation, Reused
+from export_gate.wall.words import unchanged_words
 
 NOT_A_PROOF = "evidence at those points, not a proof"
 AFFINE = "affine: d+1 basis points cover the whole input space, up to rounding"
@@ -15,7 +16,6 @@ SHOWN_FAMILIES = 6
 SHOWN_SIZES = 5
 SHOWN_HASH = 12
 """Number of characters of a sha256 that reports show."""
-SHOWN_COMMIT = 10
 
 
 def model_evidence(
@@ -75,11 +75,7 @@ def dropped_line(controls: ControlSetObservation | None) -> str:
 
 def unchanged_line(reused: Reused | None) -> str:
     """`unchanged since 1a2b3c4d5e, verified 2026-11-30`; empty if the model was verified in this run."""
-    if reused is None:
-        return ""
-    commit, dash, dirty = reused.commit.partition("-")
-    since = f" since {commit[:SHOWN_COMMIT]}{dash}{dirty}" if commit else ""
-    return f"unchanged{since}, verified {reused.day}"
+    return "" if reused is None else unchanged_words(reused.commit, reused.day)
 
 
 def left_out_lines(controls: ControlSetObservation | None) -> tuple[str, ...]:

@@ -22,6 +22,8 @@ class CachePlace:
     keeps: bool = True
     """Whether new verdicts are written to it."""
     limit_bytes: int = 2_000_000_000
+    standing: str = ""
+    """Names the record of a run in which all is verified, for the same command; empty keeps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,7 @@ class World:
             report=self.report,
             started_ns=time.time_ns() + 10**9 if started_ns is None else started_ns,
         )
-        return keep(scene or self.scene, verdict)
+        return keep(scene or self.scene, verdict).why_not
 
     def recalled(self, terms: Terms | None = None) -> Recalled:
         """What a run now recalls."""

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from cache_samples import World
 
-from export_gate.cache.folder import GRACE_S, MOST_UNUSED_DAYS, CacheFolder, prune
+from export_gate.cache.folder import CacheFolder
 from export_gate.cache.place import choose_folder
+from export_gate.cache.prune import GRACE_S, MOST_UNUSED_DAYS, prune
 
 DAY_S = 86400
 
@@ -64,7 +65,7 @@ def test_folders_that_are_links_are_not_followed(world: World, part: str):
     before = {path for path in world.place.path.parent.rglob("*") if path.is_file()}
     assert not world.holds()
     assert world.keep() == ""
-    assert world.place.problem.endswith("entries or objects is not a folder of this user's")
+    assert world.place.problem.endswith("one of its parts is not a folder of this user's")
     prune(world.place, now_s=1e12)
     assert before <= {path for path in world.place.path.parent.rglob("*") if path.is_file()} | {
         world.report / "artifacts" / "m" / "model.onnx"
@@ -98,7 +99,7 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path, error: OSE
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("tempfile.mkstemp", fail)
+    monkeypatch.setattr("export_gate.cache.folder.os.urandom", fail)
     assert world.keep() == ""
     assert world.place.problem == f"{world.place.path}: {error.strerror}"
     prune(world.place)

@@ -1,0 +1,117 @@
+"""The record of a run in which every model was verified: if all of it still holds, the same command has nothing to do.
+
+A hook that finds so needs neither the config's grammar nor a report. Whatever differs, the run takes its usual way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from export_gate.cache.compare import first_difference
+from export_gate.cache.entry import LARGEST_BYTES, Entry, parse_entry
+from export_gate.cache.files import read_own
+from export_gate.cache.folder import CacheFolder
+from export_gate.cache.present import Present
+from export_gate.cache.scene import Scene, make_scene
+from export_gate.run.git import git_output
+from export_gate.run.interpreter import find_interpreter
+from export_gate.wall.codec import decode, encode
+
+DEFAULTS = ("export-gate.yml", "export-gate.yaml")
+"""Configs that are read without being named, the preferred one first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What was verified by one command."""
+
+    config: str
+    """Absolute."""
+    config_sha256: str
+    lock: str
+    """The state of the interface lock next to the config."""
+    python_option: str | None
+    python_configured: str | None
+    python: str
+    models: dict[str, str]
+    """Model -> its entry, from the cache's folder."""
+
+
+def command_name(folder: str, arguments: Sequence[str]) -> str:
+    """The name of the record of a command that was given in that folder."""
+    return hashlib.sha256(json.dumps([folder, *arguments]).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def write_standing(scene: Scene, name: str, standing: Standing) -> None:
+    """Keep the record."""
+    body = json.dumps(encode(standing), sort_keys=True).encode()
+    scene.folder.add_standing(name, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+
+
+def standing_entries(
+    folder: CacheFolder, name: str, environment: Mapping[str, str], today: str
+) -> dict[str, Entry] | None:
+    """The entries of all models if everything that the command verified still holds; else None."""
+    standing = _read(folder, name)
+    if standing is None:
+        return None
+    config = Path(standing.config)
+    scene = _scene(standing, config, folder, environment, today)
+    if scene is None:
+        return None
+    entries: dict[str, Entry] = {}
+    for model, place in standing.models.items():
+        text = read_own(folder.path / place, LARGEST_BYTES)
+        entry = None if text is None else parse_entry(text)
+        if entry is None or (entry.repository, entry.config, entry.model) != (scene.repository, scene.config, model):
+            return None
+        if first_difference(entry, scene.now(entry.env)) is not None:
+            return None
+        entries[model] = entry
+    for place in standing.models.values():
+        folder.used(folder.path / place)
+    return entries
+
+
+def is_preferred(config: Path) -> bool:
+    """Whether the config is still the one that is read without being named."""
+    before = DEFAULTS[: DEFAULTS.index(config.name)] if config.name in DEFAULTS else ()
+    return not any(config.with_name(other).exists() for other in before)
+
+
+def _read(folder: CacheFolder, name: str) -> Standing | None:
+    text = folder.standing(name)
+    digest, _, body = (text or b"").partition(b"\n")
+    if hashlib.sha256(body).hexdigest().encode() != digest:
+        return None
+    try:
+        standing = decode(Standing, json.loads(body))
+    except (ValueError, RecursionError):
+        return None
+    return standing if standing.models else None
+
+
+def _scene(
+    standing: Standing, config: Path, folder: CacheFolder, environment: Mapping[str, str], today: str
+) -> Scene | None:
+    """The present, if config, lock, base and interpreter are those of the record."""
+    content = config.read_bytes()
+    state = Present(config.parent).file(config.with_suffix(".lock").name)
+    if (
+        hashlib.sha256(content).hexdigest() != standing.config_sha256
+        or state != standing.lock
+        or not is_preferred(config)
+    ):
+        return None
+    base = environment.get("PRE_COMMIT_FROM_REF")
+    if base and git_output(config.parent, "cat-file", "blob", f"{base}:./{config.name}") != content:
+        return None  # the change may loosen the check
+    python = find_interpreter(standing.python_option, standing.python_configured, config.parent, environment)
+    if os.path.abspath(python.path) != standing.python:  # noqa: PTH100 - a venv's is a link
+        return None
+    return make_scene(folder, config, python.path, environment, today)

@@ -1,0 +1,57 @@
+"""What a hook does when nothing has changed since the last run of the same command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from export_gate.cache.entry import Entry
+from export_gate.cache.folder import CacheFolder
+from export_gate.cache.place import choose_folder
+from export_gate.cache.standing import command_name, standing_entries
+from export_gate.cli.terminal import complain, counted, say
+from export_gate.run.pushing import find_push
+from export_gate.wall.words import unchanged_words
+
+OPTIONS = "EXPORT_GATE_RUN_"
+"""How variables begin that stand for options of the command."""
+
+
+def is_nothing_changed(arguments: Sequence[str]) -> bool:
+    """Whether all that the command would verify is unchanged, which it then says."""
+    try:
+        found = _unchanged(arguments, os.environ)
+    except Exception:  # noqa: BLE001 - whatever is in the way, the usual way reports it
+        return False
+    if found is None:
+        return False
+    entries, notes = found
+    for line in notes:
+        complain(f"note: {line}")
+    say(f"export-gate: nothing to verify: {counted(len(entries), 'model')} unchanged")
+    for model, entry in entries.items():
+        say(f"{model}: {unchanged_words(entry.commit, entry.day)}")
+    return True
+
+
+def _unchanged(
+    arguments: Sequence[str], environment: Mapping[str, str]
+) -> tuple[dict[str, Entry], tuple[str, ...]] | None:
+    """The entries of all models, and what the hook says about the push; None if there may be something to do."""
+    has_options = any(name.startswith(OPTIONS) for name in environment)
+    if has_options or any(argument.startswith(("--cache", "--no-cache")) for argument in arguments):
+        return None
+    place = choose_folder(None, environment)
+    if place is None:
+        return None
+    today = datetime.now(timezone.utc).date().isoformat()
+    name = command_name(str(Path.cwd()), arguments)
+    entries = standing_entries(CacheFolder(path=place), name, environment, today)
+    if entries is None:
+        return None
+    push = find_push(environment, Path.cwd())
+    read = {path for entry in entries.values() for path in (entry.config, *entry.checkout)}
+    is_read = any(path == name or path.startswith(f"{name}/") for name in push.unpushed for path in read)
+    return None if is_read else (entries, push.notes)
