@@ -25,7 +25,8 @@ folder="$(dirname -- "${CONFIG:-export-gate.yml}")"
 if [ -d "$folder" ]; then folder="$(cd -- "$folder" && (pwd -W 2>/dev/null || pwd))"; fi
 folder="$folder/.export-gate"
 # Each job of a matrix uploads under a name of its own.
-name="$COMMENT_ID-results${SHARD:+-${SHARD/\//-of-}}"
+part="${SHARD%%:*}" # its models may follow
+name="$COMMENT_ID-results${part:+-${part/\//-of-}}"
 if [ -z "$SHARD" ] && [ "${JOB_TOTAL:-1}" -gt 1 ]; then name="$name-$JOB_INDEX"; fi
 log="$(mktemp "$RUNNER_TEMP/export-gate-log-XXXXXX")"
 output folder "$folder"

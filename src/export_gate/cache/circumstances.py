@@ -29,7 +29,7 @@ def circumstances(python: str, environment: Mapping[str, str]) -> dict[str, str]
         python: the interpreter, from the root of the checkout if it is inside.
         environment: the caller's.
     """
-    given = worker_environment(environment)
+    given = {"OMP_NUM_THREADS": "1", **worker_environment(environment)}  # the worker's own default
     always = {name: value for name, value in given.items() if not _only_if_asked(name)}
     return {
         "export-gate": _own_digest(),

@@ -15,6 +15,13 @@ MOST_DAYS = 30
 WARNING_DAYS = 7
 """A verdict that needs a waiver is not reused in its last days."""
 ALL = "*"
+WORDS = {
+    "export-gate": "export-gate itself",
+    "interpreter": "the interpreter",
+    "machine": "the machine",
+    "environment": "the environment",
+}
+"""What a circumstance is called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +56,7 @@ def differences(entry: Entry, now: Now) -> Iterator[Difference]:
 def _states(entry: Entry, now: Now) -> Iterator[tuple[Difference, str, str | None]]:
     """Each dependency as it was and as it is."""
     for name, before in entry.circumstances.items():
-        yield Difference(f"another {name}"), before, now.circumstances.get(name)
+        yield Difference(WORDS.get(name, name)), before, now.circumstances.get(name)
     for name, before in entry.variables.items():
         words = "an environment variable" if name == ALL else f"the environment variable {name}"
         yield Difference(words), before, variable_state(name, now.variables)

@@ -26,6 +26,12 @@ fail_on_option = click.option(
     show_default=True,
     help="Set the lowest severity that fails the check; `fail-on: warning` in the config applies regardless.",
 )
+cache_option = click.option(
+    "--cache-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="EXPORT_GATE_CACHE",
+    help="Keep the verdicts of unchanged models here. Default: export-gate in the user's cache folder; in CI, none.",
+)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Hide the progress.")
 
 

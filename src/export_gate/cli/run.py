@@ -8,7 +8,14 @@ from pathlib import Path
 
 import click
 
-from export_gate.cli.options import config_option, fail_on_option, find_config, python_option, quiet_option
+from export_gate.cli.options import (
+    cache_option,
+    config_option,
+    fail_on_option,
+    find_config,
+    python_option,
+    quiet_option,
+)
 from export_gate.cli.terminal import complain, follow, say, show
 
 
@@ -49,12 +56,7 @@ from export_gate.cli.terminal import complain, follow, say, show
 )
 @click.option("--no-diagnosis", is_flag=True, help="Skip the experiments that find the cause of a failure.")
 @click.option("--no-cache", is_flag=True, help="Verify unchanged models again, and keep no verdict.")
-@click.option(
-    "--cache-dir",
-    type=click.Path(path_type=Path, file_okay=False),
-    envvar="EXPORT_GATE_CACHE",
-    help="Keep the verdicts of unchanged models here. Default: export-gate in the user's cache folder; in CI, none.",
-)
+@cache_option
 @click.option("--cache-read-only", is_flag=True, help="Use kept verdicts, but keep no new ones.")
 @click.option(
     "--cache-size",

@@ -46,6 +46,27 @@ def test_the_matrix_is_one_line_for_a_workflow():
     assert json.loads(matrix((), 3)) == {"include": []}
 
 
+def test_shards_are_balanced_by_what_models_took():
+    """A model that never ran costs as much for each target as the others; each leg says which models it has."""
+    planned = contracts(1, 1, 1, 3, 2)
+    took = {"m0": 60.0, "m1": 20.0, "m2": 10.0, "m3": 6.0}
+    assert assign(planned, 2, took) == (("m0", "m3"), ("m1", "m2", "m4"))
+    legs = json.loads(matrix(planned, 2, took))["include"]
+    assert [leg["shard"] for leg in legs] == ["1/2:m0,m3", "2/2:m1,m2,m4"]
+    assert [parse_shard(leg["shard"]).models for leg in legs] == [("m0", "m3"), ("m1", "m2", "m4")]
+
+
+def test_a_shard_that_names_its_models_runs_those(tmp_path: Path):
+    """Whatever this machine would compute; a model that is not planned is a mistake."""
+    jobs = tuple(
+        Job(contract=contract, base=str(tmp_path), pythonpath=(), artifacts=str(tmp_path))
+        for contract in contracts(1, 1, 1)
+    )
+    assert [job.contract.name for job in jobs_of(parse_shard("1/2:m2,m0"), jobs)] == ["m0", "m2"]
+    with pytest.raises(UserError, match=r"--shard 1/2: there is no planned model 'm9'"):
+        jobs_of(parse_shard("1/2:m0,m9"), jobs)
+
+
 def test_a_shard_runs_its_jobs_in_order(tmp_path: Path):
     """`run --shard 2/2` runs what `plan` assigned to it."""
     jobs = tuple(
@@ -64,7 +85,24 @@ def test_a_shard_is_written_as_a_fraction(text: str, shard: tuple[int, int]):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "0/4", "5/4", "1/0", "-1/4", "1/257", "1/4/2", "a/b", "1.5/4", "01/4", "\u0661/4"]
+    "text",
+    [
+        "",
+        "1",
+        "0/4",
+        "5/4",
+        "1/0",
+        "-1/4",
+        "1/257",
+        "1/4/2",
+        "a/b",
+        "1.5/4",
+        "01/4",
+        "\u0661/4",
+        "1/4:",
+        "1/4:a b",
+        "1/4:a/b",
+    ],
 )
 def test_other_fractions_are_refused(text: str):
     """The message shows the form and the command that lists the shards."""
