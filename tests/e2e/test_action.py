@@ -306,6 +306,31 @@ def test_merge_queue_is_gated_without_a_comment(runner: Runner, github: GitHubSe
     assert github.log == []
 
 
+def test_unchanged_models_are_not_run_and_only_the_default_branch_keeps_verdicts(runner: Runner):
+    """A push to it keeps what a pull request then uses; what the pull request changes runs, and is not kept."""
+    kept = runner.work / "kept"
+    write(runner, jobs={"gate": job(CHECKOUT, gate(cache=str(kept), comment="never"))})
+    event = pull_request(base=git(runner.folder, "rev-parse", "HEAD"))
+    event["repository"]["default_branch"] = "main"
+    pushed = runner.run("push", {"ref": "refs/heads/main", "repository": event["repository"]}, "gate.yml")
+    assert pushed.code == 0, pushed.text
+    assert "head: exported-program" in pushed.text
+    entries = sorted(kept.rglob("*.json"))
+    assert len(entries) == 1
+
+    asked = runner.run("pull_request", event, "gate.yml")
+    assert asked.code == 0, asked.text
+    assert "head: unchanged since " in asked.text
+    assert "head: exported-program" not in asked.text
+    assert asked.outputs("gate")["verdict"] == "verified"
+
+    write(runner, model=GOOD.replace("2, 2", "2, 3"))
+    changed = runner.run("pull_request", event, "gate.yml")
+    assert changed.code == 0, changed.text
+    assert "head: exported-program" in changed.text
+    assert sorted(kept.rglob("*.json")) == entries
+
+
 def test_mistake_in_the_config_is_no_verdict(runner: Runner, github: GitHubServer):
     """A config that cannot be read fails the job, and the comment says so, whatever results lie in the repository."""
     lie = runner.folder / ".export-gate" / "results.json"

@@ -195,6 +195,25 @@ def test_a_push_of_ignored_files_starts_no_interpreter(project: Project):
 
 
 @pytest.mark.slow
+def test_a_push_that_changes_no_model_ends_at_once(project: Project):
+    """What was verified before the first push is not run before the second one, and the hook says since when."""
+    (project.environment).pop("EXPORT_GATE_RUN_NO_CACHE")
+    first = project.push()
+    assert first.returncode == 0, first.stdout
+    assert "export-gate: 1 of 1 model verified" in first.stdout, first.stdout
+    (project.folder / "interpreter.log").unlink()
+    project.write("README.md", "Nothing that the model reads.")
+    verified, _ = git(project.folder, "rev-parse", "HEAD"), commit(project.folder)
+
+    second = project.push()
+
+    assert second.returncode == 0, second.stdout
+    assert "export-gate: nothing to verify: 1 model unchanged\n" in second.stdout, second.stdout
+    assert f"head: unchanged since {verified[:10]}, verified 20" in second.stdout
+    assert not (project.folder / "interpreter.log").exists()
+
+
+@pytest.mark.slow
 def test_wrong_key_is_flagged_at_commit(project: Project):
     """A commit with a mistake in a config is stopped, the message names the line, and no model is run."""
     before = git(project.folder, "rev-parse", "HEAD")

@@ -41,7 +41,7 @@ def _found(seen: Seen, job: Job) -> Dependencies:
     names = {source_of(name) for name in (*seen.opened, *seen.looked, *_module_files(), *_mapped(), *_python())}
     files = {name for name in names if not is_foreign(name) and not _is_passing(name, report)}
     sources = {name: scan(Path(name)) for name in sorted(files) if name.endswith(".py")}
-    files |= set(_named(sources, job)) | set(_python())
+    files |= (set(_named(sources, job)) - seen.written) | set(_python())  # what it only wrote is no input
     modules = {*sys.modules, *seen.imported}
     unknown = {*seen.unknown, *_unknown(sources, files, job)}
     return Dependencies(
