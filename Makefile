@@ -56,7 +56,7 @@ golden: $(INSTALLED) ## rewrite the golden files; review the diff like code
 	UPDATE_GOLDEN=1 $(PYTEST) $(ARGS)
 
 readme: $(INSTALLED) ## put the demo's report into README.md
-	$(BIN)/export-gate run --config examples/export-gate.yml --quiet
+	$(BIN)/export-gate run --config examples/export-gate.yml --quiet --no-cache
 	@$(BIN)/export-gate report examples/.export-gate/results.json --format comment | sed -E $(WITHOUT_MACHINE) > README.report
 	@sed -e '/<!-- report:start -->/,/<!-- report:end -->/{//!d;}' -e '/<!-- report:start -->/r README.report' README.md > README.new
 	@mv README.new README.md && rm README.report

@@ -67,7 +67,7 @@ def main() -> None:
         sys.exit("no chromium on PATH, which draws the pictures")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        gate("run", "--quiet", "--report-dir", str(folder))
+        gate("run", "--quiet", "--no-cache", "--report-dir", str(folder))
         text = gate("report", str(folder / "results.json"), "--format", "comment")
         text = re.sub(
             r"; [^;]*; [^;]*</sub>$", "</sub>", text, flags=re.MULTILINE

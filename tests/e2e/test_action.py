@@ -309,25 +309,27 @@ def test_merge_queue_is_gated_without_a_comment(runner: Runner, github: GitHubSe
 def test_unchanged_models_are_not_run_and_only_the_default_branch_keeps_verdicts(runner: Runner):
     """A push to it keeps what a pull request then uses; what the pull request changes runs, and is not kept."""
     kept = runner.work / "kept"
-    write(runner, jobs={"gate": job(CHECKOUT, gate(cache=str(kept), comment="never"))})
+    (runner.folder / "other.py").write_text(GOOD)
+    write(
+        runner,
+        config=CONFIG + '  other: {<<: *model, factory: "other:make"}\n',
+        jobs={"gate": job(CHECKOUT, gate(cache=str(kept), comment="never"))},
+    )
     event = pull_request(base=git(runner.folder, "rev-parse", "HEAD"))
     event["repository"]["default_branch"] = "main"
     pushed = runner.run("push", {"ref": "refs/heads/main", "repository": event["repository"]}, "gate.yml")
     assert pushed.code == 0, pushed.text
-    assert "head: exported-program" in pushed.text
     entries = sorted(kept.rglob("*.json"))
-    assert len(entries) == 1
+    assert len([path for path in entries if path.parent.parent.name == "entries"]) == 2
 
+    write(runner, config=(runner.folder / "export-gate.yml").read_text(), model=GOOD.replace("2, 2", "2, 3"))
     asked = runner.run("pull_request", event, "gate.yml")
-    assert asked.code == 0, asked.text
-    assert "head: unchanged since " in asked.text
-    assert "head: exported-program" not in asked.text
-    assert asked.outputs("gate")["verdict"] == "verified"
 
-    write(runner, model=GOOD.replace("2, 2", "2, 3"))
-    changed = runner.run("pull_request", event, "gate.yml")
-    assert changed.code == 0, changed.text
-    assert "head: exported-program" in changed.text
+    assert asked.code == 0, asked.text
+    assert asked.outputs("gate")["verdict"] == "verified"
+    assert "other: unchanged since " in asked.text
+    assert "other: exported-program" not in asked.text
+    assert "head: exported-program" in asked.text
     assert sorted(kept.rglob("*.json")) == entries
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -130,7 +131,7 @@ class _Notes:
         if where:
             self.seen.note("unknown", f"it starts another program ({where})")
         else:
-            self.loaded(program)
+            self.loaded(shutil.which(os.fsdecode(program)) or program)
 
     def connected(self, *_: Any) -> None:
         self.seen.note("unknown", "it uses the network")
