@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from export_gate.cache.committed import require_uncommitted
 from export_gate.cache.compare import first_difference
 from export_gate.cache.entry import LARGEST_BYTES, Entry, parse_entry
 from export_gate.cache.files import read_own
@@ -21,6 +22,7 @@ from export_gate.cache.scene import Scene, make_scene
 from export_gate.run.git import git_output
 from export_gate.run.interpreter import find_interpreter
 from export_gate.wall.codec import decode, encode
+from export_gate.wall.repository import repository_root
 
 DEFAULTS = ("export-gate.yml", "export-gate.yaml")
 """Configs that are read without being named, the preferred one first."""
@@ -56,7 +58,12 @@ def write_standing(scene: Scene, name: str, standing: Standing) -> None:
 def standing_entries(
     folder: CacheFolder, name: str, environment: Mapping[str, str], today: str
 ) -> dict[str, Entry] | None:
-    """The entries of all models if everything that the command verified still holds; else None."""
+    """The entries of all models if everything that the command verified still holds; else None.
+
+    Raises:
+        UserError: the folder is part of what is verified, or the interpreter is gone.
+        OSError: so is the config.
+    """
     standing = _read(folder, name)
     if standing is None:
         return None
@@ -100,6 +107,7 @@ def _scene(
     standing: Standing, config: Path, folder: CacheFolder, environment: Mapping[str, str], today: str
 ) -> Scene | None:
     """The present, if config, lock, base and interpreter are those of the record."""
+    require_uncommitted(folder.path, repository_root(config.parent), environment)
     content = config.read_bytes()
     state = Present(config.parent).file(config.with_suffix(".lock").name)
     if (

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from cache_samples import DAY, World
 
+from export_gate.cache.folder import CacheFolder
 from export_gate.cache.present import Present
 from export_gate.cache.standing import Standing, command_name, is_preferred, standing_entries, write_standing
+from export_gate.wall.errors import UserError
 
 NAME = command_name("/project", ["--skip-target", "aoti"])
 
@@ -75,6 +77,17 @@ def test_the_base_must_have_the_same_config(world: World):
     subprocess.run(["git", *author, "commit", "--all", "--quiet", "--message", "two"], cwd=world.root, check=True)
     (world.root / "export-gate.yml").write_text("version: 1")
     assert not stands(world)
+
+
+def test_a_folder_that_a_change_could_commit_is_refused(world: World):
+    """As in the usual run: whoever can commit a record can forge it."""
+    (world.root / ".git").rmdir()
+    inside = CacheFolder(path=world.place.path.rename(world.root / "kept"))
+    subprocess.run(["git", "init", "--quiet"], cwd=world.root, check=True)
+    assert standing_entries(inside, NAME, world.environment, DAY) is not None
+    subprocess.run(["git", "add", "kept"], cwd=world.root, check=True)
+    with pytest.raises(UserError, match="so that a commit could forge verdicts"):
+        standing_entries(inside, NAME, world.environment, DAY)
 
 
 def test_another_command_or_folder_has_its_own_record(world: World):
