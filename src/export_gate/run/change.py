@@ -11,10 +11,10 @@ from export_gate.config import Config
 from export_gate.config.load import parse_config
 from export_gate.config.source import MAX_BYTES
 from export_gate.loosening.configs import compare_configs
-from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect
+from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect, Policy
 from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file_at, find_commit
 from export_gate.run.committed import interpreter_alterations
-from export_gate.run.moved import SIBLINGS, moved_from
+from export_gate.run.moved import SIBLINGS, configs_at, moved_from
 from export_gate.run.same_file import with_moved_files
 from export_gate.run.workflows import workflow_alterations
 from export_gate.wall.errors import UserError
@@ -64,9 +64,31 @@ def find_change(
         change, terms = _compared(config, commit, *found, environment)
     elif old is not None:
         change, terms = _moved(config, commit, path, old, environment)
-    else:  # a first config loosens nothing: nothing was checked before
-        change, terms = _only("changed", commit[:SHOWN_SHA], f"{path.name} is new: the base has none"), config
+    else:
+        change, terms = _first(config, commit, path, environment), config
+    if any(each.effect == "loosened" for each in around):
+        # A change must not choose whose policy counts by choosing another config.
+        others = [other for _, other in configs_at(config, commit, environment)]
+        change = replace(change, policy="fail" if any(o.relaxed == "fail" for o in others) else change.policy)
+        terms = replace(terms, fail_on="warning" if any(o.fail_on == "warning" for o in others) else terms.fail_on)
     return replace(change, alterations=(*around, *change.alterations)), terms
+
+
+def _first(config: Config, commit: str, path: Path, environment: Mapping[str, str]) -> ConfigChange:
+    """A config without a past loosens nothing, unless those that are gone were what was checked before."""
+    new = _only("changed", commit[:SHOWN_SHA], f"{path.name} is new: the base has none")
+    gone = [(old, other) for old, other in configs_at(config, commit, environment) if not old.exists()]
+    said = tuple(
+        Alteration(
+            effect="loosened",
+            model=CONFIG,
+            what=f"{Path(os.path.relpath(old, path.parent)).as_posix()} of the base is gone, so that its models are not"
+            f" checked: {', '.join(contract.name for contract in other.models)}",
+        )
+        for old, other in gone
+    )
+    policy: Policy = "fail" if any(other.relaxed == "fail" for _, other in gone) else "warn"
+    return replace(new, policy=policy, alterations=(*said, *new.alterations))
 
 
 def _past_content(commit: str, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | str] | None:

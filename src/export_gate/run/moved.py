@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from export_gate.config import Config
@@ -32,15 +33,23 @@ def moved_from(config: Config, commit: str, environment: Mapping[str, str]) -> P
     if any(_is_at(commit, place, environment) for place in (path, path.with_suffix(SIBLINGS.get(path.suffix, "")))):
         return None
     top = git_line(path.parent, "rev-parse", "--show-toplevel")
-    if top is None:
-        return None
-    root = Path(top)
-    renamed = _renamed(root, path, commit, environment)
+    renamed = None if top is None else _renamed(Path(top), path, commit, environment)
     if renamed is not None:
         return renamed
-    found = {old: _shared(config, old, commit, environment) for old in _candidates(root, path, commit, environment)}
+    found = {old: _shared(config, old, before) for old, before in configs_at(config, commit, environment)}
     best = max(found, key=lambda old: found[old], default=None)
     return best if best is not None and found[best] else None
+
+
+def configs_at(config: Config, commit: str, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:
+    """The other configs of the base that can be read, those under the usual name first."""
+    path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
+    top = git_line(path.parent, "rev-parse", "--show-toplevel")
+    for old in () if top is None else _candidates(Path(top), path, commit, environment):
+        with suppress(UserError, UnreadableError):
+            content = file_at(commit, Wanted(path=old, noun="config", largest_bytes=MAX_BYTES), environment)
+            if content is not None:
+                yield old, parse_config(content, old, is_past=True)
 
 
 def _is_at(commit: str, path: Path, environment: Mapping[str, str]) -> bool:
@@ -70,15 +79,10 @@ def _candidates(root: Path, path: Path, commit: str, environment: Mapping[str, s
     yield from (root / name for name in names[:MOST_FILES] if root / name != path.resolve())
 
 
-def _shared(config: Config, old: Path, commit: str, environment: Mapping[str, str]) -> int:
-    """How many of the config's models the file at the base has."""
-    try:
-        content = file_at(commit, Wanted(path=old, noun="config", largest_bytes=MAX_BYTES), environment)
-        before = parse_config(content, old, is_past=True).models if content is not None else ()
-    except (UserError, UnreadableError):
-        return 0
+def _shared(config: Config, old: Path, before: Config) -> int:
+    """How many of the config's models the one at the base has."""
     still_there = old.exists()
-    known = {_identity(contract, whole=still_there) for contract in before}
+    known = {_identity(contract, whole=still_there) for contract in before.models}
     return sum(_identity(contract, whole=still_there) in known for contract in config.models)
 
 

@@ -315,3 +315,36 @@ def test_an_environment_that_git_does_not_track_is_no_change(config: Path):
     (config.parent / ".venv" / "bin" / "python").touch()
 
     assert loosened(config, "HEAD") == []
+
+
+def test_a_config_that_is_gone_for_a_new_one_is_said(config: Path):
+    """Other names and another place: nothing tells that it is the same check, but that one is gone is seen."""
+    new = moved(config, CONFIG.replace("  m:", "  other:").replace("relaxed: fail", "") + "# words\n" * 9)
+
+    change = found(new, "HEAD")
+
+    assert [each.text for each in change.of("loosened")] == [
+        "../nets/export-gate.yml of the base is gone, so that its models are not checked: m"
+    ]
+    assert change.policy == "fail"
+
+
+def test_a_workflow_that_chooses_a_lax_config_chooses_no_policy(config: Path):
+    """`relaxed: fail` of any config of the base counts for what points the check elsewhere."""
+    lax, workflow = config.with_name("lax.yml"), config.parents[1] / ".github" / "workflows" / "ci.yml"
+    lax.write_text(CONFIG.replace("  m:", "  tiny:").replace("relaxed: fail", ""))
+    workflow.parent.mkdir(parents=True)
+    step = (
+        "on: pull_request\njobs: {gate: {steps: [{uses: acme/export-gate@v1, with: {config: nets/export-gate.yml}}]}}\n"
+    )
+    workflow.write_text(step)
+    base = commit(config.parents[1])
+    assert found(lax, base).policy == "warn"
+    workflow.write_text(step.replace("nets/export-gate", "nets/lax"))
+
+    change = found(lax, base)
+
+    assert [each.text for each in change.of("loosened")] == [
+        ".github/workflows/ci.yml, job gate: input config nets/export-gate.yml -> nets/lax.yml"
+    ]
+    assert change.policy == "fail"
