@@ -39,7 +39,10 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
         return Push(notes=(f"the commit that is pushed was not found: {pushed:.80}",) if pushed else ())
     head = git_line(folder, "rev-parse", "HEAD^{commit}")
     changed, differing = (_differing(Path(root), to) for to in ("HEAD", commit))
-    untracked = _untracked(Path(root))
+    untracked = _untracked(Path(root), "--exclude-standard")
+    # What only this machine ignores (info/exclude, core.excludesFile) is missing elsewhere all the same. It is no note,
+    # since editors and systems leave much of it; a model that reads it is a violation.
+    hidden = _untracked(Path(root), "--exclude-per-directory=.gitignore")
     notes = []
     if head != commit:
         notes.append(
@@ -53,7 +56,7 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
         notes.append(f"the check includes untracked files that will not be pushed: {few(untracked)}")
     return Push(
         notes=tuple(notes),
-        unpushed={**dict.fromkeys(differing, "not committed"), **dict.fromkeys(untracked, "untracked")},
+        unpushed={**dict.fromkeys(differing, "not committed"), **dict.fromkeys((*untracked, *hidden), "untracked")},
     )
 
 
@@ -75,12 +78,12 @@ def _differing(root: Path, commit: str) -> tuple[str, ...]:
     )
 
 
-def _untracked(root: Path) -> tuple[str, ...]:
+def _untracked(root: Path, ignoring: str) -> tuple[str, ...]:
     """Files that are neither tracked nor ignored, also those in submodules; a repository in this one is one folder."""
-    own = git_paths(root, "ls-files", "--others", "--exclude-standard")
+    own = git_paths(root, "ls-files", "--others", ignoring)
     inner = (entry.partition("\t") for entry in git_paths(root, "ls-files", "--stage"))
     submodules = [path for mode, _, path in inner if mode.startswith("160000 ") and (root / path / ".git").exists()]
-    theirs = (f"{path}/{name}" for path in submodules for name in _untracked(root / path))
+    theirs = (f"{path}/{name}" for path in submodules for name in _untracked(root / path, ignoring))
     return (*(path.rstrip("/") for path in own), *theirs)
 
 

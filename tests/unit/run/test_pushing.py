@@ -77,6 +77,21 @@ def test_changes_that_are_not_pushed_are_said(repository: Path):
     assert said(pushing, repository)[1:] == ["the check includes untracked files that will not be pushed: helper.py"]
 
 
+def test_what_only_this_machine_ignores_is_not_pushed_either(repository: Path):
+    """A model that reads it works here alone; a file of `.gitignore` is known to be left out."""
+    (repository / ".git" / "info").mkdir(exist_ok=True)
+    (repository / ".git" / "info" / "exclude").write_text("helper.py\n")
+    (repository / ".gitignore").write_text("cached.bin\n")
+    git(repository, "add", ".gitignore")
+    git(repository, "commit", "--quiet", "--message", "ignore")
+    for name in ("helper.py", "cached.bin"):
+        (repository / name).touch()
+
+    push = find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository)
+
+    assert (push.notes, push.unpushed) == ((), {"helper.py": "untracked"})
+
+
 def test_each_file_that_is_not_pushed_as_it_is_has_its_reason(repository: Path):
     """The comparison is with the pushed commit, which may not be HEAD; ignored files are left out."""
     (repository / ".gitignore").write_text("*.log\n")
