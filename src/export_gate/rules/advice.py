@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from export_gate.rules.blame import Blame
+from export_gate.rules.size_advice import size_advice
+from export_gate.rules.special_values import special_advice
 from export_gate.rules.wording import targets_key
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.diagnosis import Cause, Owner
@@ -19,10 +21,6 @@ BY_CAUSE: dict[Cause, str] = {
     "tie": (
         "Both answers are right up to rounding: make the choice unique (a secondary key, a margin), or return the "
         "scores that it is made from."
-    ),
-    "special-value": (
-        "Decide what the model returns at such values, or keep them out of the contract with `range`, if callers "
-        "cannot pass them."
     ),
     "layout": "Pass dense tensors (`x.contiguous()`): the artifact reads a strided input as if it were dense.",
     "state": (
@@ -68,6 +66,11 @@ NOT_KNOWN = (
 
 def advice(contract: ModelContract, target: TargetName, blame: Blame) -> str:
     """What to do about an output that differs."""
+    if blame.cause == "special-value":
+        return special_advice(contract, blame)
+    resized = size_advice(blame.trace.guilty) if blame.cause == "size-arithmetic" and blame.trace else ""
+    if resized:
+        return resized
     # The cause first: it names what to change, the owner only where.
     if blame.cause in BY_CAUSE:
         return BY_CAUSE[blame.cause]

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from export_gate.wall.contract import ModelContract, TargetName
-from export_gate.wall.diagnosis import Cause, Owner
+from export_gate.wall.diagnosis import Cause, Change, Owner
 from export_gate.wall.nodes import NodeTrace
 from export_gate.wall.observation import ARTIFACT_CHANGED, OWN_FAULT, Failure, Stage
 from export_gate.wall.smallest import SmallestInput
@@ -43,6 +43,8 @@ class Blame:
     owner: Owner | None = None
     cause: Cause = "unknown"
     evidence: tuple[str, ...] = ()
+    cure: Change | None = None
+    """The change to the input's values after which it agrees; None if none was found."""
     trace: NodeTrace | None = None
     """Where along the graph the output goes wrong."""
     smallest: SmallestInput | None = None

@@ -10,7 +10,7 @@ from export_gate.rules.forms import file_owner, inspection_of, owner_of, program
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.wording import count, listing, scientific
 from export_gate.wall.contract import TargetName
-from export_gate.wall.diagnosis import Cause, Inspection, Owner, WeightsCompared
+from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner, WeightsCompared
 from export_gate.wall.observation import ControlInput
 from export_gate.wall.targets import LAYOUT_FAMILIES
 
@@ -41,6 +41,7 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
         owner=_settled(owner, cause),
         cause=cause,
         evidence=tuple(filter(None, evidence)),
+        cure=_cure(measured, faults, inspection),
         trace=trace,
         smallest=smallest,
     )
@@ -200,14 +201,20 @@ def _tie(inspection: Inspection | None) -> str:
 
 
 def _special(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> str:
-    cures = [changed for changed in inspection.changed if changed.agrees] if inspection else []
-    if cures:
-        return f"the same input agrees once {CHANGE_WORDS[cures[0].change]}"
+    cure = _cure(measured, faults, inspection)
+    if cure is None:
+        return ""
+    is_tried = inspection is not None and any(changed.agrees for changed in inspection.changed)
+    return f"the same input agrees once {CHANGE_WORDS[cure]}" if is_tried else "only inputs with NaN or infinity differ"
+
+
+def _cure(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> Change | None:
+    """The change after which the input agrees, by experiment or because only inputs with NaN or infinity differ."""
+    cures = [changed.change for changed in inspection.changed if changed.agrees] if inspection else []
     members = _members(measured)
     families = {members[fault.case].family if fault.case in members else "" for fault in faults}
-    if families == {"nonfinite"} and len(members) > len(faults):
-        return "only inputs with NaN or infinity differ"
-    return ""
+    only = families == {"nonfinite"} and len(members) > len(faults)
+    return cures[0] if cures else "no-nonfinite" if only else None
 
 
 def _pattern(measured: Measured, target: TargetName, output: str, faults: Sequence[Measurement]) -> Iterator[str]:

@@ -8,12 +8,19 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import differing_outputs
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_nonfinite
+from export_gate.rules.special_values import special_advice
 
 
 def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each output of each target, at the case with the most positions."""
     for differing in differing_outputs(measured, "nonfinite"):
-        hint = _hint(measured.contract.name, differing.worst)
+        is_passed_on = differing.blame.cure == "no-nonfinite"
+        # Where the model itself makes NaN, the input's own values are not to blame.
+        hint = (
+            special_advice(measured.contract, differing.blame)
+            if is_passed_on and differing.blame.cause == "special-value"
+            else _hint(measured.contract.name, differing.worst)
+        )
         yield differing.finding(RULE.name, describe_nonfinite(differing.worst), hint)
 
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import differing_outputs
 from export_gate.rules.measure import Measured
+from export_gate.rules.size_advice import size_advice
 from export_gate.rules.wording import shape
+from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.observation import Comparison
 
 
@@ -16,10 +18,11 @@ def check(measured: Measured) -> Iterator[Finding]:
     for differing in differing_outputs(measured, "shape"):
         worst = differing.worst.comparison
         difference = f"expected shape {shape(worst.expected_shape)}, got {shape(worst.actual_shape)}"
-        yield differing.finding(RULE.name, difference, _hint(worst))
+        trace = differing.blame.trace
+        yield differing.finding(RULE.name, difference, _hint(worst, trace.guilty if trace else None))
 
 
-def _hint(worst: Comparison) -> str:
+def _hint(worst: Comparison, guilty: GuiltyNode | None) -> str:
     if len(worst.expected_shape) != len(worst.actual_shape):
         return (
             "The number of axes differs: look for `squeeze()` without a dim, an index that drops an axis, or a 0-d "
@@ -27,6 +30,9 @@ def _hint(worst: Comparison) -> str:
         )
     axes = zip(worst.expected_shape, worst.actual_shape, strict=True)
     axis = next(k for k, (expected, actual) in enumerate(axes) if expected != actual)
+    resized = size_advice(guilty, worst.expected_shape[axis], worst.actual_shape[axis])
+    if resized:
+        return f"Axis {axis} is {worst.actual_shape[axis]} instead of {worst.expected_shape[axis]}. {resized}"
     return (
         f"Axis {axis} is {worst.actual_shape[axis]} instead of {worst.expected_shape[axis]}: look for a size that "
         "export fixed (`int(x.shape[k])`, a hard-coded reshape) and for sizes that are rounded (`ceil_mode`, "

@@ -33,6 +33,8 @@ class GuiltyNode:
     module_class: str = ""
     point: str = ""
     """The name under which its value was compared; another node's if the converter has merged the two."""
+    scale_factors: tuple[float, ...] = ()
+    """By which it resizes the last axes; empty if it does not, or to sizes."""
     file_nodes: tuple[str, ...] = ()
     """The file's nodes that compute it from values that agree, as `MatMul node_MatMul_2`; at most sixteen."""
     source: SourceLine | None = None

@@ -107,8 +107,25 @@ def described(node: torch.fx.Node, roots: tuple[Path, ...]) -> GuiltyNode:
     source, foreign = lines_of_trace(whole.meta.get("stack_trace") or "", roots)
     path, kind = _innermost_module(whole)
     return GuiltyNode(
-        name=node.name, operator=operator_of(whole), module=path, module_class=kind, source=source, foreign=foreign
+        name=node.name,
+        operator=operator_of(whole),
+        module=path,
+        module_class=kind,
+        scale_factors=_scale_factors(whole),
+        source=source,
+        foreign=foreign,
     )
+
+
+def _scale_factors(node: torch.fx.Node) -> tuple[float, ...]:
+    """Constant factors that an upsampling operator was given."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):  # noqa: SLF001 - as above
+        return ()
+    names = [argument.name for argument in target._schema.arguments]  # noqa: SLF001 - torch has no public name for it
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}.get("scale_factors")
+    factors = tuple(given) if isinstance(given, (list, tuple)) else ()
+    return factors if all(isinstance(factor, float) for factor in factors) else ()
 
 
 def _whole(node: torch.fx.Node) -> torch.fx.Node:
