@@ -21,6 +21,7 @@ from export_gate.cache.present import Present
 from export_gate.cache.scene import Scene, make_scene
 from export_gate.run.git import git_output
 from export_gate.run.interpreter import find_interpreter
+from export_gate.run.pushing import DIFF
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.repository import repository_root
 
@@ -116,10 +117,22 @@ def _scene(
         or not is_preferred(config)
     ):
         return None
-    base = environment.get("PRE_COMMIT_FROM_REF")
-    if base and git_output(config.parent, "cat-file", "blob", f"{base}:./{config.name}") != content:
-        return None  # the change may loosen the check
     python = find_interpreter(standing.python_option, standing.python_configured, config.parent, environment)
     if os.path.abspath(python.path) != standing.python:  # noqa: PTH100 - a venv's is a link
         return None
+    base = environment.get("PRE_COMMIT_FROM_REF")
+    if base and not _is_as_at(base, config, content, Path(standing.python)):
+        return None
     return make_scene(folder, config, python.path, environment, today)
+
+
+def _is_as_at(base: str, config: Path, content: bytes, python: Path) -> bool:
+    """Whether config, workflows and interpreter are those of the base: else the change may loosen the check."""
+    root = repository_root(config.parent)
+    places = [root / ".github", python]
+    if (python.parent.parent / "pyvenv.cfg").exists():
+        places.append(python.parent.parent)
+    inside = [f":(top,literal){place.relative_to(root).as_posix()}" for place in places if root in place.parents]
+    past = git_output(config.parent, "cat-file", "blob", f"{base}:./{config.name}")
+    changed = git_output(root, *DIFF, "--ignore-submodules=none", f"{base}^{{commit}}", "--", *inside)
+    return past == content and changed == b""

@@ -54,5 +54,6 @@ def interpreter_alterations(
 def _parts(python: Path) -> Iterator[Path]:
     """The interpreter, and the environment around it."""
     yield python
-    if (python.parents[1] / "pyvenv.cfg").exists():
-        yield python.parents[1]
+    # Not `parents[1]`, which a file in the root folder does not have.
+    if (python.parent.parent / "pyvenv.cfg").exists():
+        yield python.parent.parent

@@ -79,6 +79,25 @@ def test_the_base_must_have_the_same_config(world: World):
     assert not stands(world)
 
 
+@pytest.mark.parametrize("changed", [".github/workflows/ci.yml", "venv/bin/python", "venv/lib/tool.py"])
+def test_workflows_and_interpreter_must_be_those_of_the_base(world: World, changed: str):
+    """They decide about the check, too, and the usual run says what a change makes of them."""
+    author = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid")
+    (world.root / ".git").rmdir()
+    world.write(changed, "looser")
+    for command in (
+        ("init", "--quiet"),
+        ("add", "export-gate.yml", changed),
+        ("commit", "--quiet", "--message", "one"),
+    ):
+        subprocess.run(["git", *author, *command], cwd=world.root, check=True)
+    world.environment["PRE_COMMIT_FROM_REF"] = "HEAD"
+    world.write(changed, "as it was")
+    assert not stands(world)
+    subprocess.run(["git", *author, "commit", "--all", "--quiet", "--message", "two"], cwd=world.root, check=True)
+    assert stands(world)
+
+
 def test_a_folder_that_a_change_could_commit_is_refused(world: World):
     """As in the usual run: whoever can commit a record can forge it."""
     (world.root / ".git").rmdir()

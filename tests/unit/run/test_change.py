@@ -291,6 +291,13 @@ def test_a_folder_that_became_a_link_has_its_own_base(config: Path):
     assert "`m`: renamed to `example`, so that its lock, waivers and history no longer apply" in loosened(config, base)
 
 
+def test_an_interpreter_may_be_in_the_root_folder(config: Path):
+    """There is no folder above that one."""
+    change, _ = find_change(load_config(config), "HEAD", {**os.environ}, "/python")
+    assert change is not None
+    assert change.alterations == ()
+
+
 @pytest.mark.parametrize("place", [".venv/bin/python", "nets/.venv/bin/python", "tools/python"])
 def test_an_interpreter_of_the_change_is_said(config: Path, place: str):
     """An environment in the repository comes before that of the workflow, and can print any result."""
