@@ -78,6 +78,7 @@ def _affected(scene: Scene, job: Job, changed: Collection[str], ref: str) -> Aff
 def _why(scene: Scene, entry: Entry, changed: Collection[str], ref: str) -> str:
     """What differs from the last verification: first what the change touches."""
     found = list(differences(entry, scene.now(entry.env)))
+    # An entry may be older than COMMIT, and then differs in more than the change.
     touched = [each for each in found if _is_touched(each, changed)]
     others = [each for each in found if each not in touched]
     parts = [f"{few([each.words for each in touched])} changed since {ref}"] if touched else []

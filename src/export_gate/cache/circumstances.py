@@ -19,7 +19,7 @@ ONLY_IF_ASKED = frozenset({
 })  # fmt: skip
 """Variables that nothing but the code that asks for them depends on; native code may read any other."""
 _VECTOR = ("avx", "amx", "sse", "fma", "asimd", "sve", "neon", "f16c", "vnni", "bf16")
-"""How the names begin of those features of a CPU that change results."""
+"""Beginnings of the names of those CPU features that change results."""
 
 
 def circumstances(python: str, environment: Mapping[str, str]) -> dict[str, str]:
@@ -30,6 +30,7 @@ def circumstances(python: str, environment: Mapping[str, str]) -> dict[str, str]
         environment: the caller's.
     """
     given = {"OMP_NUM_THREADS": "1", **worker_environment(environment)}  # the worker's own default
+    # Native code reads variables (`MKL_...`, `KMP_...`) without Python's knowledge: all that it might read count.
     always = {name: value for name, value in given.items() if not _only_if_asked(name)}
     return {
         "export-gate": _own_digest(),
@@ -80,6 +81,7 @@ def _machine() -> str:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
+    # Those of the first core are enough; on ARM the line is called Features.
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features"))), [])
     vector = sorted(flag for flag in flags if flag.startswith(_VECTOR))
     library = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", {}) else ""

@@ -42,11 +42,12 @@ class Difference:
 
     words: str
     path: str = ""
-    """The file or folder, if it is one."""
+    """The file or folder, if the difference is in one."""
 
 
 def differences(entry: Entry, now: Now) -> Iterator[Difference]:
     """Everything that differs; what is quick to see comes first."""
+    # A generator to the end: `first_difference` reads no file after the first reason.
     yield from _time(entry, now.today)
     for difference, before, state in _states(entry, now):
         if before != state:
@@ -92,6 +93,7 @@ def _time(entry: Entry, today: str) -> Iterator[Difference]:
     except ValueError:
         yield Difference("a date that cannot be read")
         return
+    # A day in the future comes from a wrong clock, and the verdict would hold for too long.
     if not 0 <= age <= MOST_DAYS:
         yield Difference(f"the day: it was verified on {entry.day}")
     if left < WARNING_DAYS:

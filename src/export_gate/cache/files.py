@@ -13,10 +13,12 @@ CHUNK_BYTES = 1 << 20
 def read_own(path: Path, most: int) -> bytes | None:
     """The bytes of a file of this user's; None for a link, another user's, a larger one or none at all."""
     try:
+        # Neither follow a link nor wait for a pipe that nobody writes to. Windows has neither flag.
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     except OSError:
         return None
     try:
+        # Of the open file: what is at the path may have been replaced since.
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode) or found.st_size > most or not _is_own(found):
             return None

@@ -39,7 +39,7 @@ class CacheFolder:
 
     @property
     def is_usable(self) -> bool:
-        """Whether its parts are folders of this user's; a link would lead out of it."""
+        """Whether its parts, if they exist, are this user's own folders; a link would lead out of it."""
         return all(is_own_folder(self.path / part) for part in PARTS if os.path.lexists(self.path / part))
 
     def entries(self, key: str) -> Iterator[tuple[Path, Entry]]:
@@ -62,6 +62,7 @@ class CacheFolder:
     def add(self, key: str, entry: Entry) -> Path:
         """Keep an entry, whose objects are there already; returns where it is."""
         text = entry_text(entry)
+        # Not over the whole entry, which has the day: the same state verified again replaces its older entry.
         name = hashlib.sha256(repr((entry.contract, entry.circumstances, entry.files)).encode()).hexdigest()[:32]
         place = self.path / "entries" / key / f"{name}.json"
         self._write(place, text)
@@ -92,6 +93,7 @@ class CacheFolder:
 
     def add_bytes(self, content: bytes) -> str:
         """Keep an object; returns its name."""
+        # Written even if it is there: as a new file it is within GRACE_S, so that no other run prunes it meanwhile.
         name = hashlib.sha256(content).hexdigest()
         self._write(self._object(name), content)
         return name
@@ -101,6 +103,7 @@ class CacheFolder:
         place = self._object(name)
         try:
             with self._partial(place) as partial:
+                # Compared with what was copied, since the source could change between a check and the copy.
                 if copy_digest(source, partial) != name:
                     return False
                 partial.replace(place)
@@ -115,12 +118,14 @@ class CacheFolder:
         return text if text is not None and hashlib.sha256(text).hexdigest() == name else None
 
     def restore(self, name: str, target: Path) -> bool:
-        """Copy an object to a new file; False if it is not there as it should be, and nothing is written."""
+        """Copy an object to a new file; False if it is not there as it should be, and then no file is left."""
         source = self._object(name)
+        # Whoever wrote the entry chose the name: one with `..` in it would lead out of the folder.
         if not (_NAME.fullmatch(name) and self.is_usable and is_own_file(source)):
             return False
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
+            # Over the bytes that were written, so that nobody can replace the object between a check and the copy.
             is_whole = copy_digest(source, target) == name
         except OSError:
             is_whole = False
@@ -144,8 +149,10 @@ class CacheFolder:
         """A new file next to its place, which is removed unless it was moved there."""
         if not self.is_usable:
             raise OSError(0, "one of its parts is not a folder of this user's")
+        # Only for this user, as nothing signs an entry.
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         place.parent.mkdir(parents=True, exist_ok=True)
+        # In the folder of its place: a rename is atomic only within one file system.
         partial = place.with_name(f".partial-{os.getpid()}-{os.urandom(8).hex()}")
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         try:

@@ -61,6 +61,7 @@ def keep(scene: Scene, verdict: Verdict) -> Kept:
     late = next(_changed_meanwhile(scene, verdict, entry), None)
     if late is not None:
         return Kept(why_not=f"{late} changed while it was verified")
+    # A larger one would push out the entries of all other models, and soon itself.
     size = sum((verdict.report / name).stat().st_size for name in entry.artifacts)
     if size > scene.folder.limit_bytes // 2:
         return Kept(why_not=f"its artifacts are larger than half of the cache ({size} bytes)")
@@ -80,6 +81,7 @@ def _entry(scene: Scene, verdict: Verdict) -> Entry:
     names = {*map(present.named, found.files), *_named(scene, job), *handed_in}
     names |= {name for site, entries in found.sites.items() for name in loose_files(present, site, entries)}
     folders = {*map(present.named, found.folders), *_folders(scene, job)}
+    # ISO dates sort by time.
     ends = sorted(finding.waiver.until for finding in verdict.findings if finding.waiver)
     return Entry(
         repository=scene.repository,
@@ -123,7 +125,7 @@ def _artifact_files(verdict: Verdict) -> tuple[dict[str, str], list[str]]:
 
 
 def _named(scene: Scene, job: Job) -> Iterator[str]:
-    """Files that the contract names; below its `paths`, all."""
+    """Files that the contract names, and all that are below its `paths`."""
     for name in model_files(job.contract, job.pythonpath):
         path = os.path.normpath(scene.base / name)
         if os.path.isfile(path):  # noqa: PTH113 - a text may be no path at all
@@ -142,14 +144,17 @@ def _folders(scene: Scene, job: Job) -> Iterator[str]:
 def _changed_meanwhile(scene: Scene, verdict: Verdict, entry: Entry) -> Iterator[str]:
     """Files that are perhaps not as the process read them."""
     present = scene.present
+    # What the process wrote itself (generated sources, a compiler's output) changed meanwhile for a good reason.
     written = {present.named(path) for path in verdict.dependencies.written}
     was_missing = {present.named(path) for path in verdict.dependencies.missing}
     found = {present.named(path) for path in verdict.dependencies.files} - was_missing
+    # Times alone miss a file that was removed.
     for name, state in entry.files.items():
         if name not in written and ((state == MISSING and name in found) or (state != MISSING and name in was_missing)):
             yield name
     inside = tuple(f"{site}/" for site in entry.sites)
     for name, changed_ns in present.changed_ns.items():
+        # ctime, since tools that unpack and copy files set the mtime to a time in the past.
         is_its = (name in entry.files and name not in written) or name.startswith(inside)
         if is_its and changed_ns >= verdict.started_ns:
             yield name
@@ -162,6 +167,7 @@ def _new_modules(verdict: Verdict, entry: Entry, scene: Scene, written: Sequence
     for folder, state in places:
         for name in state.split(" ") if state not in ("", MISSING) else ():
             path = scene.present.root / folder / name
+            # Not folders, which change whenever something is written inside, such as `__pycache__`.
             late = not name.endswith("/") and path.lstat().st_ctime_ns >= verdict.started_ns
             if late and scene.present.named(str(path)) not in written:
                 yield f"{folder}/{name}"

@@ -27,7 +27,7 @@ from export_gate.wall.repository import repository_root
 
 
 def open_cache(order: Order, python: Path, today: str) -> Scene | None:
-    """The scene of the run; None if it is to verify every model.
+    """The scene of the run; None if the run verifies every model.
 
     Raises:
         UserError: the folder is part of what is verified.
@@ -116,4 +116,6 @@ def _stand(scene: Scene, results: Results, entries: dict[str, Path], order: Orde
 
 def _started_ns(report: Path) -> int:
     """When the report folder was prepared, by the clock of its file system: no project code had begun."""
+    # `prepare_folder` writes it in every run. The machine's clock may be ahead of the file system's, which ticks
+    # less often or, on a network, belongs to another machine.
     return (report / ".gitignore").stat().st_ctime_ns

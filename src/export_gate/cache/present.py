@@ -13,7 +13,7 @@ from export_gate.wall.digest import digest_file
 
 MISSING = "missing"
 _PASSING = ("__pycache__", ".export-gate", ".git")
-"""Entries of a folder that come and go without a meaning."""
+"""Entries of a folder that appear and disappear without meaning anything."""
 _MODULES = (".py", ".so", ".pyd", ".pyc")
 _STARTUP = ("sitecustomize.py", "usercustomize.py")
 """Modules that Python imports whenever it starts."""
@@ -23,7 +23,7 @@ _RECORDS = ("RECORD", "METADATA", "PKG-INFO")
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """Looks at each thing once; paths are absolute, or start at the root of the checkout."""
+    """Looks at each file and folder once; paths are absolute, or start at the root of the checkout."""
 
     root: Path
     known: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -79,7 +79,9 @@ class Present:
             found, link = path.stat(), path.lstat()
             if not stat.S_ISREG(found.st_mode):
                 return "a folder" if stat.S_ISDIR(found.st_mode) else "no regular file"
+            # Of the link too: it may have been pointed at an older file.
             self.changed_ns[name] = max(found.st_ctime_ns, link.st_ctime_ns)
+            # With another target of the same bytes, relative names in the file may lead to other files.
             real = os.path.realpath(path)
             moved = "" if real == os.path.join(os.path.realpath(self.root), name) else f" in {self.named(real)}"  # noqa: PTH118
             return digest_file(path) + moved

@@ -22,6 +22,7 @@ def prune(folder: CacheFolder, now_s: float | None = None) -> None:
     now = time.time() if now_s is None else now_s
     with contextlib.suppress(OSError):
         kept = _prune_entries(folder, now)
+        # Objects are written before the entry that needs them: without the grace, those of a parallel run would go.
         for path in (*_inside(folder.path / "objects", "*"), *_inside(folder.path / "entries", ".partial-*")):
             if path.name not in kept and now - path.lstat().st_mtime > GRACE_S:
                 path.unlink(missing_ok=True)
@@ -34,6 +35,7 @@ def _prune_entries(folder: CacheFolder, now: float) -> set[str]:
     for path in sorted(_inside(folder.path / "entries", "*.json"), key=used_ns, reverse=True):
         text = read_own(path, LARGEST_BYTES)
         entry = None if text is None else parse_entry(text)
+        # Entries may share an object, which takes its room once.
         new = set(entry.objects) - kept if entry else set()
         size += path.lstat().st_size + sum(_size(folder.path / "objects" / name[:2] / name) for name in new)
         is_old = now - used_ns(path) / 1e9 > MOST_UNUSED_DAYS * 86400
@@ -45,7 +47,7 @@ def _prune_entries(folder: CacheFolder, now: float) -> set[str]:
 
 
 def _inside(folder: Path, pattern: str) -> list[Path]:
-    """The files two levels down; what is behind a link is not ours."""
+    """The files two levels down that match; what is behind a link is not ours."""
     return [path for inner in folder.iterdir() if is_own_folder(inner) for path in inner.glob(pattern)]
 
 

@@ -18,7 +18,7 @@ from export_gate.wall.repository import repository_root
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What is equal for all models of a run."""
+    """What is the same for all models of a run."""
 
     folder: CacheFolder
     base: Path

@@ -78,9 +78,11 @@ def standing_entries(
         entry = None if text is None else parse_entry(text)
         if entry is None or (entry.repository, entry.config, entry.model) != (scene.repository, scene.config, model):
             return None
+        # Contracts are not compared: they follow from the config, whose bytes are the same.
         if first_difference(entry, scene.now(entry.env)) is not None:
             return None
         entries[model] = entry
+    # After the loop, since a record that does not hold must not keep its entries from being pruned.
     for place in standing.models.values():
         folder.used(folder.path / place)
     return entries

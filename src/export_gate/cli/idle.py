@@ -40,6 +40,7 @@ def _unchanged(
     arguments: Sequence[str], environment: Mapping[str, str]
 ) -> tuple[dict[str, Entry], tuple[str, ...]] | None:
     """The entries of all models, and what the hook says about the push; None if there may be something to do."""
+    # click reads options from them, which the record's name does not have.
     has_options = any(name.startswith(OPTIONS) for name in environment)
     if has_options or any(argument.startswith(("--cache", "--no-cache")) for argument in arguments):
         return None
@@ -53,5 +54,6 @@ def _unchanged(
         return None
     push = find_push(environment, Path.cwd())
     read = {path for entry in entries.values() for path in (entry.config, *entry.checkout)}
+    # Then the usual run has a finding (`unpushed-file`).
     is_read = any(path == name or path.startswith(f"{name}/") for name in push.unpushed for path in read)
     return None if is_read else (entries, push.notes)
