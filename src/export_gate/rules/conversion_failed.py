@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.wording import first_line, plain, source_place, targets_key
+from export_gate.rules.wording import count, first_line, listing, plain, source_place, targets_key
 from export_gate.wall.contract import ModelContract
+from export_gate.wall.diagnosis import ConversionTrial
 from export_gate.wall.observation import Failure
 
 NO_TRANSLATION = re.compile(
@@ -44,7 +45,33 @@ def check(measured: Measured) -> Iterator[Finding]:
         failure = group[0].failure
         at = f" at {source_place(failure.source)}" if failure.source else ""
         message = f"{group[0].place(contract.name)}: the conversion failed{at}: {_cause(failure)}"
-        yield finding(RULE.name, contract, group, message, _hint(contract, failure, group[0].target or "target"))
+        target = group[0].target or "target"
+        trials = [trial for seen in measured.seen(target) for trial in seen.conversion_trials]
+        hint = _trial_advice(contract, target, trials) or _hint(contract, failure, target)
+        yield finding(RULE.name, contract, group, message, f"{hint}{_failed_trials(trials)}")
+
+
+def _trial_advice(contract: ModelContract, target: str, trials: Sequence[ConversionTrial]) -> str:
+    """The option with which the program converts; empty if none was found."""
+    worked = next((trial for trial in trials if trial.answer == "agrees"), None)
+    if worked is None:
+        return ""
+    return (
+        f"Set {targets_key(contract, target, worked.option)} to `{_yaml(worked)}`: this was tried, and the file that "
+        f"it makes gives eager's results at {count(worked.inputs, 'control input')}."
+    )
+
+
+def _failed_trials(trials: Sequence[ConversionTrial]) -> str:
+    """What was tried, if nothing helped."""
+    if not trials or any(trial.answer == "agrees" for trial in trials):
+        return ""
+    tried = [f"`{t.option}: {_yaml(t)}`" + (" (other results)" * (t.answer == "differs")) for t in trials]
+    return f" Tried without success: {listing(tried)}."
+
+
+def _yaml(trial: ConversionTrial) -> str:
+    return "true" if trial.value else "false"
 
 
 def _cause(failure: Failure) -> str:

@@ -44,6 +44,22 @@ class ExportTrial:
     """The size that torch.export fixed the dim to, where it says one."""
 
 
+ConversionAnswer = Literal["agrees", "differs", "refused", "not-tried"]
+"""`agrees`: the file that it makes gives eager's results at the inputs that were tried."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversionTrial:
+    """Another way to convert the program, tried after the target's own failed."""
+
+    option: str
+    """Key of the target."""
+    value: bool
+    answer: ConversionAnswer = "not-tried"
+    inputs: int = 0
+    """Control inputs at which its file was compared with eager."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportGuard:
     """A condition on sizes that torch.export came to need, and that the declared ranges do not promise."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from export_gate.wall.contract import TargetName
-from export_gate.wall.diagnosis import ExportGuard, ExportTrial, Inspection, WeightsCompared
+from export_gate.wall.diagnosis import ConversionTrial, ExportGuard, ExportTrial, Inspection, WeightsCompared
 from export_gate.wall.noise import Noise
 from export_gate.wall.source import SourceLine
 from export_gate.wall.targets import GuardPolicy, is_run_on
@@ -328,6 +328,8 @@ class TargetObservation:
     duration_s: float = 0.0
     separate: dict[str, int] = field(default_factory=dict)
     """Dim sizes this export was made for alone; empty for the main export."""
+    conversion_trials: tuple[ConversionTrial, ...] = ()
+    """After a failed conversion: other ways that were tried."""
     swept: int = 0
     """Further sizes that were run; of those only the ones that differ most are among `cases`."""
 

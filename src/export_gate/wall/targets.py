@@ -155,6 +155,10 @@ _ONNX_OPTIONS = (
         strongest_first=("all", "extended", "basic", "disable"),
         text="ONNX Runtime's graph optimization level.",
     ),
+    Option(
+        name="decompose", values=Switch(), default=False, text="Run run_decompositions() before the exporter converts."
+    ),
+    Option(name="optimize", values=Switch(), default=True, text="Whether torch's exporter optimizes the graph."),
 )
 # The exporter imports some of these only when it converts, which each child would have to repeat.
 _ONNX_MODULES = (

@@ -20,6 +20,7 @@ from export_gate.wall.contract import (
     Tolerance,
     make_target,
 )
+from export_gate.wall.diagnosis import ConversionTrial
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import (
     AmbientEffect,
@@ -389,6 +390,25 @@ SAMPLES: dict[str, Sample] = {
                     "<class 'torch.onnx._internal.exporter._errors.DispatchError'>: No ONNX function found for "
                     "<OpOverload(op='prims.bessel_j0', overload='default')>. Failure message: No decompositions "
                     "registered for the real-valued input"
+                ),
+            )
+        )
+    ),
+    "conversion-failed-tried": Sample(
+        observed(
+            replace(
+                ended("convert", type="ConversionError", message="Failed to convert the exported program"),
+                conversion_trials=(ConversionTrial(option="decompose", value=True, answer="agrees", inputs=8),),
+            )
+        )
+    ),
+    "conversion-failed-tried-without-success": Sample(
+        observed(
+            replace(
+                ended("convert", type="ConversionError", message="Failed to convert the exported program"),
+                conversion_trials=(
+                    ConversionTrial(option="decompose", value=True, answer="differs", inputs=8),
+                    ConversionTrial(option="optimize", value=False, answer="refused"),
                 ),
             )
         )

@@ -33,6 +33,7 @@ from export_gate.worker.study.shrinking import Shrinker
 from export_gate.worker.study.suspects import Inquiry, Suspect, lax, suspect
 from export_gate.worker.study.sweeping import Sweep, run_sweep
 from export_gate.worker.study.table_reads import table_reads
+from export_gate.worker.study.trial_conversions import Converter
 from export_gate.worker.study.trials import Bench
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, Loaded, describe_artifact
@@ -106,9 +107,23 @@ def verify_target(work: Verification, desk: Desk) -> None:
             patient = _patient(work, forms, inquiry, (*results.values(), *swept), is_loose=bool(loose))
             diagnose(patient, work.allowance, desk, key)
     except StageFailed as ended:
+        if ended.failure.stage == "convert":
+            channel.set("conversion_trials", _converter(work).trials(ended.failure), target=key)
         channel.fail(ended.failure, target=key)
     finally:
         channel.set("duration_s", time.perf_counter() - started, target=key)
+
+
+def _converter(work: Verification) -> Converter:
+    return Converter(
+        context=work.context,
+        target=work.target,
+        parameters=work.parameters,
+        cases=work.cases,
+        references=work.references,
+        tolerance=work.tolerance,
+        allowance=work.allowance,
+    )
 
 
 def comparable(loaded: Loaded, outputs: Sequence[Output]) -> Loaded:

@@ -52,11 +52,13 @@ def convert(context: Context, target: Target) -> Path | None:
     path = context.folder / target.file_name
     _require_tensors(context)
     opset = DEFAULT_OPSET if target.options["opset"] is None else target.option("opset", int)
+    program = context.exported.program
     converted = torch.onnx.export(
-        context.exported.program,
+        program.run_decompositions() if target.option("decompose", bool) else program,
         context.exported.call.args,
         kwargs=context.exported.call.kwargs,
         dynamo=True,
+        optimize=target.option("optimize", bool),
         # The exporter writes nothing older; `lowered` makes that of it.
         opset_version=max(opset, LOWEST_WRITTEN),
         verbose=False,

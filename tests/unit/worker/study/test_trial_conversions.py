@@ -1,0 +1,75 @@
+"""Other ways to convert a program after its own conversion failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from worker_samples import Recorder, contract, job, tensor
+
+from export_gate.wall.contract import Controls, Dim, Target, make_target
+from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.wall.observation import TargetObservation
+from export_gate.wall.request import Observe
+from export_gate.worker.study.engine import observe_model
+
+MODEL = """
+import torch
+from torch import nn
+
+class Heads(nn.Module):
+    '''Attention without heads: torch's exporter takes queries of rank 4 alone (torch 2.13).'''
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.Linear(4, 12)
+
+    def forward(self, x):
+        return nn.functional.scaled_dot_product_attention(*self.parts(x).chunk(3, -1))
+
+class Sorted(nn.Module):
+    '''An operator that has no translation in any form.'''
+
+    def forward(self, x):
+        return x.kthvalue(2, -1)[0]
+
+def heads():
+    torch.manual_seed(0)
+    return Heads().eval()
+"""
+PROMISED = contract(
+    {"x": tensor("batch", "seq", 4, range=(-2.0, 2.0))},
+    Dim(name="batch", min=2, max=4),
+    Dim(name="seq", min=3, max=6),
+    controls=Controls(random=1, limit=10, affine_basis="never"),
+)
+
+
+def observed(folder: Path, factory: str, target: Target, *, is_diagnosed: bool = True) -> TargetObservation:
+    """What is seen of the one target."""
+    folder.mkdir(exist_ok=True)
+    (folder / "converting_model.py").write_text(MODEL)
+    recorder = Recorder(folder)
+    promised = replace(PROMISED, factory=f"converting_model.py:{factory}", targets=(target,))
+    observe_model(job(promised, folder), recorder.desk.channel, task=Observe(diagnosis=is_diagnosed))
+    (found,) = recorder.observation().targets
+    return found
+
+
+def test_the_way_that_works_is_found_and_is_right_once_it_is_written(tmp_path: Path):
+    """The failure stays until then."""
+    failed = observed(tmp_path / "failed", "heads", make_target("onnx"))
+    assert failed.failure is not None
+    assert failed.failure.stage == "convert"
+    assert failed.conversion_trials == (ConversionTrial(option="decompose", value=True, answer="agrees", inputs=8),)
+    written = observed(tmp_path / "written", "heads", make_target("onnx", decompose=True))
+    assert written.failure is None
+    assert len(written.cases) >= 8
+    assert all(output.max_abs_diff < 1e-5 for case in written.cases for output in case.outputs)
+
+
+def test_ways_that_do_not_help_are_listed_and_nobody_waits_for_them_unasked(tmp_path: Path):
+    """Each was tried and refused; without experiments none is."""
+    failed = observed(tmp_path / "failed", "Sorted", make_target("onnx", decompose=True))
+    assert failed.conversion_trials == (ConversionTrial(option="optimize", value=False, answer="refused"),)
+    assert observed(tmp_path / "off", "Sorted", make_target("onnx"), is_diagnosed=False).conversion_trials == ()
