@@ -22,15 +22,17 @@ def compare_configs(origin: str, before: Checked, after: Checked) -> ConfigChang
 
 def compare_contracts(before: ModelContract, after: ModelContract) -> tuple[Alteration, ...]:
     """What differs for one model, by the name that it has now."""
-    steps = chain(tolerances(before, after), records(before, after), lengths(before, after), crowding(before, after))
-    return tuple(_alteration(after.name, step) for step in steps)
+    name, steps = after.name, chain(records(before, after), lengths(before, after), crowding(before, after))
+    return (
+        # The steps of tolerances.py are sentences already.
+        *(Alteration(effect=effect, model=name, key=key, what=what) for effect, key, what in tolerances(before, after)),
+        *(_alteration(name, step) for step in steps),
+    )
 
 
 def _alteration(model: str, step: Step) -> Alteration:
     effect, key, what = step
-    # The steps of tolerances.py are sentences already.
-    sentence = what if " tolerance" in what else f"{key} {what}"
-    return Alteration(effect=effect, model=model, key=key, what=sentence)
+    return Alteration(effect=effect, model=model, key=key, what=f"{key} {what}")
 
 
 def _models(before: Checked, after: Checked) -> Iterator[Alteration]:

@@ -14,7 +14,7 @@ def listing(model: ModelObservation) -> list[str]:
     if controls is None:
         name = terminal(model.model)
         return [f"{name}: a TorchScript module, which has no control set; see the rule torchscript-model"]
-    width = max(len(case.name) for case in controls.inputs)
+    width = max((len(case.name) for case in controls.inputs), default=0)
     lines = [f"{terminal(case.name):{width}}  {case.group:9}  {terminal(case.family)}" for case in controls.inputs]
     return [*lines, *_summary(controls)]
 
