@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from typing import Any, get_args, get_type_hints
 
 import pytest
+import rule_samples as samples
 
+from export_gate.loosening.configs import compare_contracts
 from export_gate.loosening.fields import FIELDS, WHOLE
 from export_gate.wall.contract import ModelContract
 
@@ -46,3 +48,10 @@ def test_records_of_a_contract_are_found_at_any_depth():
     """The test above sees what is nested in unions, tuples and mappings."""
     names = {record.__name__ for record in RECORDS}
     assert {"Dim", "TensorSpec", "DictSpec", "Output", "GoldenSource", "Budget"} <= names
+
+
+def test_a_value_that_reads_like_a_tolerance_keeps_its_key():
+    """Only what compares tolerances writes sentences of its own."""
+    before = samples.contract()
+    (found,) = compare_contracts(before, dataclasses.replace(before, factory="m:make tolerance"))
+    assert found.what.startswith("factory ")
