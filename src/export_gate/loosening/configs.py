@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from export_gate.loosening.compare import Step, fewer, folders, larger, loosened_by_any, shown, weaker
+from export_gate.loosening.compare import Step, fewer, larger, loosened_by_any, shown, weaker
+from export_gate.loosening.others import folders
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange
 from export_gate.loosening.together import crowding, lengths
 from export_gate.loosening.tolerances import tolerances

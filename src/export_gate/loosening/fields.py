@@ -10,8 +10,6 @@ from typing import Literal, Union
 from export_gate.loosening.compare import (
     OTHER,
     Compare,
-    another,
-    another_file,
     coarser,
     exact_before,
     fewer,
@@ -20,18 +18,16 @@ from export_gate.loosening.compare import (
     larger,
     larger_limit,
     loosened_by_any,
-    lost_or_other,
     narrower_range,
-    own_draws,
     replaced,
     restricted,
     size_lists,
     smaller,
     smaller_count,
     unimportant,
-    variables,
     weaker,
 )
+from export_gate.loosening.others import another, another_file, lost_or_other, own_draws, variables
 
 Part = Literal["record", "records", "specs", "waivers", "options"]
 """A field that holds records: one, several paired by name or path, an input's parts, waivers, or a target's options."""

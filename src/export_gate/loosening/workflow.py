@@ -18,6 +18,8 @@ class GateStep:
     action: str = ""
     """`acme/export-gate`; empty if the step runs a command."""
     version: str = ""
+    is_call: bool = False
+    """Whether it calls a file of the repository, or a workflow of another one, whose inputs may mean anything."""
     commands: tuple[str, ...] = ()
     """The lines of a script that name the gate."""
     inputs: Mapping[str, str] = field(default_factory=dict)
@@ -88,7 +90,8 @@ def _step(before: GateStep, after: GateStep) -> Iterator[Step]:
         yield "changed", "version", f"{before.version} -> {after.version}"
     for effect, _, what in loosened_by_any(before.commands, after.commands):
         yield effect, "commands", what
-    for name, compare in INPUTS.items():
+    others = dict.fromkeys((*before.inputs, *after.inputs), loosened_by_any) if before.is_call else {}
+    for name, compare in {**others, **INPUTS}.items():
         # An input that a step leaves out has its default.
         old, new = (step.inputs.get(name) or ALWAYS.get(name) for step in (before, after))
         yield from ((effect, f"input {name}", what) for effect, _, what in compare(old, new))

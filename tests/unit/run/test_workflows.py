@@ -156,6 +156,34 @@ def test_steps_that_moved_to_another_file_still_run(repository: Path):
     assert said(repository, "on: push\njobs: {}\n") == [f"{JOB}no longer runs the gate"] * 2
 
 
+def test_a_workflow_that_calls_one_that_runs_the_gate_is_compared(repository: Path):
+    """Whatever its inputs are called, in the repository's own files and in another one's."""
+    called = repository / ".github" / "actions" / "verify" / "action.yml"
+    caller = repository / ".github" / "workflows" / "caller.yml"
+    text = """
+on: pull_request
+jobs:
+  own: {steps: [{uses: ./.github/actions/verify, with: {where: nets.yml}}]}
+  inner: {uses: ./.github/workflows/ci.yml, with: {where: nets.yml}}
+  outer: {uses: acme/ci/.github/workflows/export-gate.yml@v1, with: {where: nets.yml}}
+  other: {uses: acme/ci/.github/workflows/lint.yml@v1, with: {where: nets.yml}}
+"""
+    called.parent.mkdir(parents=True)
+    called.write_text("runs: {steps: [{uses: acme/export-gate@v1, with: {config: '${{ inputs.where }}'}}]}\n")
+    caller.write_text(text)
+    (repository / FILE).write_text(TEXT)
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "calls")
+    caller.write_text(text.replace("nets.yml", "lax.yml"))
+    try:
+        assert said(repository, TEXT) == [
+            f".github/workflows/caller.yml, job {job}: input where nets.yml -> lax.yml"
+            for job in ("own", "inner", "outer")
+        ]
+    finally:
+        git(repository, "reset", "--quiet", "--hard", "HEAD^")
+
+
 def test_a_workflow_that_cannot_be_read_is_said(repository: Path):
     """GitHub may still read it."""
     assert said(repository, TEXT + "jobs: [\n") == [f"{FILE}: cannot be read any more"]
