@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -25,14 +27,11 @@ MOVES = frozenset((
 """Operators, whatever their overload, whose result holds elements of their first argument as they are."""
 
 
-class TableLengths(TorchDispatchMode):  # type: ignore[misc] # torch leaves it untyped
-    """Within it, a forward shows which inputs index which of its weights."""
+class Lookups(TorchDispatchMode):  # type: ignore[misc] # torch leaves it untyped
+    """Within it, every look-up in a table by an input's elements is noted."""
 
-    def __init__(self, module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> None:
+    def __init__(self, inputs: Mapping[str, torch.Tensor]) -> None:
         super().__init__()
-        self.found: dict[str, int] = {}
-        """Path of an input -> length of the shortest table that it indexes."""
-        self._weights = {_memory(weight) for weight in (*module.parameters(), *module.buffers())}
         self._paths = {id(tensor): path for path, tensor in inputs.items()}
         self._alive: list[torch.Tensor] = list(inputs.values())  # an id belongs to another tensor once its own is gone
 
@@ -41,9 +40,8 @@ class TableLengths(TorchDispatchMode):  # type: ignore[misc] # torch leaves it u
         returned = func(*args, **(kwargs or {}))
         for table, axis, indices in _lookups(func, args):
             path = self._paths.get(id(indices))
-            if path is not None and _memory(table) in self._weights:
-                length = int(table.shape[axis])
-                self.found[path] = min(self.found.get(path, length), length)
+            if path is not None:
+                self.note(path, table, axis, indices)
         if args and id(args[0]) in self._paths and func.overloadpacket.__name__ in MOVES:
             self._follow(tree_leaves(returned), self._paths[id(args[0])])
         return returned
@@ -54,6 +52,51 @@ class TableLengths(TorchDispatchMode):  # type: ignore[misc] # torch leaves it u
             if isinstance(result, torch.Tensor) and not result.is_floating_point():
                 self._paths[id(result)] = path
                 self._alive.append(result)
+
+    def note(self, path: str, table: torch.Tensor, axis: int, indices: torch.Tensor) -> None:
+        """Take in a look-up along one axis of a table by the elements of the input at that path."""
+        raise NotImplementedError
+
+
+class TableLengths(Lookups):
+    """Within it, a forward shows which inputs index which of its weights."""
+
+    def __init__(self, module: torch.nn.Module, inputs: Mapping[str, torch.Tensor]) -> None:
+        super().__init__(inputs)
+        self.found: dict[str, int] = {}
+        """Path of an input -> length of the shortest table that it indexes."""
+        self._weights = {_memory(weight) for weight in (*module.parameters(), *module.buffers())}
+
+    def note(self, path: str, table: torch.Tensor, axis: int, indices: torch.Tensor) -> None:  # noqa: ARG002 - which rows does not matter
+        """Take the table's length."""
+        if _memory(table) in self._weights:
+            length = int(table.shape[axis])
+            self.found[path] = min(self.found.get(path, length), length)
+
+
+class RowsRead(Lookups):
+    """Within it, a program tells which rows of which tables its inputs read."""
+
+    def __init__(
+        self,
+        tables: Mapping[str, torch.Tensor],
+        inputs: Mapping[str, torch.Tensor],
+        found: dict[tuple[str, str, int], npt.NDArray[np.bool_]],
+    ) -> None:
+        super().__init__(inputs)
+        self.found = found
+        """(table, path of an input, axis) -> whether each row was read, of all calls so far."""
+        self._names = {_memory(tensor): name for name, tensor in tables.items()}
+
+    def note(self, path: str, table: torch.Tensor, axis: int, indices: torch.Tensor) -> None:
+        """Take the rows."""
+        name = self._names.get(_memory(table))
+        if name is None or indices.dtype == torch.bool:
+            return
+        length = int(table.shape[axis])
+        rows = indices.detach().reshape(-1).numpy()
+        read = self.found.setdefault((name, path, axis), np.zeros(length, bool))
+        read[rows[(rows >= -length) & (rows < length)]] = True
 
 
 def _lookups(func: Any, args: Any) -> Iterator[tuple[torch.Tensor, int, Any]]:

@@ -65,7 +65,7 @@ def _lengths(subject: Subject) -> dict[str, int]:
     try:
         module = subject.twin()
         values = reference_values(contract, reference_sizes(contract))
-        watch = TableLengths(module, dict(_tensors(values)))
+        watch = TableLengths(module, dict(tensors_of(values)))
         run = module_runner(module, {})
         with watch:
             run(bind(values, subject.parameters))
@@ -74,10 +74,11 @@ def _lengths(subject: Subject) -> dict[str, int]:
     return watch.found
 
 
-def _tensors(values: Any, path: str = "") -> list[tuple[str, torch.Tensor]]:
+def tensors_of(values: Any, path: str = "") -> list[tuple[str, torch.Tensor]]:
+    """The tensors of a control input by their paths."""
     if isinstance(values, torch.Tensor):
         return [(path, values)]
     if not isinstance(values, (dict, list, tuple)):
         return []
     items = values.items() if isinstance(values, dict) else enumerate(values)
-    return [pair for key, item in items for pair in _tensors(item, f"{path}.{key}" if path else str(key))]
+    return [pair for key, item in items for pair in tensors_of(item, f"{path}.{key}" if path else str(key))]

@@ -98,9 +98,9 @@ def verify_target(work: Verification, desk: Desk) -> None:
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)
             swept, more = _run_sweep(work, guarded(loaded.run), desk)
-        if work.target.kind == "onnx" and path is not None:
+        if path is not None:
             ran = [case for case in work.cases if case.name in known]
-            channel.set("tables", table_reads(path, work.context, work.laboratory, ran), target=key)
+            channel.set("tables", table_reads(work.target, path, work.context, work.laboratory, ran), target=key)
         if work.is_steady:
             inquiry = _inquire(work, [*suspects, *more], loose, guarded(loaded.run), desk)
             forms = Forms(context=work.context, target=work.target, path=path, run=guarded(loaded.run))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import numpy_helper
 from worker_samples import Recorder, contract, job, tensor
 
@@ -108,3 +110,48 @@ def test_a_table_that_is_read_in_full_is_compared(files: Path):
     rounded = observed(files, promised(artifact="rounded.onnx"))
     assert [type(each) for each in rounded.tables] == [TableRead]
     assert rounded.tables[0].rows == 500
+
+
+SHIFTED = """
+import torch
+from torch import nn
+
+class Shifted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(60, 4)
+
+    def forward(self, ids):
+        return self.words(ids)
+
+def make():
+    torch.manual_seed(3)
+    return Shifted().eval()
+
+def rounded():
+    module = make()
+    module.words.weight.data *= 1 + 2**-22
+    return module
+"""
+
+
+def test_a_saved_program_that_was_handed_in_is_looked_into_as_well(tmp_path: Path):
+    """One with the model's own table has nothing to warn about, whatever was read."""
+    (tmp_path / "shifted_model.py").write_text(SHIFTED)
+    names: dict[str, Any] = {}
+    exec(SHIFTED, names)
+    example = (torch.arange(6).reshape(2, 3),)
+    for name in ("make", "rounded"):
+        torch.export.save(torch.export.export(names[name](), example), tmp_path / f"{name}.pt2")
+    what = contract(
+        {"ids": tensor(2, 3, dtype="int64", range=(0, 59))},
+        controls=Controls(random=1, limit=4, affine_basis="never"),
+        targets=(make_target("pt2", artifact="make.pt2"), make_target("pt2", name="other", artifact="rounded.pt2")),
+    )
+    recorder = Recorder(tmp_path)
+    observe_model(job(replace(what, factory="shifted_model.py:make"), tmp_path), recorder.desk.channel)
+    own, other = recorder.observation().targets
+    assert (own.failure, own.tables, other.failure) == (None, (), None)
+    (found,) = other.tables
+    assert (found.table, found.input, found.rows) == ("words.weight", "ids", 60)
+    assert 0 < found.read < 30
