@@ -26,7 +26,13 @@ ASKS = re.compile(r"specify|specified|requires?d?|must|needs?|provided?|missing|
 def mended(case: Case) -> Iterator[Options]:
     """Guesses that may do better, the likeliest first."""
     for rule in RULES:
-        yield from rule(case)
+        yield from filter(_has_plain_lengths, rule(case))
+
+
+def _has_plain_lengths(options: Options) -> bool:
+    """Whether lengths are still whole numbers, one per sample: what their name says is surer than one exception."""
+    lengths = [spec for path, spec in leaves_of(options).items() if is_length(str(path[-1]))]
+    return all(spec.dtype in INTEGERS and len(spec.shape) <= 1 for spec in lengths)
 
 
 def sorted_lengths(case: Case) -> Iterator[Options]:

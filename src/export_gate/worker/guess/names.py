@@ -112,7 +112,10 @@ def _side(value: Any) -> Any:
 def _named(name: str, module: nn.Module, floats: str) -> Iterator[TensorSpec]:
     # From special names to general ones: `position_ids` is also the name of ids.
     if LENGTHS.fullmatch(name):
-        yield replace(tensor("int64", BATCH), range=(1, Size(factors={SEQ: 1})))
+        whole = Size(factors={SEQ: 1})
+        yield replace(tensor("int64", BATCH), range=(1, whole))
+        # Some models pad to the longest one, which then must be as long as the sequence.
+        yield replace(tensor("int64", BATCH), range=(whole, whole))
     elif TYPES.fullmatch(name):
         yield tensor("int64", BATCH, SEQ, within=(0, (configured(module, "type_vocab_size") or 2) - 1))
     elif POSITIONS.fullmatch(name):

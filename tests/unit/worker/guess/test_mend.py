@@ -93,6 +93,14 @@ class Frames(Model):
         return self.wide(feats) * keep[..., None]
 
 
+class Longest(Model):
+    """As many steps as the longest sequence has."""
+
+    def forward(self, feats, lengths):
+        keep = torch.arange(lengths.max()) < lengths[:, None]
+        return self.wide(feats) * keep[..., None]
+
+
 class Fixed(Model):
     def forward(self, image, lengths):
         return self.conv(image).mean((2, 3)) * lengths[:, None]
@@ -113,6 +121,13 @@ class Fixed(Model):
             [
                 "feats {dtype: float32, shape: [batch, seq, 12], range: [-3, 3]}",
                 "n_frames {dtype: int64, shape: [batch], range: [1, seq]}",
+            ],
+        ),
+        (
+            Longest,
+            [
+                "feats {dtype: float32, shape: [batch, seq, 12], range: [-3, 3]}",
+                "lengths {dtype: int64, shape: [batch], range: [seq, seq]}",
             ],
         ),
         (
