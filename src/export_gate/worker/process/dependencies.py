@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from export_gate.wall.contract import Job
 from export_gate.wall.dependencies import Dependencies
+from export_gate.wall.repository import repository_root
 from export_gate.worker.process.places import is_foreign, site_of, source_of
 from export_gate.worker.process.recording import Seen, absolute
 from export_gate.worker.process.scanning import READERS, Scanned, scan
@@ -37,9 +39,9 @@ def find_dependencies(seen: Seen, job: Job) -> Dependencies:
 
 def _found(seen: Seen, job: Job) -> Dependencies:
     seen.take_in()
-    report = f"{Path(job.artifacts).parents[1]}{os.sep}"
+    is_passing = _passing(job)
     names = {source_of(name) for name in (*seen.opened, *seen.looked, *_module_files(), *_mapped(), *_python())}
-    files = {name for name in names if not is_foreign(name) and not _is_passing(name, report)}
+    files = {name for name in names if not is_foreign(name) and not is_passing(name)}
     sources = {name: scan(Path(name)) for name in sorted(files) if name.endswith(".py")}
     files |= (set(_named(sources, job)) - seen.written) | set(_python())  # what it only wrote is no input
     modules = {*sys.modules, *seen.imported}
@@ -48,8 +50,8 @@ def _found(seen: Seen, job: Job) -> Dependencies:
         model=job.contract.name,
         files=tuple(sorted(files)),
         missing=tuple(sorted(seen.missing & files)),
-        written=tuple(sorted(name for name in seen.written if not is_foreign(name) and not _is_passing(name, report))),
-        folders=tuple(sorted(name for name in seen.listed if not is_foreign(name) and not _is_passing(name, report))),
+        written=tuple(sorted(name for name in seen.written if not is_foreign(name) and not is_passing(name))),
+        folders=tuple(sorted(name for name in seen.listed if not is_foreign(name) and not is_passing(name))),
         variables=tuple(sorted(seen.asked)),
         modules=tuple(sorted({name.partition(".")[0] for name in modules})),
         path=tuple(dict.fromkeys(folder for folder in map(absolute, _search_path()) if not is_foreign(f"{folder}/"))),
@@ -63,10 +65,19 @@ def _search_path() -> Iterator[str]:
     yield from (entry or os.curdir for entry in sys.path if isinstance(entry, str))
 
 
-def _is_passing(path: str, report: str) -> bool:
-    """Whether it is of the report folder, or a compiler's."""
-    is_report = f"{path}{os.sep}".startswith(report)
-    return is_report or f"{os.sep}<" in path or f"{os.sep}{_GENERATED}" in path or "__pycache__" in path
+def _passing(job: Job) -> Callable[[str], bool]:
+    """What says whether a file is of the report folder, a compiler's, or a temporary one that is gone."""
+    report = f"{Path(job.artifacts).parents[1]}{os.sep}"
+    root = f"{repository_root(Path(job.base))}{os.sep}"
+    temporary = tuple(f"{place}{os.sep}" for place in {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())})
+
+    def is_passing(path: str) -> bool:
+        if path.startswith(temporary) and not path.startswith(root) and not os.path.lexists(path):
+            return True
+        is_report = f"{path}{os.sep}".startswith(report)
+        return is_report or f"{os.sep}<" in path or f"{os.sep}{_GENERATED}" in path or "__pycache__" in path
+
+    return is_passing
 
 
 def _module_files() -> Iterator[str]:

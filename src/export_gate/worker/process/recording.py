@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from export_gate.worker.process.places import is_foreign
+from export_gate.worker.process.places import STDLIB, is_foreign
 
+_IMPORTING = ("<frozen importlib", *(f"{folder}importlib{os.sep}" for folder in STDLIB))
 _WRITES = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NETWORK = (
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.sendto",
@@ -105,8 +106,8 @@ class _Notes:
             self.seen.look("opened", name)
 
     def listed(self, path: Any = None, *_: Any) -> None:
-        # Python itself lists the folders in which it looks for modules.
-        is_import = sys._getframe(2).f_code.co_filename.startswith("<frozen importlib")  # noqa: SLF001
+        # Python itself lists the folders in which it looks for modules and for what is installed.
+        is_import = sys._getframe(2).f_code.co_filename.startswith(_IMPORTING)  # noqa: SLF001
         name = "" if is_import else absolute("." if path is None else path)
         if name:
             self.seen.note("listed", name)

@@ -88,6 +88,12 @@ def test_written_files_are_told_apart(tmp_path: Path):
     assert answer["written"] == [str(tmp_path / name) for name in ("kept.txt", "log.1")]
 
 
+def test_temporary_files_that_are_gone_are_none(tmp_path: Path):
+    """Their names are another one each time."""
+    answer = found(tmp_path, "import tempfile, os\nwith tempfile.TemporaryDirectory() as f:\n    os.stat(f)\n")
+    assert [name for name in answer["files"] if name.startswith("/tmp/tmp")] == []
+
+
 def test_modules_that_are_not_found_and_folders_that_are_listed_count(tmp_path: Path):
     """A module or a file that appears there may change what is computed."""
     (tmp_path / "package").mkdir()
@@ -98,6 +104,7 @@ def test_modules_that_are_not_found_and_folders_that_are_listed_count(tmp_path: 
     assert str(tmp_path) in answer["path"]
     assert answer["packages"] == {str(tmp_path / "package"): ["fast"]}
     assert answer["folders"] == [str(tmp_path / "package")]
+    assert found(tmp_path, "from importlib.metadata import version\nversion('pytest')\n")["folders"] == []
 
 
 def test_variables_count_whether_they_are_set_or_not(tmp_path: Path):
