@@ -56,11 +56,17 @@ def _hints(record: Any) -> dict[str, Any]:
     return get_type_hints(record, include_extras=True)
 
 
+@cache
+def _shape(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:
+    """What a kind is made of; asked for every value, and slow to find."""
+    return get_origin(kind), get_args(kind), isinstance(kind, type) and dataclasses.is_dataclass(kind)
+
+
 def _decode(kind: Any, value: Any, place: str) -> Any:
-    origin, arguments = get_origin(kind), get_args(kind)
+    origin, arguments, is_record = _shape(kind)
     if kind is Any or kind is object:
         return value
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+    if is_record:
         return _decode_record(kind, value, place)
     if origin in (Union, types.UnionType):
         return _decode_union(arguments, value, place)
@@ -68,7 +74,7 @@ def _decode(kind: Any, value: Any, place: str) -> Any:
         text, pattern = _decode(arguments[0], value, place), arguments[1].text
         return _require(re.fullmatch(pattern, text), text, text, place, f"a text like {pattern}")
     if origin is Literal:
-        return _require(value in arguments, value, value, place, f"one of {arguments}")
+        return value if value in arguments else _require(False, value, value, place, f"one of {arguments}")
     if origin is tuple:
         items = _require(isinstance(value, list), value, value, place, "a list")
         kinds = [arguments[0]] * len(items) if arguments[1:] == (...,) else list(arguments)
@@ -83,8 +89,8 @@ def _decode(kind: Any, value: Any, place: str) -> Any:
 def _decode_record(kind: Any, value: Any, place: str) -> Any:
     _require(isinstance(value, dict), value, value, place, "an object")
     hints = _hints(kind)
-    unknown = sorted(set(value) - set(hints))
-    _require(not unknown, value, unknown, place, f"only {sorted(hints)}")
+    if not value.keys() <= hints.keys():
+        _require(False, value, sorted(value.keys() - hints.keys()), place, f"only {sorted(hints)}")
     fields = {name: _decode(hints[name], item, f"{place}.{name}") for name, item in value.items()}
     try:
         return kind(**fields)
