@@ -77,9 +77,9 @@ def test_all_formats_tell_node_line_and_input(ran: tuple[Path, Done]):
     """Terminal, Markdown, page, JUnit and SARIF all show node, line and input."""
     folder, done = ran
     assert re.search(r"models\.py:\d+: return x \* factor \+ 1", done.stdout)
-    assert re.search(r"fails at x = \[[-\d., ]+\]: eager", done.stdout)
+    assert re.search(r"smallest failing input: x = \[[-\d., ]+\]: eager", done.stdout)
     report = folder / ".export-gate"
-    assert "- **fails at** `x = " in (report / "report.md").read_text(encoding="utf-8")
+    assert "- **smallest failing input:** `x = " in (report / "report.md").read_text(encoding="utf-8")
     assert "Error along the graph" in (report / "report.html").read_text(encoding="utf-8")
     junit = gate(folder, "report", report / "results.json", "--format", "junit").stdout
     assert any("node: `mul`" in (failure.text or "") for failure in ET.fromstring(junit).iter("failure"))

@@ -52,7 +52,9 @@ def share(ratio: float) -> str:
         return "inf"
     if ratio < 10:  # noqa: PLR2004  # one more digit below ten
         return f"{math.ceil(10 * ratio) / 10:.1f}x"
-    return f"{ratio:.0f}x" if ratio < 1e4 else f"{ratio:.0e}x"  # noqa: PLR2004
+    if ratio < 1e4:  # noqa: PLR2004  # above, one digit says it
+        return f"{ratio:.0f}x"
+    return f"{float(f'{ratio:.0e}'):,.0f}x" if ratio < 1e9 else f"{ratio:.0e}x"  # noqa: PLR2004
 
 
 def size(count_bytes: int) -> str:
@@ -166,13 +168,13 @@ def _padded(cell: str, width: int) -> str:
 
 EMOJI = {
     "verified": "✅", "violations": "❌", "problem": "⛔", "broken": "💥",
-    "ok": "✅", "failed": "❌", "warned": "⚠️", "skipped": "⏭️", "not-applicable": "",
+    "ok": "✅", "failed": "❌", "warned": "⚠️", "skipped": "⏭️", "moot": "\N{EN DASH}", "not-applicable": "",
     "violation": "❌", "waived": "⏳", "warning": "⚠️", "note": "📝",
 }  # fmt: skip
 """Verdicts, states and severities by shape, not by colour alone."""
 WORDS = {
     "verified": "ok", "violations": "FAIL", "problem": "FAIL", "broken": "FAIL",
-    "ok": "ok", "failed": "FAIL", "warned": "warn", "skipped": "not run", "not-applicable": "",
+    "ok": "ok", "failed": "FAIL", "warned": "warn", "skipped": "not run", "moot": "-", "not-applicable": "",
     "violation": "FAIL", "waived": "waived", "warning": "warn", "note": "note",
 }  # fmt: skip
 """The same as words, for terminals without emoji."""

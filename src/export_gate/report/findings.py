@@ -16,7 +16,7 @@ from export_gate.rules.follow_ups import shows_same_guard
 from export_gate.rules.guilty import node_words
 from export_gate.rules.smallest import smallest_words
 from export_gate.rules.wording import listing, place
-from export_gate.wall.diagnosis import Owner
+from export_gate.wall.diagnosis import Cause, Owner
 from export_gate.wall.equivalence import ratio
 from export_gate.wall.observation import ModelObservation
 
@@ -30,6 +30,33 @@ OWNER_PLACES: dict[Owner, str] = {
     "runtime": "in the runtime",
     "artifact": "in the artifact",
     "gate": "in export-gate",
+}
+
+
+SHOWN_INPUTS = 4
+"""Inputs outside the contract that a note names."""
+CAUSE_WORDS: dict[Cause, str] = {
+    "export": "code that torch.export does not follow",
+    "size-guard": "a condition on sizes",
+    "size-arithmetic": "a size that is rounded",
+    "conversion": "an operator or object that cannot be converted",
+    "operator": "an operator that is computed in another way",
+    "rounding": "rounding",
+    "tie": "a choice between values that are equal up to rounding",
+    "special-value": "NaN, infinity or zeros",
+    "randomness": "random numbers",
+    "state": "state that is kept between calls",
+    "ambient": "surroundings such as the clock or the environment",
+    "mutation": "an input that is changed in place",
+    "train-mode": "train mode",
+    "mask": "masked positions",
+    "layout": "the memory layout of an input",
+    "weights": "other weights",
+    "interface": "names, order or structure of inputs and outputs",
+    "eager": "eager itself",
+    "crash": "a crash",
+    "resources": "time or memory",
+    "unknown": "not known",
 }
 
 
@@ -73,8 +100,9 @@ def _instead(hidden: Sequence[Finding]) -> str:
 def _calm_view(model: str, notes: Sequence[Finding], caller: Caller) -> FindingView:
     """All notes of a model that ask for nothing, as one."""
     mine = [finding for finding in notes if finding.model == model]
-    texts = [finding.message.removeprefix(f"{model}, ").removeprefix(f"{model}: ") for finding in mine]
-    statement = "; ".join(dict.fromkeys(texts))
+    beyond = [finding for finding in mine if finding.rule == "guard-missing" and finding.target]
+    texts = [f.message.removeprefix(f"{model}, ").removeprefix(f"{model}: ") for f in mine if f not in beyond]
+    statement = "; ".join(dict.fromkeys([*_beyond(beyond), *texts]))
     whole = replace(
         mine[0],
         message=f"{model}: {statement}",
@@ -87,6 +115,18 @@ def _calm_view(model: str, notes: Sequence[Finding], caller: Caller) -> FindingV
     )
     command = reproduce(caller, model)
     return FindingView(finding=whole, statement=statement, times_over=None, command=command, asks_nothing=True)
+
+
+def _beyond(notes: Sequence[Finding]) -> list[str]:
+    """`pt2 and onnx accept inputs outside the contract, without a wrong result: batch=0, x=float64`."""
+    targets = list(dict.fromkeys(finding.target for finding in notes if finding.target))
+    if not targets:
+        return []
+    # A detail is `below-min batch=0 (declared 1..8): gave eager's results`.
+    tried = dict.fromkeys(line.partition(" ")[2].partition(" (declared")[0] for f in notes for line in f.details)
+    verb = "accepts" if len(targets) == 1 else "accept"
+    what = f"{listing(targets)} {verb} inputs outside the contract, without a wrong result"
+    return [f"{what}: {listing(list(tried), limit=SHOWN_INPUTS)}"]
 
 
 def _sameness(finding: Finding) -> tuple[str, ...]:
@@ -124,6 +164,7 @@ def _view(
         node=node_words(worst.trace),
         fails_at=smallest_words(worst.smallest, worst.target),
         source=source if source and source.text.strip() and not is_quoted else None,
+        details=(*tried_line(worst), *worst.details),
         also=tuple(others),
         instead=_instead(hidden),
     )
@@ -141,15 +182,24 @@ def _statement(finding: Finding) -> str:
 
 
 def cause_words(finding: Finding) -> str:
-    """`special-value, in the converter: the same input agrees once ...; the exported program agrees with eager`."""
+    """`ONNX Runtime is wrong at NaN or infinity: the exported program agrees with eager`, or cause and owner."""
     if finding.severity != "violation":
         return ""
-    cause = "not known" if finding.cause == "unknown" else finding.cause
-    owner = f", {OWNER_PLACES[finding.owner]}" if finding.owner else ""
-    return f"{cause}{owner}{': ' if finding.evidence else ''}{'; '.join(finding.evidence)}"
+    if finding.verdict:
+        return finding.verdict
+    owner = f", {OWNER_PLACES[finding.owner]}" if finding.owner and finding.cause != "export" else ""
+    first = f": {finding.evidence[0]}" if finding.evidence else ""
+    return f"{CAUSE_WORDS[finding.cause]}{owner}{first}"
+
+
+def tried_line(finding: Finding) -> tuple[str, ...]:
+    """The experiments, for the details, as far as the cause's line does not say them."""
+    cause = cause_words(finding)
+    left = [line for line in finding.evidence if cause and line not in cause]
+    return (f"tried: {'; '.join(left)}",) if left else ()
 
 
 def located_lines(finding: Finding) -> tuple[str, ...]:
     """The smallest failing input and the guilty node, as far as they are known."""
     fails_at, node = smallest_words(finding.smallest, finding.target), node_words(finding.trace)
-    return tuple(filter(None, (fails_at and f"fails at {fails_at}", node and f"node: {node}")))
+    return tuple(filter(None, (fails_at and f"smallest failing input: {fails_at}", node and f"node: {node}")))

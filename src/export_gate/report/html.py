@@ -19,14 +19,14 @@ TEMPLATE = "report.html.j2"
 
 SYMBOLS = {
     "verified": "✔", "violations": "✘", "problem": "⊘", "broken": "⊘",
-    "ok": "✔", "failed": "✘", "warned": "▲", "waived": "◆", "skipped": "○", "not-applicable": "",
+    "ok": "✔", "failed": "✘", "warned": "▲", "waived": "◆", "skipped": "○", "moot": "\N{EN DASH}", "not-applicable": "",
     "violation": "✘", "warning": "▲", "note": "●",
 }  # fmt: skip
 """Symbols of verdicts, states and severities, in characters that every font has."""
 WORDS = {
     "verified": "verified", "violations": "violations", "problem": "could not be checked", "broken": "no verdict",
     "ok": "verified", "failed": "failed", "warned": "warning", "waived": "waived", "skipped": "not run",
-    "not-applicable": "not applicable",
+    "moot": "means nothing after the earlier failure", "not-applicable": "not applicable",
     "violation": "violation", "warning": "warning", "note": "note",
 }  # fmt: skip
 """The same as words, for screen readers."""

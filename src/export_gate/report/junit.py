@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 
 from export_gate.report.commands import Caller, reproduce
 from export_gate.report.escape import visible
-from export_gate.report.findings import cause_words, located_lines
+from export_gate.report.findings import cause_words, located_lines, tried_line
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules.base import Finding
@@ -180,7 +180,7 @@ def _said_by(
 def _by_finding(finding: Finding, caller: Caller) -> Failing:
     command = reproduce(caller, finding.model, finding.target, finding.case)
     told = (*located_lines(finding), f"cause: {cause_words(finding)}", f"next: {finding.hint}", f"run: {command}")
-    lines = [finding.message, *told, *finding.details]
+    lines = [finding.message, *told, *tried_line(finding), *finding.details]
     return Failing(rule=finding.rule, message=finding.message, text="\n".join(lines))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from export_gate.report.record import LADDER, Cell, Ladder, State, Step
 from export_gate.rules import NAMED
 from export_gate.rules.base import Finding
+from export_gate.rules.follow_ups import voids_comparisons
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import Target
 from export_gate.wall.observation import STAGES, ModelObservation, Stage, TargetObservation
@@ -60,11 +61,15 @@ def _ladder(planned: Target, measured: Measured, target: TargetObservation, find
     compared = sum(1 for case in target.cases if case.outputs)
     steps = _steps(planned, measured.observation, target, findings)
     leaves = (leaf for leaf in measured.of(target.target) if leaf.export == target.export)
+    compare = next(step.state for step in steps if step.stage == "compare")
+    worst = None if compare == "moot" else _worst(leaves)
+    # Beside a comparison that failed for another reason than numbers, numbers that are fine read as good news.
+    is_beside = compare == "failed" and worst is not None and _ratio(worst) <= 1
     return Ladder(
         target=target.target,
         label=" at ".join(filter(None, (target.target, target.export))),
         steps=steps,
-        worst=_worst(leaves),
+        worst=None if is_beside else worst,
         compared=compared,
         # The basis proves something only if program and artifact are both affine, and agree on it.
         affine=measured.observation.affine and target.affine and Step(stage="compare", state="ok") in steps,
@@ -81,6 +86,7 @@ def _steps(
     waived = {_stage(f, end) for f in findings if f.waiver}
     warned = {_stage(f, end) for f in findings if f.severity == "warning"}
     absent = _absent(planned, target)
+    moot = ("compare", "guards") if any(map(voids_comparisons, findings)) else ()
 
     def state(stage: Stage) -> State:
         if stage in failed:
@@ -94,6 +100,8 @@ def _steps(
             return "skipped"
         if stage in waived:
             return "waived"
+        if stage in moot:
+            return "moot"
         return "warned" if stage in warned else "ok"
 
     return tuple(Step(stage=stage, state=state(stage)) for stage in LADDER)

@@ -12,9 +12,12 @@ from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import Stage
 from export_gate.wall.source import SourceLine
 
-State = Literal["failed", "skipped", "waived", "warned", "ok", "not-applicable"]
-"""From worst to best: neither a step that was never reached nor a violation that is waived is a pass."""
-STATES: tuple[State, ...] = ("failed", "skipped", "waived", "warned", "ok", "not-applicable")
+State = Literal["failed", "skipped", "waived", "warned", "ok", "moot", "not-applicable"]
+"""From worst to best: neither a step that was never reached nor a violation that is waived is a pass.
+
+`moot`: whatever the step showed means nothing, because an earlier failure explains it.
+"""
+STATES: tuple[State, ...] = ("failed", "skipped", "waived", "warned", "ok", "moot", "not-applicable")
 LADDER: tuple[Stage, ...] = ("eager", "export", "convert", "load", "run", "compare", "guards")
 
 
@@ -118,6 +121,8 @@ class FindingView:
     """The node at which the output goes wrong, as one line; empty if it is not known."""
     fails_at: str = ""
     """The smallest failing input, as one line; empty if none was looked for."""
+    details: tuple[str, ...] = ()
+    """Further lines, folded away: the experiments, then those of the finding."""
     also: tuple[Finding, ...] = ()
     """The same finding in other targets, by output or by text."""
     instead: str = ""
@@ -225,6 +230,8 @@ class Report:
     head: str | None
     started: str
     duration_s: float
+    shows_shares: bool = False
+    """Whether the table has an error as a share of its tolerance, which the reader may not know how to read."""
     change: ChangeView | None = None
     """None without a base, or if the config checks the same."""
     measured: tuple[Measured, ...] = field(default=(), repr=False)

@@ -47,6 +47,8 @@ class Finding:
     owner: Owner | None = None
     """The part that has to change, or whose bug it is; None where nothing says it."""
     cause: Cause = "unknown"
+    verdict: str = ""
+    """Owner and cause in one sentence, with what shows them; empty without experiments."""
     evidence: tuple[str, ...] = ()
     """What owner and cause rest on, one sentence a line; also what it is not."""
     trace: NodeTrace | None = None

@@ -42,6 +42,8 @@ class Blame:
 
     owner: Owner | None = None
     cause: Cause = "unknown"
+    verdict: str = ""
+    """Owner and cause in one sentence, with what shows them; empty without experiments."""
     evidence: tuple[str, ...] = ()
     cure: Change | None = None
     """The change to the input's values after which it agrees; None if none was found."""

@@ -64,6 +64,7 @@ class Differing:
             tried=self.compared,
             owner=self.blame.owner,
             cause=self.blame.cause,
+            verdict=self.blame.verdict,
             evidence=self.blame.evidence,
             source=trace.guilty.source if trace and trace.guilty else line,
             # The observation has the points; a copy in every finding would only make the results larger.

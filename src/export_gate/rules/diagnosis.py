@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from export_gate.rules.blame import Blame, is_handed_in, kind_of
 from export_gate.rules.forms import file_owner, inspection_of, owner_of, program_answer, rung_words
 from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.verdict import verdict
 from export_gate.rules.wording import count, listing, scientific
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner, WeightsCompared
@@ -37,11 +38,13 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
     pattern = tuple(_pattern(measured, target, output, faults))
     climbed = () if inspection is None else (rung_words(inspection.rungs),)
     evidence = (*because, *climbed, *pattern, *_not_rounding(measured, target, faults, cause))
+    settled, cure = _settled(owner, cause), _cure(measured, faults, inspection)
     return Blame(
-        owner=_settled(owner, cause),
+        owner=settled,
         cause=cause,
+        verdict=verdict(settled, cause, cure, inspection.rungs if inspection else (), because),
         evidence=tuple(filter(None, evidence)),
-        cure=_cure(measured, faults, inspection),
+        cure=cure,
         trace=trace,
         smallest=smallest,
     )
@@ -60,7 +63,8 @@ def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
     causes: dict[Owner, Cause] = {"torch.export": "export", "converter": "conversion"}
     cause = causes.get(owner, "operator" if owner in OPERATOR_OWNERS else "unknown") if owner else "unknown"
     evidence = tuple(filter(None, (rung_words(inspection.rungs),)))
-    return Blame(owner=owner, cause=cause, evidence=evidence, smallest=inspection.smallest)
+    words = verdict(owner, cause, None, inspection.rungs, ())
+    return Blame(owner=owner, cause=cause, verdict=words, evidence=evidence, smallest=inspection.smallest)
 
 
 def weights_of(measured: Measured, target: TargetName) -> WeightsCompared | None:
@@ -218,20 +222,14 @@ def _cure(measured: Measured, faults: Sequence[Measurement], inspection: Inspect
 
 
 def _pattern(measured: Measured, target: TargetName, output: str, faults: Sequence[Measurement]) -> Iterator[str]:
-    """How many inputs fail, of which families and sizes."""
+    """The families of inputs that always fail, while others pass."""
     leaves = [leaf for leaf in measured.of(target) if leaf.output == output]
-    if len(leaves) > len(faults):
-        members = _members(measured)
-        families = sorted({members[f.case].family for f in faults if f.case in members})
-        passing = {members[leaf.case].family for leaf in leaves if not leaf.faults and leaf.case in members}
-        only = [family for family in families if family not in passing]
-        which = f", always for {listing(only)}" if only and len(only) == len(families) else ""
-        # Inputs of the sweep over sizes are not members of the control set.
-        swept = sum(leaf.case not in members for leaf in leaves)
-        also = f" (with the {swept} of the sweep over sizes)" if members and swept else ""
-        yield f"{len(faults)} of {count(len(leaves), 'input')}{also} differ{which}"
-    elif leaves:
-        yield f"all {count(len(leaves), 'input')} differ"
+    members = _members(measured)
+    families = sorted({members[f.case].family for f in faults if f.case in members})
+    passing = {members[leaf.case].family for leaf in leaves if not leaf.faults and leaf.case in members}
+    # How many fail is said with the worst one.
+    if len(leaves) > len(faults) and families and not passing.intersection(families):
+        yield f"always for {listing(families)}"
 
 
 def _not_rounding(measured: Measured, target: TargetName, faults: Sequence[Measurement], cause: Cause) -> Iterator[str]:

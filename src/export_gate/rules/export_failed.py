@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.export_advice import export_advice
-from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.failures import failures_of, finding, without_suggestions
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import first_line, listing, place, plain, source_place
 from export_gate.wall.contract import ModelContract
@@ -27,7 +28,10 @@ def check(measured: Measured) -> Iterator[Finding]:
         guard = seen.export_guard
         message = f"{where}: {_refused_sizes(contract, guard) if guard else _refused_model(failure)}"
         advice = export_advice(contract, failure, seen.recurrent, seen.export_trials, guard)
-        yield finding(RULE.name, contract, group, message, advice)
+        found = finding(RULE.name, contract, group, message, advice)
+        # Trials include what torch suggests. What came of them is in the hint, so that nothing contradicts it.
+        is_tried = any(trial.answer != "not-tried" for trial in seen.export_trials)
+        yield replace(found, details=without_suggestions(found.details)) if is_tried else found
 
 
 def _refused_model(failure: Failure) -> str:

@@ -25,6 +25,10 @@ In this order: torch's `program.module()`, the same before torch 2.9, AOTInducto
 """
 
 
+SUGGESTS = "torch suggests: "
+SUGGESTED = re.compile(r"\s+\w+ = ")
+"""A line below torch's `Suggested fixes:`."""
+
 RULE_OF_STAGE: dict[Stage, str] = {
     "model": "contract-broken",
     "controls": "contract-broken",
@@ -89,8 +93,18 @@ def finding(rule: str, contract: ModelContract, group: Sequence[Failed], message
     )
 
 
+def without_suggestions(details: Sequence[str]) -> tuple[str, ...]:
+    """The details without torch's suggested fixes, in lines of ours or in torch's own message."""
+    kept, is_suggestion = [], False
+    for line in details:
+        is_suggestion = line.strip() == "Suggested fixes:" or (is_suggestion and bool(SUGGESTED.match(line)))
+        if not is_suggestion and not line.startswith(SUGGESTS):
+            kept.append(line)
+    return tuple(kept)
+
+
 def failure_details(failure: Failure) -> tuple[str, ...]:
     """Torch's suggested fixes, the exceptions that led to this one, and the traceback."""
-    suggested = tuple(f"torch suggests: {line.strip()}" for line in failure.suggestions)
+    suggested = tuple(f"{SUGGESTS}{line.strip()}" for line in failure.suggestions)
     foreign = () if failure.foreign is None else (f"in another package: {source_place(failure.foreign)}",)
     return (*suggested, *foreign, *(f"caused by: {cause}" for cause in failure.causes), *paragraph(failure.trace))

@@ -12,9 +12,9 @@ from export_gate.wall.diagnosis import Answer, Inspection, Owner, Rung, RungName
 
 RUNG_WORDS: dict[RungName, str] = {
     "exported-program": "the exported program",
-    "decomposed": "the decomposed program",
-    "file-unoptimised": "the file without ONNX Runtime's optimisations",
-    "file": "the file with them",
+    "decomposed": "the program after torch's decompositions",
+    "file-unoptimised": "the ONNX file without ONNX Runtime's optimisations",
+    "file": "the ONNX file with them",
     "reference-evaluator": "the ONNX reference evaluator",
 }
 

@@ -8,6 +8,7 @@ from export_gate.rules.wording import count, listing, scientific, source_place
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
 
 SHOWN_FILE_NODES = 3
+ORIGIN = "wrong even when fed correct inputs: the error starts at this node"
 
 
 def node_words(trace: NodeTrace | None) -> str:
@@ -32,13 +33,15 @@ def _name(guilty: GuiltyNode) -> str:
 def _error(guilty: GuiltyNode) -> str:
     if guilty.words:
         return guilty.words
+    if guilty.expected_at is not None and guilty.actual_at is not None:
+        return f"{guilty.actual_at} instead of {guilty.expected_at}"
     if guilty.max_abs_diff is None:
         return ""
     return f"off by {scientific(guilty.max_abs_diff)} where values reach {scientific(guilty.expected_max_abs)}"
 
 
 def _origin(trace: NodeTrace, guilty: GuiltyNode) -> Iterator[str]:
-    yield "its inputs agree" if trace.origin == "untested" else "it is off with the expected inputs as well"
+    yield "its inputs agree" if trace.origin == "untested" else ORIGIN
     if guilty.file_nodes:
         yield f"the file computes it with {listing(guilty.file_nodes, limit=SHOWN_FILE_NODES)}"
     if guilty.foreign is not None:

@@ -10,7 +10,10 @@ from export_gate.rules.wording import apart, count, exact, index, round_up, scie
 from export_gate.wall.equivalence import total
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import Comparison, NonfiniteCount
+from export_gate.wall.tolerance import is_inexact
 
+FEWEST_FOR_QUANTILES = 100
+"""Elements: a quantile of fewer is one of them."""
 QUANTILES = ("50%", "90%", "99%", "99.9%", "100%")
 
 
@@ -38,9 +41,11 @@ def difference_in_words(fault: Measurement, actual: str) -> str:
     The bound's formula instead, where there is no such number.
     """
     comparison, norm = fault.comparison, fault.broken
-    values = (
-        f"{index(comparison.where)} (eager {exact(comparison.expected_at)}, {actual} {exact(comparison.actual_at)})"
+    is_float = not fault.is_exact
+    expected_at, actual_at = (
+        exact(value, is_float=is_float) for value in (comparison.expected_at, comparison.actual_at)
     )
+    values = f"{index(comparison.where)} (eager {expected_at}, {actual} {actual_at})"
     if fault.is_exact:
         return (
             f"{comparison.mismatched_elements} of {comparison.elements} elements differ, most at {values}; "
@@ -108,15 +113,20 @@ def spread(comparison: Comparison, expected: str, actual: str) -> tuple[str, ...
     """Detail lines: the worst entry with both values, counts, quantiles, top-1 agreement; none without numbers."""
     if comparison.elements == 0:
         return ()
-    values = f"{expected} {exact(comparison.expected_at)}, {actual} {exact(comparison.actual_at)}"
+    is_float = is_inexact(comparison.expected_dtype)
+    values = ", ".join(
+        f"{side} {exact(value, is_float=is_float)}"
+        for side, value in ((expected, comparison.expected_at), (actual, comparison.actual_at))
+    )
     lines = [
         f"largest difference at {index(comparison.where)}: {values}",
         f"elements that differ: {comparison.mismatched_elements} of {comparison.elements}",
     ]
-    if comparison.error_quantiles:
+    if comparison.error_quantiles and comparison.elements >= FEWEST_FOR_QUANTILES:
         pairs = zip(QUANTILES, comparison.error_quantiles, strict=False)
         lines.append(f"quantiles of |P-M|: {', '.join(f'{name} {scientific(value)}' for name, value in pairs)}")
-    if comparison.top1_agreement is not None:
+    # Where every element differs, that the largest one is at the same place excuses nothing.
+    if comparison.top1_agreement is not None and comparison.mismatched_elements < comparison.elements:
         lines.append(f"top-1 agreement along the last axis: {comparison.top1_agreement:.1%}")
     if total(comparison.expected_nonfinite) + total(comparison.actual_nonfinite):
         lines.append(

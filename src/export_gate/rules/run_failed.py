@@ -28,7 +28,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         blame = blame_call(measured, first.target)
         if blame is not None:
             found = replace(found, owner=blame.owner, cause=blame.cause, evidence=blame.evidence)
-            found = replace(found, smallest=blame.smallest)
+            found = replace(found, smallest=blame.smallest, verdict=blame.verdict)
         yield found
 
 

@@ -10,7 +10,7 @@ LONGEST = 200
 
 
 def smallest_words(smallest: SmallestInput | None, target: str | None) -> str:
-    """`x = [[0.75]]: eager 1, onnx 2 (1 element, 32 before)`, or its shapes; empty if it is not known."""
+    """`x = [[0.75]]: eager 1, onnx 2 (shrunk from 32 to 1 element)`, or its shapes; empty if it is not known."""
     if smallest is None:
         return ""
     values = ", ".join(f"{tensor.path} = {tensor.text}" for tensor in smallest.tensors)
@@ -19,8 +19,9 @@ def smallest_words(smallest: SmallestInput | None, target: str | None) -> str:
     answers = ""
     if smallest.expected_at is not None and smallest.actual_at is not None:
         answers = f": eager {exact(smallest.expected_at)}, {target} {exact(smallest.actual_at)}"
-    rest = "" if smallest.is_finished else ", not shrunk to the end"
-    return f"{shown}{answers} ({count(smallest.elements, 'element')}, {smallest.elements_before} before{rest})"
+    before, after = smallest.elements_before, smallest.elements
+    shrunk = f" (shrunk from {before} to {count(after, 'element')})" if after < before else ""
+    return f"{shown}{answers}{shrunk}"
 
 
 def _shape(tensor: SmallTensor) -> str:

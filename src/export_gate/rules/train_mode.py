@@ -23,8 +23,8 @@ def check(measured: Measured) -> Iterator[Finding]:
     if number == 0:
         return
     named = (
-        f", of which {listing(hygiene.train_modules)} {'acts' if len(hygiene.train_modules) == 1 else 'act'} "
-        "differently there"
+        f", of which {listing(hygiene.train_modules)} {'behaves' if len(hygiene.train_modules) == 1 else 'behave'} "
+        "differently in train mode"
         if hygiene.train_modules
         else ""
     )

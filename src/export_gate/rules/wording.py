@@ -10,6 +10,7 @@ from export_gate.wall.contract import ModelContract
 from export_gate.wall.source import SourceLine
 
 ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+POINTER = re.compile(r"\s*[~^]+\s*$")
 LONGEST_LINE = 240
 """Characters of another program's message that fit in one sentence; the rest is in the details."""
 
@@ -48,10 +49,13 @@ def apart(measured: float, allowed: float) -> tuple[str, str]:
     return scientific(measured), scientific(allowed)
 
 
-def exact(value: float | None) -> str:
-    """A tensor's entry with all digits that float32 has."""
+def exact(value: float | None, *, is_float: bool = False) -> str:
+    """A tensor's entry with all digits that float32 has; `4.0` if it is known to be a float."""
+    if value is None:
+        return "unknown"
     # Nine digits distinguish any two float32 numbers.
-    return "unknown" if value is None else f"{value:.9g}"
+    text = f"{value:.9g}"
+    return f"{text}.0" if is_float and text.lstrip("-").isdigit() else text
 
 
 def round_up(value: float) -> float:
@@ -103,5 +107,5 @@ def source_place(source: SourceLine | None) -> str:
 
 
 def paragraph(text: str) -> tuple[str, ...]:
-    """Lines for the folded details."""
-    return tuple(plain(text).rstrip().splitlines())
+    """Lines for the folded details, without those that only point into the line above (`    ^^^^^`)."""
+    return tuple(line for line in plain(text).rstrip().splitlines() if not POINTER.match(line))

@@ -44,6 +44,9 @@ class GuiltyNode:
     max_abs_diff: float | None = None
     """None without numbers."""
     expected_max_abs: float = 0.0
+    expected_at: int | None = None
+    """The integer at the largest difference; None for other dtypes."""
+    actual_at: int | None = None
     own_max_abs_diff: float | None = None
     """With the expected inputs; None if that could not be tried."""
     words: str = ""

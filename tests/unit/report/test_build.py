@@ -16,7 +16,14 @@ from export_gate.report.render import render
 from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
 from export_gate.wall.contract import Dim, ModelContract, make_target
-from export_gate.wall.observation import CaseResult, ControlInput, ModelObservation, Probe, RunObservation
+from export_gate.wall.observation import (
+    CaseResult,
+    ControlInput,
+    HygieneObservation,
+    ModelObservation,
+    Probe,
+    RunObservation,
+)
 
 
 def _run(*models: ModelObservation, **changes: object) -> Report:
@@ -241,13 +248,15 @@ def test_notes_that_ask_for_nothing_are_one_line_of_the_model():
 
     (view,) = report.findings
     assert view.asks_nothing
-    assert view.statement.startswith("exported-program: accepts 2 inputs outside the contract: batch=17 gave eager's")
-    assert view.statement.count("; pt2: ") == view.statement.count("; onnx: ") == 1
+    assert view.statement == (
+        "exported-program, onnx and pt2 accept inputs outside the contract, without a wrong result: batch=17 and "
+        "batch=18"
+    )
     assert report.counts.notes == 3
     assert "batch=17" not in render(report, "terminal")
     for kind in ("comment", "summary"):
         (line,) = [line for line in render(report, kind).splitlines() if "batch=17" in line]
-        assert line.startswith("- 📝 `m`: exported-program: accepts")
+        assert line.startswith("- 📝 `m`: exported-program, onnx and pt2 accept")
 
 
 def test_the_worst_models_come_first():
@@ -436,3 +445,58 @@ def test_the_worst_comparison_is_the_one_closest_to_its_bound():
     assert (cell.state, cell.ratio) == ("failed", None)
     assert cell.ladders[0].worst is not None
     assert cell.ladders[0].worst.case == "high-1@batch=2"
+
+
+def _stages(report: Report) -> dict[str, str]:
+    (row,) = report.rows
+    return {step.stage: step.state for step in row.cells[0].ladders[0].steps}
+
+
+def test_stages_after_a_root_cause_mean_nothing():
+    """Agreement with a model that is not what ships is no good news, and neither is its worst error."""
+    for facts in (
+        HygieneObservation(train_modules=("drop (Dropout)",), train_module_count=2),
+        HygieneObservation(repeats=6, nondeterministic=(samples.comparison(0.5, mismatched_elements=1),)),
+    ):
+        report = _run(samples.model("m", samples.all_fine(), hygiene=facts))
+
+        assert (_stages(report)["eager"], _stages(report)["compare"], _stages(report)["guards"]) == (
+            "failed",
+            "moot",
+            "moot",
+        )
+        assert {ladder.worst for cell in report.rows[0].cells for ladder in cell.ladders} == {None}
+
+
+def test_train_mode_that_changes_nothing_leaves_stages_alone():
+    """No module behaves differently in it, so that the comparison stands."""
+    report = _run(samples.model("m", samples.all_fine(), hygiene=HygieneObservation(train_module_count=2)))
+
+    assert _stages(report)["compare"] == "ok"
+
+
+def test_a_comparison_that_failed_by_shape_shows_no_error():
+    """The numbers of other inputs would read as good news."""
+    other = samples.comparison(0.0, actual_shape=(8, 4))
+    seen = samples.target("onnx", 0.0)
+    cases = (CaseResult(case=seen.cases[0].case, outputs=(other,)), *seen.cases[1:])
+    targets = (samples.target("exported-program", 0.0), samples.target("pt2", 0.0), replace(seen, cases=cases))
+    report = _run(samples.model("m", targets))
+
+    assert _cell(report, "m", "onnx").ladders[0].worst is None
+    assert _cell(report, "m", "pt2").ladders[0].worst is not None
+
+
+def test_percentages_are_explained_only_where_there_are_some():
+    """`exact` explains itself."""
+    exact = render(_run(samples.model("m", samples.all_fine(0.0))), "comment")
+
+    assert "Percentages" not in exact
+    assert "Percentages" in render(_run(samples.model("m", samples.all_fine())), "comment")
+
+
+def test_the_evidence_of_a_single_model_is_said_once():
+    """In the last line, where it is not folded."""
+    text = render(_run(samples.model("m", samples.all_fine())), "comment")
+
+    assert text.count("evidence at those points, not a proof") == 1

@@ -75,7 +75,9 @@ def test_different_numbers_look_different(one: float, other: float):
         (1.0001, "1.1x"),
         (2.0, "2.0x"),
         (91.2, "91x"),
-        (1e7, "1e+07x"),
+        (7.4e4, "70,000x"),
+        (1e7, "10,000,000x"),
+        (1e9, "1e+09x"),
         (math.inf, "inf"),
     ],
 )

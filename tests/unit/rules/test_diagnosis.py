@@ -258,3 +258,51 @@ def test_a_condition_on_two_dims_has_no_sizes_to_declare():
 def test_a_size_of_the_sweep_takes_the_branch_as_well():
     """The finding says where, although the control set does not have that size."""
     assert "where `batch == 2`" in _guarded(Branch(words="batch == 2", cases=(), swept=(CASES[0],))).message
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ({"program": "differs"}, "torch.export is wrong: the exported program differs from eager"),
+        (
+            {"program": "agrees", "decomposed": "differs"},
+            (
+                "a decomposition of torch's is wrong: the exported program agrees with eager, the program after "
+                "torch's decompositions does not"
+            ),
+        ),
+        (
+            {
+                "program": "agrees",
+                "decomposed": "agrees",
+                "plain": "differs",
+                "file": "differs",
+                "evaluator": "differs",
+            },
+            "the conversion is wrong: the exported program agrees with eager, the ONNX file does not, whatever runs it",
+        ),
+        (
+            {"program": "agrees", "plain": "differs", "file": "differs", "evaluator": "agrees"},
+            "ONNX Runtime is wrong: the exported program and the ONNX reference evaluator agree with eager",
+        ),
+        (
+            {"plain": "agrees", "file": "differs"},
+            (
+                "an optimisation of ONNX Runtime is wrong: the ONNX file without ONNX Runtime's optimisations agrees "
+                "with eager"
+            ),
+        ),
+        ({}, ""),
+    ],
+)
+def test_the_verdict_names_who_is_wrong_and_what_shows_it(answers: dict[str, Answer], words: str):
+    """In one sentence; the other experiments are in the details."""
+    assert _first(_inspected(*_rungs(**answers))).verdict == words
+
+
+def test_the_verdict_says_at_which_values():
+    """The change that cures the input."""
+    rungs = _rungs(program="agrees", plain="differs", evaluator="agrees")
+    found = _first(_inspected(*rungs, changed=(Changed(change="no-nonfinite", agrees=True),)))
+
+    assert found.verdict.startswith("ONNX Runtime is wrong at NaN or infinity: the exported program and ")

@@ -5,7 +5,7 @@ from typing import get_args, get_type_hints
 import pytest
 from rule_samples import CASES, TargetObservation, contract, failed, failure, observed, run, target
 
-from export_gate.rules.failures import failures_of, rule_for
+from export_gate.rules.failures import failures_of, rule_for, without_suggestions
 from export_gate.rules.judge import judge
 from export_gate.rules.measure import measure
 from export_gate.wall.contract import make_target
@@ -97,3 +97,17 @@ def test_failures_of_single_cases_are_one_finding_with_a_count():
     ((first, second),) = failures_of("run-failed", measure(contract(), observation))
 
     assert (first.failure.case, second.failure.case) == CASES
+
+
+def test_suggestions_of_torch_go_where_other_declarations_were_tried():
+    """In lines of their own and in torch's message; what follows them stays."""
+    details = (
+        "torch suggests: _H = Dim('_H', max=6)",
+        "Constraints violated (H)!",
+        "Suggested fixes:",
+        "  _H = Dim('_H', max=6)",
+        "  H = 2*_H",
+        "the end",
+    )
+
+    assert without_suggestions(details) == ("Constraints violated (H)!", "the end")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rule_samples import contract
 
-from export_gate.rules.wording import targets_key
+from export_gate.rules.wording import exact, paragraph, targets_key
 from export_gate.wall.contract import make_target
 
 
@@ -24,3 +24,23 @@ def test_advice_names_the_key_that_drops_no_target(listed: str, key: str):
     """A model that lists its own targets has no others: advice must not make users lose them."""
     promised = contract(targets_listed=listed, targets=(make_target("exported-program"), make_target("onnx")))
     assert targets_key(promised, "onnx", "guards") == key
+
+
+def test_lines_that_point_into_the_line_above_are_left_out():
+    """They are of use only in a fixed-width terminal, and twice as long as what they say."""
+    assert paragraph("  raise error\n  ^^^^^^^^^^^\n    ~~~^^\nValueError: 2 ^ 3") == (
+        "  raise error",
+        "ValueError: 2 ^ 3",
+    )
+
+
+def test_a_whole_float_keeps_its_point():
+    """`4` reads as an integer."""
+    assert [exact(value, is_float=True) for value in (4.0, -4.0, 0.5, 1e20, None)] == [
+        "4.0",
+        "-4.0",
+        "0.5",
+        "1e+20",
+        "unknown",
+    ]
+    assert exact(4.0) == "4"

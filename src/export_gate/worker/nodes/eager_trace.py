@@ -144,6 +144,8 @@ class EagerTrace:
             described(nodes_of(self.module)[name], self.roots),
             point=name,
             max_abs_diff=gap.max_abs_diff,
+            expected_at=gap.expected_at,
+            actual_at=gap.actual_at,
             expected_max_abs=gap.scale,
             own_max_abs_diff=own.max_abs_diff if own else None,
             words=gap.words,

@@ -181,6 +181,8 @@ class FileTrace:
             point=node,
             file_nodes=tuple(self.graph.label(at) for at in reversed(nodes[-FILE_NODES:])),
             max_abs_diff=gap.max_abs_diff,
+            expected_at=gap.expected_at,
+            actual_at=gap.actual_at,
             expected_max_abs=gap.scale,
             own_max_abs_diff=None if own is None else own.max_abs_diff,
             words=gap.words,

@@ -31,6 +31,9 @@ class Gap:
     max_abs_diff: float | None = None
     scale: float = 0.0
     """The largest expected entry."""
+    expected_at: int | None = None
+    """The integer at the largest difference; None for other dtypes."""
+    actual_at: int | None = None
     words: str = ""
     """What differs if not finite values."""
     floor: float = 0.0
@@ -65,8 +68,15 @@ def measure(expected: Array, actual: Array, *, strict_dtype: bool = False) -> Ga
 
 def _exact(expected: Array, actual: Array) -> Gap:
     apart = np.abs(np.subtract(expected, actual, dtype=np.float64))
-    largest = float(apart.max())
-    return Gap(error=float(largest > 0), max_abs_diff=largest, scale=float(np.abs(expected.astype(np.float64)).max()))
+    at = int(apart.argmax())
+    largest = float(apart.reshape(-1)[at])
+    return Gap(
+        error=float(largest > 0),
+        max_abs_diff=largest,
+        scale=float(np.abs(expected.astype(np.float64)).max()),
+        expected_at=int(expected.reshape(-1)[at]),
+        actual_at=int(actual.reshape(-1)[at]),
+    )
 
 
 def _plain(expected: Array, actual: Array, floor: float) -> Gap | None:
