@@ -40,7 +40,7 @@ def interpreter_alterations(
         "-z",
         commit,
         "--",
-        *(f":(top){p}" for p in inside),
+        *(f":(top,literal){p}" for p in inside),
     )
     listed = git_output(root, *asked, environment=environment) if inside else None
     changed = [name for name in os.fsdecode(listed or b"").split("\0") if name]

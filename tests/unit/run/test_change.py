@@ -317,11 +317,14 @@ def test_an_interpreter_of_the_change_is_said(config: Path, place: str):
 
 
 def test_an_environment_that_git_does_not_track_is_no_change(config: Path):
-    """It is the machine's."""
+    """It is the machine's, as is an interpreter elsewhere."""
     (config.parent / ".venv" / "bin").mkdir(parents=True)
     (config.parent / ".venv" / "bin" / "python").touch()
 
-    assert loosened(config, "HEAD") == []
+    for python in (None, "/python", "python3", "/usr/bin/python3"):
+        change, _ = find_change(load_config(config), "HEAD", dict(os.environ), python)
+        assert change is not None
+        assert change.alterations == ()
 
 
 def test_a_config_that_is_gone_for_a_new_one_is_said(config: Path):
