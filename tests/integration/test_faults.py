@@ -188,8 +188,8 @@ def test_exception_in_forward_breaks_the_contract(run: Run, name: str, raised: s
             "unshowable-in-onnx",
             "run-failed",
             (
-                "unshowable-in-onnx, onnx, case normal-1@batch=3: onnx raised where eager does not (and at N further "
-                "inputs): Unshowable: (its text cannot be shown: RuntimeError)"
+                "unshowable-in-onnx, onnx, case normal-1@batch=3: onnx raised where eager does not: Unshowable: "
+                "(its text cannot be shown: RuntimeError)"
             ),
         ),
     ],
@@ -197,7 +197,7 @@ def test_exception_in_forward_breaks_the_contract(run: Run, name: str, raised: s
 def test_target_that_takes_its_process_down_leaves_the_others_verified(run: Run, name: str, rule: str, message: str):
     """The finding names target, stage and case; another process observes the model's other targets."""
     found = run.violations(name)
-    said = [(f["rule"], re.sub(r"at \d+ further", "at N further", f["message"])) for f in found]  # swept sizes too
+    said = [(f["rule"], f["message"]) for f in found]
     assert (rule, message) in said
     broken = {f["target"] for f in found}
     assert broken == {"pt2" if name == "abort-in-pt2" else "onnx"}

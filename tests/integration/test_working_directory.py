@@ -113,7 +113,7 @@ def _broken(project: Path) -> Any:
     assert model.get("problem") is None, model["problem"]
     (finding,) = [each for each in results["findings"] if each["severity"] == "violation"]
     assert finding["rule"] == "contract-broken"
-    return finding["case"], re.sub(r" \(and at .*?\)", "", finding["message"])
+    return finding["case"], finding["message"]
 
 
 def _groups(project: Path) -> set[str]:

@@ -34,7 +34,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     empty, _ = refused_empty_masks(contract, observation)
     broken = tuple(promise for promise in observation.broken if promise not in (*layouts, *empty))
     if broken:
-        yield _broken(contract, broken, _owner(broken, observation), observation.relations)
+        yield _broken(contract, broken, observation)
     if layouts:
         yield _layout(contract, layouts)
 
@@ -87,26 +87,23 @@ def _owner(broken: Sequence[PromiseBroken], observation: ModelObservation) -> Ow
     return "model" if inputs and raised >= {member.name for member in inputs} else "contract"
 
 
-def _broken(
-    contract: ModelContract, broken: Sequence[PromiseBroken], owner: Owner, relations: Sequence[MissingRelation]
-) -> Finding:
-    first = broken[0]
-    number = len(broken)
+def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], observation: ModelObservation) -> Finding:
+    first, relations, controls = broken[0], observation.relations, observation.controls
     at = f" at {source_place(first.source)}" if first.source else ""
-    further = f" (and at {count(number - 1, 'further input')})" if number > 1 else ""
     return Finding(
         rule=RULE.name,
         severity="violation",
         model=contract.name,
         case=first.case,
         message=(
-            f"{place(contract.name, case=first.case)}: eager breaks the contract{at}{further}: "
-            f"{first_line(first.message)}"
+            f"{place(contract.name, case=first.case)}: eager breaks the contract{at}: {first_line(first.message)}"
         ),
         hint=_relation_hint(contract.name, relations[0]) if relations else _hint(contract.name),
-        occurrences=number,
+        occurrences=len(broken),
+        # Eager may break promises at sizes of the sweep too, which are not in the control set.
+        tried=max(len(controls.inputs), len(broken)) if controls else 0,
         key=relations[0].key if relations else "",
-        owner=owner,
+        owner=_owner(broken, observation),
         cause="eager" if RAISED.match(first.message) else "interface",
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in broken]),

@@ -93,6 +93,12 @@ def finding(rule: str, contract: ModelContract, group: Sequence[Failed], message
     )
 
 
+def inputs_run(measured: Measured, group: Sequence[Failed]) -> int:
+    """Inputs that were run on the target of these failures, with those at which it failed."""
+    compared = measured.of(group[0].target) if group[0].target else ()
+    return len({leaf.case for leaf in compared} | {failed.case for failed in group})
+
+
 def without_suggestions(details: Sequence[str]) -> tuple[str, ...]:
     """The details without torch's suggested fixes, in lines of ours or in torch's own message."""
     kept, is_suggestion = [], False

@@ -10,7 +10,7 @@ from export_gate.rules.blame import SAVED, is_handed_in, kind_of
 from export_gate.rules.branch_advice import branch_advice
 from export_gate.rules.cases import branch_at, other_cases
 from export_gate.rules.dim_specialized import is_specialized, sums
-from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of
+from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of, inputs_run
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Failed, Measured
 from export_gate.rules.wording import first_line, place
@@ -35,8 +35,8 @@ def check(measured: Measured) -> Iterator[Finding]:
         probes = _refused_probes(measured, planned.name)
         group = refused.get(planned.name, ())
         if group:
-            tried = len({leaf.case for leaf in measured.of(planned.name)} | {failed.case for failed in group})
-            yield _refused_case(contract, group, probes, branch_at(observation, group[0].failure.case), tried)
+            branch, tried = branch_at(observation, group[0].failure.case), inputs_run(measured, group)
+            yield _refused_case(contract, group, probes, branch, tried)
         elif probes and (severity := _severity(planned.guards, probes[0])):
             yield _refused_probe(contract, planned.name, severity, probes)
     # `dim-specialized` reports those.

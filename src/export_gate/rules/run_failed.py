@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.diagnosis import blame_call
-from export_gate.rules.failures import failures_of, finding
+from export_gate.rules.failures import failures_of, finding, inputs_run
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import count, first_line
+from export_gate.rules.wording import first_line
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -19,12 +19,11 @@ def check(measured: Measured) -> Iterator[Finding]:
         first = group[0]
         failure, target = first.failure, first.target or "the artifact"
         stage = "" if failure.stage == "run" else f" in stage {failure.stage}"
-        further = f" (and at {count(len(group) - 1, 'further input')})" if len(group) > 1 else ""
         message = (
-            f"{first.place(contract.name)}: {target} raised{stage} where eager does not{further}: {failure.type}: "
+            f"{first.place(contract.name)}: {target} raised{stage} where eager does not: {failure.type}: "
             f"{first_line(failure.message)}"
         )
-        found = finding(RULE.name, contract, group, message, HINT)
+        found = replace(finding(RULE.name, contract, group, message, HINT), tried=inputs_run(measured, group))
         blame = blame_call(measured, first.target)
         if blame is not None:
             found = replace(found, owner=blame.owner, cause=blame.cause, evidence=blame.evidence)
