@@ -20,6 +20,9 @@ NO_TRANSLATION = re.compile(
 )
 
 
+ATTENTION = "attn_implementation"
+"""What models of transformers take; the other ways are options of the target."""
+
 EXCEPTION_SUMMARY = re.compile(r"## Exception summary\s+<class '(?:\w+\.)*(\w+)'>: ([^\n]+)")
 """torch.onnx names the cause there, below its own general advice (torch 2.13)."""
 
@@ -56,10 +59,12 @@ def _trial_advice(contract: ModelContract, target: str, trials: Sequence[Convers
     worked = next((trial for trial in trials if trial.answer == "agrees"), None)
     if worked is None:
         return ""
-    return (
-        f"Set {targets_key(contract, target, worked.option)} to `{_yaml(worked)}`: this was tried, and the file that "
-        f"it makes gives eager's results at {count(worked.inputs, 'control input')}."
-    )
+    inputs = count(worked.inputs, "control input")
+    tried = f"this was tried, and the file that it makes gives eager's results at {inputs}."
+    if worked.option == ATTENTION:
+        key = f"models.{contract.name}.kwargs.{ATTENTION}"
+        return f"Load the model with `{ATTENTION}={worked.value!r}` (`{key}`, if the factory passes it on): {tried}"
+    return f"Set {targets_key(contract, target, worked.option)} to `{_yaml(worked)}`: {tried}"
 
 
 def _failed_trials(trials: Sequence[ConversionTrial]) -> str:
@@ -71,7 +76,7 @@ def _failed_trials(trials: Sequence[ConversionTrial]) -> str:
 
 
 def _yaml(trial: ConversionTrial) -> str:
-    return "true" if trial.value else "false"
+    return trial.value if isinstance(trial.value, str) else str(trial.value).lower()
 
 
 def _cause(failure: Failure) -> str:

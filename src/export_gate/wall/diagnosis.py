@@ -53,8 +53,8 @@ class ConversionTrial:
     """Another way to convert the program, tried after the target's own failed."""
 
     option: str
-    """Key of the target."""
-    value: bool
+    """Key of the target; `attn_implementation`, which a transformers model takes, is the factory's."""
+    value: Union[bool, str]
     answer: ConversionAnswer = "not-tried"
     inputs: int = 0
     """Control inputs at which its file was compared with eager."""

@@ -402,6 +402,17 @@ SAMPLES: dict[str, Sample] = {
             )
         )
     ),
+    "conversion-failed-tried-attention": Sample(
+        observed(
+            replace(
+                ended("convert", type="ConversionError", message="Failed to convert the exported program"),
+                conversion_trials=(
+                    ConversionTrial(option="decompose", value=True, answer="refused"),
+                    ConversionTrial(option="attn_implementation", value="eager", answer="agrees", inputs=8),
+                ),
+            )
+        )
+    ),
     "conversion-failed-tried-without-success": Sample(
         observed(
             replace(

@@ -15,10 +15,13 @@ from export_gate.wall.contract import Target, Tolerance
 from export_gate.wall.diagnosis import ConversionTrial
 from export_gate.wall.equivalence import first_fault
 from export_gate.wall.observation import Failure
+from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.export.program import Exported, export_program
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.model.factory import Parameter, bind
-from export_gate.worker.model.reference import Reference, Runner
+from export_gate.worker.model.reference import Reference, Runner, without_ignored
+from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.isolated import Isolated
 from export_gate.worker.study.allowance import MOST_S, Allowance
 from export_gate.worker.targets import TARGETS
@@ -26,6 +29,9 @@ from export_gate.worker.targets.base import Context
 
 WAYS: tuple[tuple[str, bool], ...] = (("decompose", True), ("optimize", False))
 """Options of an ONNX target, in the order in which they help most often."""
+ATTENTION = "attn_implementation"
+"""What models of transformers call it, whose attention may be a kernel without a translation."""
+EAGER = "eager"
 COMPARED = 8
 """Control inputs at which the file of a trial is compared with eager."""
 
@@ -40,6 +46,9 @@ class Converter:
     cases: Sequence[ControlCase]
     references: Mapping[str, Reference]
     tolerance: Callable[[str], Tolerance]
+    factory: Callable[[], torch.nn.Module]
+    separate: dict[str, int]
+    """Sizes that this export fixes."""
     allowance: Allowance
 
     def trials(self, failure: Failure) -> tuple[ConversionTrial, ...]:
@@ -50,6 +59,7 @@ class Converter:
         if self.target.kind != "onnx" or failure.kind != "exception" or not self.allowance.left_of(MOST_S):
             return ()
         ways = [ConversionTrial(option=o, value=v) for o, v in WAYS if self.target.options[o] != v]
+        ways.append(ConversionTrial(option=ATTENTION, value=EAGER))
         found: list[ConversionTrial] = []
         with self.allowance.spending():
             deadline = time.monotonic() + self.allowance.left_of(MOST_S)  # nothing else follows a failed conversion
@@ -64,27 +74,57 @@ class Converter:
         return tuple(trial for trial in found if trial.answer != "not-tried")
 
     def _tried(self, trial: ConversionTrial) -> ConversionTrial:
-        target = replace(self.target, options={**self.target.options, trial.option: trial.value})
-        module = TARGETS[target.kind]
         with tempfile.TemporaryDirectory(prefix="export-gate-") as folder, warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            context = replace(self.context, folder=Path(folder), kept={})
             try:
                 with torch.no_grad():  # as the program was exported
-                    path = module.convert(context, target)
-                run = module.load(context, target, path).run
+                    run = self._converted(trial, Path(folder))
             except Exception:  # noqa: BLE001 - whatever the converter makes of it
                 return replace(trial, answer="refused")
+            if run is None:
+                return trial
             asked = [case for case in self.cases if case.name in self.references][:COMPARED]
             agrees = bool(asked) and all(self._agrees(case, run) for case in asked)
         return replace(trial, answer="agrees" if agrees else "differs", inputs=len(asked))
 
+    def _converted(self, trial: ConversionTrial, folder: Path) -> Runner | None:
+        """What the trial makes, ready to run; None if it is not one for this model."""
+        context, target = replace(self.context, folder=folder, kept={}), self.target
+        if trial.option == ATTENTION:
+            program = self._with_plain_attention()
+            if program is None:
+                return None
+            context = replace(context, program=program)
+        else:
+            target = replace(target, options={**target.options, trial.option: trial.value})
+        module = TARGETS[target.kind]
+        return module.load(context, target, module.convert(context, target)).run
+
+    def _with_plain_attention(self) -> Exported | None:
+        """The export of an instance with plain attention; None if there is no such switch, or nothing to switch."""
+        model = self.factory()
+        switches = [part for part in model.modules() if callable(getattr(part, "set_attn_implementation", None))]
+        others = [part for part in switches if _attention(part) != EAGER]
+        if not others:
+            return None
+        for part in others:
+            part.set_attn_implementation(EAGER)
+        model.requires_grad_(requires_grad=False)
+        contract = self.context.contract
+        call = bind(reference_values(contract, {**reference_sizes(contract), **self.separate}), self.parameters)
+        with uncollected():
+            return export_program(model, call, contract, tuple(self.parameters), self.separate)
+
     def _agrees(self, case: ControlCase, run: Runner) -> bool:
         try:
-            actual = run(bind(case.make(), self.parameters))
+            actual = without_ignored(run(bind(case.make(), self.parameters)), self.context.contract.outputs)
         except Exception:  # noqa: BLE001 - whatever a runtime raises
             return False
         compared = compare_case(case.name, self.references[case.name].leaves, actual)
         return compared.structure is None and not any(
             first_fault(output, self.tolerance(output.expected_dtype), "match") for output in compared.outputs
         )
+
+
+def _attention(part: torch.nn.Module) -> str:
+    return str(getattr(getattr(part, "config", None), f"_{ATTENTION}", ""))

@@ -122,6 +122,8 @@ def _converter(work: Verification) -> Converter:
         cases=work.cases,
         references=work.references,
         tolerance=work.tolerance,
+        factory=work.laboratory.factory,
+        separate=work.separate,
         allowance=work.allowance,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from worker_samples import Recorder, contract, job, tensor
 
 from export_gate.wall.contract import Controls, Dim, Target, make_target
@@ -33,6 +34,37 @@ class Sorted(nn.Module):
     def forward(self, x):
         return x.kthvalue(2, -1)[0]
 
+@torch.library.custom_op("export_gate_tests::fast_attention", mutates_args=())
+def fast_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    return nn.functional.scaled_dot_product_attention(query, key, value)
+
+@fast_attention.register_fake
+def _(query, key, value):
+    return torch.empty_like(query)
+
+class Config:
+    _attn_implementation = "fast"
+
+class Switched(nn.Module):
+    '''With a kernel of its own, and plain attention on demand, as models of transformers have it.'''
+
+    def __init__(self):
+        super().__init__()
+        self.parts, self.config = nn.Linear(4, 12), Config()
+
+    def set_attn_implementation(self, name):
+        self.config._attn_implementation = name
+
+    def forward(self, x):
+        query, key, value = self.parts(x).chunk(3, -1)
+        if self.config._attn_implementation == "eager":
+            return (query @ key.transpose(1, 2) / 2).softmax(-1) @ value
+        return fast_attention(query, key, value)
+
+def switched():
+    torch.manual_seed(0)
+    return Switched().eval()
+
 def heads():
     torch.manual_seed(0)
     return Heads().eval()
@@ -56,6 +88,7 @@ def observed(folder: Path, factory: str, target: Target, *, is_diagnosed: bool =
     return found
 
 
+@pytest.mark.slow(seconds=12)
 def test_the_way_that_works_is_found_and_is_right_once_it_is_written(tmp_path: Path):
     """The failure stays until then."""
     failed = observed(tmp_path / "failed", "heads", make_target("onnx"))
@@ -68,8 +101,18 @@ def test_the_way_that_works_is_found_and_is_right_once_it_is_written(tmp_path: P
     assert all(output.max_abs_diff < 1e-5 for case in written.cases for output in case.outputs)
 
 
+@pytest.mark.nightly
 def test_ways_that_do_not_help_are_listed_and_nobody_waits_for_them_unasked(tmp_path: Path):
     """Each was tried and refused; without experiments none is."""
     failed = observed(tmp_path / "failed", "Sorted", make_target("onnx", decompose=True))
     assert failed.conversion_trials == (ConversionTrial(option="optimize", value=False, answer="refused"),)
     assert observed(tmp_path / "off", "Sorted", make_target("onnx"), is_diagnosed=False).conversion_trials == ()
+
+
+@pytest.mark.nightly
+def test_plain_attention_is_tried_on_models_that_have_the_switch(tmp_path: Path):
+    """A kernel without a translation has none in other forms either."""
+    failed = observed(tmp_path, "switched", make_target("onnx", decompose=True, optimize=False))
+    assert failed.conversion_trials == (
+        ConversionTrial(option="attn_implementation", value="eager", answer="agrees", inputs=8),
+    )
