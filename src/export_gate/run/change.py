@@ -77,7 +77,7 @@ def find_change(
 def _first(config: Config, commit: str, path: Path, environment: Mapping[str, str]) -> ConfigChange:
     """A config without a past loosens nothing, unless those that are gone were what was checked before."""
     new = _only("changed", commit[:SHOWN_SHA], f"{path.name} is new: the base has none")
-    gone = [(old, other) for old, other in configs_at(config, commit, environment) if not old.exists()]
+    gone = list(configs_at(config, commit, environment, gone=True))
     said = tuple(
         Alteration(
             effect="loosened",

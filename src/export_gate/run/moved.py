@@ -15,7 +15,7 @@ from export_gate.run.git import git_line, git_output
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.errors import UserError
 
-MOST_FILES = 50
+MOST_FILES = 20
 """How many files of the base are read in search of a config."""
 
 
@@ -41,11 +41,15 @@ def moved_from(config: Config, commit: str, environment: Mapping[str, str]) -> P
     return best if best is not None and found[best] else None
 
 
-def configs_at(config: Config, commit: str, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:
-    """The other configs of the base that can be read, those under the usual name first."""
+def configs_at(
+    config: Config, commit: str, environment: Mapping[str, str], *, gone: bool = False
+) -> Iterator[tuple[Path, Config]]:
+    """The other configs of the base that can be read, or those of them that are gone: these first in any case."""
     path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
     top = git_line(path.parent, "rev-parse", "--show-toplevel")
     for old in () if top is None else _candidates(Path(top), path, commit, environment):
+        if gone and old.exists():
+            continue
         with suppress(UserError, UnreadableError):
             content = file_at(commit, Wanted(path=old, noun="config", largest_bytes=MAX_BYTES), environment)
             if content is not None:
@@ -69,14 +73,18 @@ def _renamed(root: Path, path: Path, commit: str, environment: Mapping[str, str]
 
 
 def _candidates(root: Path, path: Path, commit: str, environment: Mapping[str, str]) -> Iterator[Path]:
-    """Files that may be configs, those under the usual name first."""
+    """Files that may be configs: those that are gone first, then those under the usual name."""
     # A config has a `factory` for each model.
     asked = ("grep", "-z", "-l", "-a", "-F", "-e", "factory", commit, "--", "*.yml", "*.yaml")
     listed = git_output(root, *asked, environment=environment)
     # git grep puts `<commit>:` before each path.
     names = [name.partition(":")[2] for name in os.fsdecode(listed or b"").split("\0") if name]
-    names.sort(key=lambda name: (not Path(name).name.startswith("export-gate."), name.count("/"), name))
+    names.sort(key=lambda name: ((root / name).exists(), not _is_usual(name), name.count("/"), name))
     yield from (root / name for name in names[:MOST_FILES] if root / name != path.resolve())
+
+
+def _is_usual(name: str) -> bool:
+    return Path(name).name.startswith("export-gate.")
 
 
 def _shared(config: Config, old: Path, before: Config) -> int:
