@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ from export_gate.wall.contract import Job
 from export_gate.wall.dependencies import Dependencies
 from export_gate.wall.repository import repository_root
 
+MARK = ".gitignore"
+"""Written in the report folder before the project's code begins: its time is that of the folder's file system."""
+
 
 def open_cache(order: Order, python: Path, today: str) -> Scene | None:
     """The scene of the run; None if the run verifies every model.
@@ -38,7 +41,8 @@ def open_cache(order: Order, python: Path, today: str) -> Scene | None:
     root = repository_root(Path(os.path.abspath(order.config)).parent)  # noqa: PTH100 - as load_config
     require_uncommitted(place.folder, root, order.environment)
     folder = CacheFolder(path=place.folder, keeps=place.keeps, limit_bytes=place.limit_bytes)
-    return make_scene(folder, order.config, python, order.environment, today)
+    scene = make_scene(folder, order.config, python, order.environment, today)
+    return replace(scene, started_ns=(order.folder / MARK).stat().st_ctime_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +76,6 @@ def keep_verdicts(scene: Scene, results: Results, ran: Ran, order: Order, config
 def _kept(scene: Scene, results: Results, ran: Ran, report: Path) -> Iterator[tuple[str, Kept]]:
     found = {each.model: each for each in (decode(Dependencies, answer) for answer in ran.answers)}
     seen = {model.model: model for model in results.run.models}
-    started_ns = _started_ns(report)
     commit = described_revision(scene.base) or "" if ran.jobs else ""
     for job in ran.jobs:
         name = job.contract.name
@@ -88,7 +91,7 @@ def _kept(scene: Scene, results: Results, ran: Ran, report: Path) -> Iterator[tu
             dependencies=found[name],
             commit=commit,
             report=report,
-            started_ns=started_ns,
+            started_ns=scene.started_ns,
         )
         yield name, keep(scene, verdict)
 
@@ -99,7 +102,7 @@ def _stand(scene: Scene, results: Results, entries: dict[str, Path], order: Orde
     path, present = scene.base / order.config.name, Present(scene.base)
     lock = path.with_suffix(".lock").name
     state = present.file(lock)
-    is_late = present.changed_ns.get(lock, 0) >= _started_ns(order.folder)
+    is_late = present.changed_ns.get(lock, 0) >= scene.started_ns
     if order.cache is None or order.shard or order.base or is_late or not set(names) <= set(entries):
         return
     standing = Standing(
@@ -112,10 +115,3 @@ def _stand(scene: Scene, results: Results, entries: dict[str, Path], order: Orde
         models={name: entries[name].relative_to(scene.folder.path).as_posix() for name in names},
     )
     write_standing(scene, order.cache.standing, standing)
-
-
-def _started_ns(report: Path) -> int:
-    """When the report folder was prepared, by the clock of its file system: no project code had begun."""
-    # `prepare_folder` writes it in every run. The machine's clock may be ahead of the file system's, which ticks
-    # less often or, on a network, belongs to another machine.
-    return (report / ".gitignore").stat().st_ctime_ns

@@ -32,6 +32,8 @@ class Scene:
     circumstances: Mapping[str, str]
     present: Present
     today: str
+    started_ns: int = 0
+    """Before any code of the project began, by the clock of the report folder's file system; 0 if none does."""
 
     def key(self, model: str) -> str:
         """Where the model's entries are."""

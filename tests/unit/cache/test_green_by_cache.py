@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,9 @@ CHANGES: dict[str, Callable[[World], object]] = {
     "a source": lambda world: world.write("model.py", "import helper, torch"),
     "a transitive import": lambda world: world.write("deeper.py", "x = 1"),
     "a data file": lambda world: world.write("data/a.npy", "A"),
+    "a data file that git-lfs has not fetched": lambda world: world.write(
+        "data/a.npy", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    ),
     "a data file of the same size and time": lambda world: touched_back(world.root / "data" / "a.npy", "A"),
     "the target of a link": lambda world: replace_file(world.root / "link.bin", "data/b.npy"),
     "the target of a link, with equal contents": lambda world: (
@@ -77,6 +81,15 @@ CHANGES: dict[str, Callable[[World], object]] = {
     "the day": lambda world: setattr(world, "day", "2027-01-01"),
     "the day, set back": lambda world: setattr(world, "day", "2026-11-29"),
 }
+
+
+@pytest.mark.parametrize("name", ["export-gate", "interpreter", "machine", "environment"])
+def test_a_verdict_of_other_circumstances_is_not_reused(world: World, name: str):
+    """Another version, interpreter, C library or CPU, or other variables that native code reads."""
+    scene = world.scene
+    other = replace(scene, circumstances={**scene.circumstances, name: "another"})
+    assert recall(scene, (world.job,), world.report, Terms(today=world.day)).models
+    assert not recall(other, (world.job,), world.report, Terms(today=world.day)).models
 
 
 @pytest.mark.parametrize("name", CHANGES)
