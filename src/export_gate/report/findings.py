@@ -53,7 +53,7 @@ CAUSE_WORDS: dict[Cause, str] = {
     "layout": "the memory layout of an input",
     "weights": "other weights",
     "interface": "names, order or structure of inputs and outputs",
-    "eager": "eager itself",
+    "eager": "inputs that eager refuses",
     "crash": "a crash",
     "resources": "time or memory",
     "unknown": "not known",

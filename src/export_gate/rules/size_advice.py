@@ -29,6 +29,11 @@ def size_advice(guilty: GuiltyNode | None, expected: int | None = None, actual: 
             f"`{guilty.operator}` rounds its output size: set `ceil_mode=False` and pad in the model by integer "
             "arithmetic on `x.shape` (`F.pad(x, (0, -w % stride))`), or narrow `dims` to sizes that agree."
         )
+    if "arange" in guilty.operator:
+        return (
+            "A range with a fractional step rounds its length: count in integers and scale, `torch.arange(n) * step`, "
+            "with `n` from `x.shape`."
+        )
     return ""
 
 

@@ -88,8 +88,9 @@ def test_only_nearest_neighbours_need_integer_indices():
     assert "torch.arange" not in size_advice(_resizing(0.7, operator="aten.upsample_bilinear2d.vec"))
 
 
-def test_a_pool_is_padded_and_other_operators_have_no_advice():
-    """Its rounding is a switch, not a factor."""
+def test_pools_and_ranges_have_their_own_advice_and_other_operators_none():
+    """A pool's rounding is a switch, a range's its step."""
     assert "ceil_mode=False" in size_advice(_resizing(operator="aten.avg_pool2d.default"))
-    assert size_advice(_resizing(operator="aten.arange.start_step")) == ""
+    assert "`torch.arange(n) * step`" in size_advice(_resizing(operator="aten.arange.start_step"))
+    assert size_advice(_resizing(operator="aten.view.default")) == ""
     assert size_advice(None) == ""
