@@ -38,6 +38,8 @@ class Small:
     contract: ModelContract
     sizes: Sizes
     tensors: Mapping[str, torch.Tensor]
+    is_bounded: bool = True
+    """Whether floats have to be in their range, which a project's own inputs may leave on purpose."""
 
     @classmethod
     def of(cls, contract: ModelContract, case: ControlCase) -> Small:
@@ -46,7 +48,8 @@ class Small:
         tensors: dict[str, torch.Tensor] = {}
         for name, spec in contract.inputs.items():
             _collect(name, spec, values[name], tensors)
-        return cls(contract=contract, sizes=dict(case.sizes), tensors=tensors)
+        own = cls(contract=contract, sizes=dict(case.sizes), tensors=tensors)
+        return own if own.is_allowed() else replace(own, is_bounded=False)
 
     @property
     def elements(self) -> int:
@@ -65,6 +68,8 @@ class Small:
         """Whether the contract admits it."""
         for path, spec in tensor_leaves(self.contract):
             placed, tensor = spec.at(self.sizes), self.tensors[path]
+            if is_floating(spec) and not self.is_bounded:
+                placed = replace(placed, range=None)
             if tuple(tensor.shape) != shape_at(spec, self.sizes):
                 return False
             # What the project draws was checked as it was drawn.

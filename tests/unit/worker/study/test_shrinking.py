@@ -148,11 +148,13 @@ def test_a_file_that_does_not_fit_is_refused(tmp_path: Path):
         file_case(CONTRACT, tmp_path, "long.npz")
 
 
-def test_a_file_outside_the_range_is_refused(tmp_path: Path):
-    """It is refused like an input of the project's own function: the contract says what callers send."""
-    np.savez(tmp_path / "far.npz", x=np.full(3, 1e6, np.float32))
-    with pytest.raises(UserError, match="input 'x': expected values in"):
-        file_case(CONTRACT, tmp_path, "far.npz")
+def test_an_input_outside_the_range_stays_there(tmp_path: Path):
+    """A project's own input may be; what shrinks it need not return into the range, and its file is taken."""
+    found = _smallest(tmp_path, torch.relu, lambda x: x.clamp(0, 6), [0.5, 7.3, 0.1])
+
+    assert found is not None
+    assert found.tensors[0].text in ("[0.0, 7.0]", "[7.0, 0.0]")
+    assert file_case(CONTRACT, tmp_path, found.file).make()["x"].max() == 7
 
 
 def test_bfloat16_is_read_back_from_a_file(tmp_path: Path):
