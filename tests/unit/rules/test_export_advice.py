@@ -89,6 +89,18 @@ def test_only_what_a_trial_export_showed_is_advised(trials: tuple[ExportTrial, .
     assert export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, trials).startswith(start)
 
 
+def test_a_condition_on_two_dims_is_put_into_the_program():
+    """Neither a range nor exports for single sizes of one dim express it."""
+    guard = ExportGuard(holds="n <= m", broken="n > m", dims=("m", "n"))
+    trials = (ExportTrial(dim="n", declared={"multiple-of": 2}, answer="refused"),)
+    dims = (Dim(name="m", min=2, max=20), Dim(name="n", min=2, max=20))
+    hint = export_advice(contract(dims=dims), CHUNKED, {}, trials, guard)
+
+    assert "let `torch.cond(n > m, f, g, (...))` choose, or compute both sides and choose with" in hint
+    assert "`torch.where(torch.scalar_tensor(n) > m, a, b)`" in hint
+    assert "separate" not in hint
+
+
 @pytest.mark.parametrize(
     ("guard", "said"),
     [
