@@ -31,7 +31,8 @@ def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool)
         *dynamic_ways(branch.words),
         *([] if len(branch.dims) != 1 else _of_one_dim(contract, branch, is_separate=is_separate)),
     ]
-    return f"torch.export follows one side of the condition only: {', '.join(ways[:-1])}, or {ways[-1]}."
+    apart = f"; or {', or '.join(ways[2:])}" if ways[2:] else ""
+    return f"Keep both sides of the condition in the program: {', or '.join(ways[:2])}{apart}."
 
 
 def dynamic_ways(words: str) -> tuple[str, str]:
