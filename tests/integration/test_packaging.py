@@ -49,6 +49,7 @@ assert "factory: m:f" in render_config(render_starter(starter, model))
 print("starter.yml.j2 starter_model.yml.j2")
 """
 ENVIRONMENT = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "EXPORT_GATE"))}
+ENVIRONMENT["EXPORT_GATE_RUN_NO_CACHE"] = "1"
 
 
 def run(*command: str | Path, cwd: Path) -> str:

@@ -74,8 +74,7 @@ def recorded() -> Seen:
     """Watch this process from now on; returns what is noted."""
     seen = Seen()
     if hasattr(os, "register_at_fork"):
-        with tempfile.TemporaryFile() as file:
-            seen.sink = os.dup(file.fileno())  # copies share it with its position, so what they write stays apart
+        seen.sink = _nameless_file()  # copies share it with its position, so what they write stays apart
         os.register_at_fork(after_in_child=lambda: setattr(seen, "is_copy", True))
     handlers = _handlers(seen)
 
@@ -136,6 +135,14 @@ class _Notes:
 
     def connected(self, *_: Any) -> None:
         self.seen.note("unknown", "it uses the network")
+
+
+def _nameless_file() -> int:
+    """A new file for this process and its forks."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("export-gate")
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 def _handlers(seen: Seen) -> dict[str, Callable[..., None]]:
