@@ -12,7 +12,7 @@ from export_gate.rules.refusals import RAISED, refused_empty_masks, refused_layo
 from export_gate.rules.wording import count, first_line, paragraph, place, source_place
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import Owner
-from export_gate.wall.observation import Failure, MissingRelation, ModelObservation, PromiseBroken
+from export_gate.wall.observation import LAZY_LAYERS, Failure, MissingRelation, ModelObservation, PromiseBroken
 
 ENDED = {
     "model": "the model could not be created",
@@ -41,7 +41,9 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 def _ended(contract: ModelContract, observation: ModelObservation, failure: Failure) -> Finding:
     at = f" at {source_place(failure.source)}" if failure.source else ""
-    what = f"{ENDED[failure.stage]}{at}: {failure.type}: {first_line(failure.message)}"
+    is_lazy = failure.type == LAZY_LAYERS
+    kind = "" if is_lazy else f"{failure.type}: "
+    what = f"{ENDED[failure.stage]}{at}: {kind}{first_line(failure.message)}"
     also = tuple(f"also at {promise.case}: {first_line(promise.message)}" for promise in observation.broken[:10])
     return Finding(
         rule=RULE.name,
@@ -49,7 +51,7 @@ def _ended(contract: ModelContract, observation: ModelObservation, failure: Fail
         model=contract.name,
         case=failure.case,
         message=f"{place(contract.name, case=failure.case)}: {what}",
-        hint=_hint(contract.name) if failure.stage == "eager" else START_HINT,
+        hint=LAZY_HINT if is_lazy else _hint(contract.name) if failure.stage == "eager" else START_HINT,
         occurrences=1 + len(observation.broken),
         owner="contract" if failure.stage == "controls" else "model",
         cause="eager",
@@ -127,6 +129,10 @@ def _hint(model: str) -> str:
     )
 
 
+LAZY_HINT = (
+    "Run the model once on an example in the factory, before it returns it (`model(torch.zeros(...))`, in the shape of "
+    "the contract's inputs), or use layers whose sizes are written down, such as `nn.Linear`."
+)
 START_HINT = "Call the factory and run forward once in the project's interpreter; the traceback is in the details."
 
 RULE = Rule(

@@ -92,8 +92,9 @@ def _recurrent_advice(contract: ModelContract, layers: Sequence[str]) -> str:
     is_one = len(layers) == 1
     return (
         f"torch.export unrolls {listing(layers)} over {'its' if is_one else 'their'} length, which is then a constant "
-        "(torch 2.13). Export the model with `torch.onnx.export(..., dynamo=False)`, which keeps the length dynamic, "
-        f"and verify that file: `{model}.targets: {{onnx: {{artifact: dist/model.onnx}}}}`. If one length is enough, "
+        "(torch 2.13). Export the model with `torch.onnx.export(..., dynamo=False, dynamic_axes=...)`, which keeps "
+        f"the length dynamic, and verify that file alone: `{model}.targets: {{onnx: {{artifact: dist/model.onnx}}}}`. "
+        "If one length is enough, "
         "declare its dim `mode: static`."
     )
 

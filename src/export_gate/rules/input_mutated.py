@@ -15,6 +15,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     contract, observation = measured.contract, measured.observation
     mutated = observation.hygiene.mutated_inputs
     if mutated:
+        own = mutated[0].partition(".")[0]
         yield Finding(
             rule=RULE.name,
             severity="violation",
@@ -24,7 +25,8 @@ def check(measured: Measured) -> Iterator[Finding]:
                 f"{listing(mutated)} in place"
             ),
             hint=(
-                "Work on a copy (`x = x.clone()`), or replace the in-place operators (`add_`, `x[...] = `, `out=`): "
+                f"Begin forward with `{own} = {own}.clone()` (a copy of a part of it is not enough), or avoid the "
+                "in-place operators (`add_`, `x[...] = `, `out=`): "
                 "ONNX cannot write to its inputs, so the caller's tensor would keep its old values there."
             ),
             occurrences=len(mutated),

@@ -23,7 +23,9 @@ def check(measured: Measured) -> Iterator[Finding]:
             f"{first.place(contract.name)}: {target} raised{stage} where eager does not: {failure.type}: "
             f"{first_line(failure.message)}"
         )
-        found = replace(finding(RULE.name, contract, group, message, HINT), tried=inputs_run(measured, group))
+        tried = inputs_run(measured, group)
+        hint = EVERYWHERE_HINT if len(group) == tried > 1 else HINT
+        found = replace(finding(RULE.name, contract, group, message, hint), tried=tried)
         blame = blame_call(measured, first.target)
         if blame is not None:
             found = replace(found, owner=blame.owner, cause=blame.cause, evidence=blame.evidence)
@@ -35,6 +37,11 @@ HINT = (
     "Compare the sizes and values of this control input with those that pass. The usual causes are a value that export "
     "baked in, an index out of range, or an operator without a kernel for this dtype. If the model does not have to "
     "accept such input, narrow `dims` or `range` in the contract."
+)
+
+EVERYWHERE_HINT = (
+    "It fails at every input, so this is no matter of sizes or values: the file holds an operator, or one of its "
+    "attributes, that the runtime does not take. Write that layer of the model with other operators."
 )
 
 RULE = Rule(

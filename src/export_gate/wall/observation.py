@@ -33,6 +33,8 @@ class Environment:
     threads: int = 1
 
 
+LAZY_LAYERS = "LazyLayers"
+"""The type of the failure to create a model with layers that have no weights before their first call."""
 ARTIFACT_CHANGED = "ArtifactChanged"
 """The type of a load failure whose file is no longer the one that was verified."""
 OWN_FAULT = "an error of export-gate itself"

@@ -145,9 +145,9 @@ def test_a_recurrent_layer_is_named_where_its_length_is_the_constant(models: Any
 
     assert _advice(failure, *dims, recurrent={"rnn (LSTM)": "time"}) == (
         "torch.export unrolls rnn (LSTM) over its length, which is then a constant (torch 2.13). Export the model with "
-        "`torch.onnx.export(..., dynamo=False)`, which keeps the length dynamic, and verify that file: "
-        "`models.glyph-head.targets: {onnx: {artifact: dist/model.onnx}}`. If one length is enough, declare its dim "
-        "`mode: static`."
+        "`torch.onnx.export(..., dynamo=False, dynamic_axes=...)`, which keeps the length dynamic, and verify that "
+        "file alone: `models.glyph-head.targets: {onnx: {artifact: dist/model.onnx}}`. If one length is "
+        "enough, declare its dim `mode: static`."
     )
     assert "torch.export unrolls" not in _advice(failure, *dims, recurrent={"rnn (LSTM)": "batch"})
     assert "torch.export unrolls" not in _advice(failure, *dims, recurrent={"rnn (LSTM)": "packed"})

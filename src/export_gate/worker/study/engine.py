@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import torch
+from torch.nn.modules.lazy import LazyModuleMixin
 
 from export_gate.wall.codec import encode
 from export_gate.wall.contract import Job, ModelContract
@@ -97,6 +98,25 @@ def _noted(job: Job, seen: Seen) -> Iterator[Callable[[], list[str]]]:
         yield missed
 
 
+MOST_NAMES = 5
+"""Layers that a message names."""
+
+
+class LazyLayers(Exception):  # noqa: N818 - a fault of the model, not of ours
+    """Layers have no weights before their first call, so there is nothing to export yet."""
+
+
+def _refuse_lazy_layers(module: torch.nn.Module) -> None:
+    lazy = [
+        name or "the model"
+        for name, part in module.named_modules()
+        if isinstance(part, LazyModuleMixin) and part.has_uninitialized_params()
+    ]
+    if lazy:
+        shown = f"{', '.join(lazy[:MOST_NAMES])}{', ...' if len(lazy) > MOST_NAMES else ''}"
+        raise LazyLayers(f"lazy layers that nobody has run have no weights yet: {shown}")
+
+
 def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | None:
     """A fresh instance and how it is called; None if it is TorchScript, of which a target would be exported."""
     with desk.stage("model"):
@@ -110,6 +130,7 @@ def load_subject(contract: ModelContract, base: Path, desk: Desk) -> Subject | N
         facts = _facts(module, contract, is_exported=not factory.takes_callables)
         # Before the return below, because the rules report TorchScript from it.
         desk.channel.set("hygiene", facts)
+        _refuse_lazy_layers(module)
         desk.channel.set("parameters", sum(weight.numel() for weight in module.parameters()))
         desk.channel.set("weights_bytes", sum(w.numel() * w.element_size() for w in module.parameters()))
         if facts.scripted:
