@@ -75,7 +75,7 @@ def shape_guards(program: ExportedProgram) -> tuple[str, ...]:
 def guards_in_dims(exported: Exported, contract: ModelContract, parameters: Sequence[Parameter]) -> tuple[Guard, ...]:
     """The guards that read declared dims, each once; those that say anything else are left out."""
     lines = {guard.words: guard.line for guard in noted_in_dims(exported.guards, contract, parameters)}
-    found = _in_dims(shape_guards(exported.program), contract, parameters)
+    found = filter(None, _in_dims(shape_guards(exported.program), contract, parameters))
     return tuple({guard.words: replace(guard, line=lines.get(guard.words)) for guard in found}.values())
 
 
@@ -83,13 +83,16 @@ def noted_in_dims(
     noted: Sequence[GuardLine], contract: ModelContract, parameters: Sequence[Parameter]
 ) -> tuple[Guard, ...]:
     """The same of guards that were noted while torch traced, which an export that failed has as well."""
-    return tuple(replace(guard, line=line) for line in noted for guard in _in_dims((line.text,), contract, parameters))
+    found = _in_dims([line.text for line in noted], contract, parameters)
+    return tuple(replace(guard, line=line) for line, guard in zip(noted, found, strict=True) if guard is not None)
 
 
-def _in_dims(lines: Sequence[str], contract: ModelContract, parameters: Sequence[Parameter]) -> list[Guard]:
-    named = {"L": _spelled_inputs(contract, parameters)}
-    found = [_guard(line, named, {dim.name for dim in contract.dims}) for line in lines]
-    return [guard for guard in found if guard is not None]
+def _in_dims(
+    lines: Sequence[str], contract: ModelContract, parameters: Sequence[Parameter]
+) -> tuple[Guard | None, ...]:
+    """Each line's guard; None for one that says anything else."""
+    named, dims = {"L": _spelled_inputs(contract, parameters)}, {dim.name for dim in contract.dims}
+    return tuple(_guard(line, named, dims) for line in lines)
 
 
 class _Spelled:
