@@ -42,7 +42,7 @@ def dynamic_ways(words: str) -> tuple[str, str]:
 
 def _both(words: str) -> str:
     """Both sides computed; torch.where takes a tensor as condition."""
-    condition = ast.parse(words, mode="eval").body if _is_expression(words) else None
+    condition = _parsed(words)
     if not isinstance(condition, ast.Compare) or len(condition.ops) != 1:
         return "compute both sides and choose with `torch.where`"
     condition.left = ast.Call(func=ast.Name(id="torch.scalar_tensor"), args=[condition.left], keywords=[])
@@ -55,9 +55,8 @@ def _of_one_dim(contract: ModelContract, branch: Branch, *, is_separate: bool) -
     return [*apart, f"leave those sizes out of `{dims}`"]
 
 
-def _is_expression(words: str) -> bool:
+def _parsed(words: str) -> ast.expr | None:
     try:
-        ast.parse(words, mode="eval")
+        return ast.parse(words, mode="eval").body
     except SyntaxError:
-        return False
-    return True
+        return None
