@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass, field
 
+from export_gate.cache.files import sealed, unsealed
 from export_gate.wall.codec import decode, encode
 
 FORMAT = 1
@@ -60,14 +60,13 @@ class Entry:
 
 def entry_text(entry: Entry) -> bytes:
     """The entry with a digest of it in front."""
-    body = json.dumps(encode(entry), allow_nan=False, separators=(",", ":"), sort_keys=True).encode()
-    return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+    return sealed(json.dumps(encode(entry), allow_nan=False, separators=(",", ":"), sort_keys=True).encode())
 
 
 def parse_entry(text: bytes) -> Entry | None:
     """The entry; None if it is truncated, was edited, or is of another version."""
-    digest, _, body = text.partition(b"\n")
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    body = unsealed(text)
+    if body is None:
         return None
     try:
         entry = decode(Entry, json.loads(body))

@@ -10,6 +10,17 @@ from pathlib import Path
 CHUNK_BYTES = 1 << 20
 
 
+def sealed(body: bytes) -> bytes:
+    """A text with a digest of it in front."""
+    return hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def unsealed(text: bytes) -> bytes | None:
+    """The text behind its digest; None if it is truncated or was edited."""
+    digest, _, body = text.partition(b"\n")
+    return body if hashlib.sha256(body).hexdigest().encode() == digest else None
+
+
 def read_own(path: Path, most: int) -> bytes | None:
     """The bytes of a file of this user's; None for a link, another user's, a larger one or none at all."""
     try:

@@ -15,12 +15,12 @@ from pathlib import Path
 from export_gate.cache.committed import require_uncommitted
 from export_gate.cache.compare import first_difference
 from export_gate.cache.entry import LARGEST_BYTES, Entry, parse_entry
-from export_gate.cache.files import read_own
+from export_gate.cache.files import read_own, sealed, unsealed
 from export_gate.cache.folder import CacheFolder
 from export_gate.cache.present import Present
 from export_gate.cache.scene import Scene, make_scene
 from export_gate.run.git import git_output
-from export_gate.run.interpreter import find_interpreter
+from export_gate.run.interpreter import find_interpreter, with_environment
 from export_gate.run.pushing import DIFF
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.repository import repository_root
@@ -52,8 +52,7 @@ def command_name(folder: str, arguments: Sequence[str]) -> str:
 
 def write_standing(scene: Scene, name: str, standing: Standing) -> None:
     """Keep the record."""
-    body = json.dumps(encode(standing), sort_keys=True).encode()
-    scene.folder.add_standing(name, hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
+    scene.folder.add_standing(name, sealed(json.dumps(encode(standing), sort_keys=True).encode()))
 
 
 def standing_entries(
@@ -95,9 +94,8 @@ def is_preferred(config: Path) -> bool:
 
 
 def _read(folder: CacheFolder, name: str) -> Standing | None:
-    text = folder.standing(name)
-    digest, _, body = (text or b"").partition(b"\n")
-    if hashlib.sha256(body).hexdigest().encode() != digest:
+    body = unsealed(folder.standing(name) or b"")
+    if body is None:
         return None
     try:
         standing = decode(Standing, json.loads(body))
@@ -131,9 +129,7 @@ def _scene(
 def _is_as_at(base: str, config: Path, content: bytes, python: Path) -> bool:
     """Whether config, workflows and interpreter are those of the base: else the change may loosen the check."""
     root = repository_root(config.parent)
-    places = [root / ".github", python]
-    if (python.parent.parent / "pyvenv.cfg").exists():
-        places.append(python.parent.parent)
+    places = [root / ".github", *with_environment(python)]
     inside = [f":(top,literal){place.relative_to(root).as_posix()}" for place in places if root in place.parents]
     past = git_output(config.parent, "cat-file", "blob", f"{base}:./{config.name}")
     changed = git_output(root, *DIFF, "--ignore-submodules=none", f"{base}^{{commit}}", "--", *inside)

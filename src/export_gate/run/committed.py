@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.loosening.record import CONFIG, Alteration
-from export_gate.run.git import git_output
+from export_gate.run.git import git_paths
+from export_gate.run.interpreter import with_environment
+from export_gate.run.pushing import DIFF, few
 from export_gate.wall.repository import repository_root
 
 ENVIRONMENT = ".venv"
@@ -28,32 +30,16 @@ def interpreter_alterations(
     folder = Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config names it
     root = repository_root(folder)
     named = ((python, Path.cwd()), (environment.get("EXPORT_GATE_PYTHON"), Path.cwd()), (config.python, folder))
-    places = [place for text, base in named if text for place in _parts(Path(os.path.normpath(base / text)))]
+    places = [place for text, base in named if text for place in with_environment(Path(os.path.normpath(base / text)))]
     places += [up / ENVIRONMENT for up in (folder, *folder.parents) if up == root or root in up.parents]
     inside = sorted({place.relative_to(root).as_posix() for place in places if root in place.parents})
-    asked = (
-        "diff",
-        "--name-only",
-        "--no-relative",
-        "--no-renames",
-        "--ignore-submodules=none",
-        "-z",
-        commit,
-        "--",
-        *(f":(top,literal){p}" for p in inside),
+    if not inside:
+        return ()
+    literal = (f":(top,literal){place}" for place in inside)
+    changed = git_paths(
+        root, *DIFF, "--no-renames", "--ignore-submodules=none", commit, "--", *literal, environment=environment
     )
-    listed = git_output(root, *asked, environment=environment) if inside else None
-    changed = [name for name in os.fsdecode(listed or b"").split("\0") if name]
     if not changed:
         return ()
-    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-    what = f"the interpreter that runs the check is the change's own: {changed[0]}{more} is not as at the base"
+    what = f"the interpreter that runs the check is the change's own: {few(changed)} is not as at the base"
     return (Alteration(effect="loosened", model=CONFIG, what=what),)
-
-
-def _parts(python: Path) -> Iterator[Path]:
-    """The interpreter, and the environment around it."""
-    yield python
-    # Not `parents[1]`, which a file in the root folder does not have.
-    if (python.parent.parent / "pyvenv.cfg").exists():
-        yield python.parent.parent

@@ -38,8 +38,10 @@ def git_line(folder: Path, *arguments: str) -> str | None:
     return os.fsdecode(answer).strip() or None if answer else None
 
 
-def git_paths(folder: Path, command: str, *arguments: str) -> tuple[str, ...]:
+def git_paths(
+    folder: Path, command: str, *arguments: str, environment: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
     """The paths that a command of git lists; none if it fails."""
     # `-z`, since git otherwise quotes and escapes unusual names.
-    answer = git_output(folder, command, "-z", *arguments)
+    answer = git_output(folder, command, "-z", *arguments, environment=environment)
     return tuple(path for path in os.fsdecode(answer or b"").split("\0") if path)

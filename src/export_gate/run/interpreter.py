@@ -86,6 +86,13 @@ def find_runtime(option: str | None, environment: Mapping[str, str]) -> Interpre
     raise UserError("no Python with onnxruntime was found: set it with `--python` or EXPORT_GATE_PYTHON")
 
 
+def with_environment(python: Path) -> tuple[Path, ...]:
+    """The interpreter, and the folder of the environment around it, if there is one."""
+    # Not `parents[1]`, which a file in the root folder does not have.
+    around = python.parent.parent
+    return (python, around) if (around / "pyvenv.cfg").exists() else (python,)
+
+
 def _named(text: str, base: Path, source: str, environment: Mapping[str, str]) -> Path:
     """A path, or a command on PATH if it has no separator."""
     is_command = os.sep not in text and "/" not in text
