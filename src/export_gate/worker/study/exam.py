@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -92,13 +91,3 @@ class Judge:
             return bool(inquiry.red)
         kept = {masked.kept.output: masked.kept for masked in inquiry.masked}  # noise is no excuse at own inputs
         return any(self._fault(kept.get(output.output, output)) for output in found.outputs)
-
-
-def digest_of(leaves: Sequence[Leaf]) -> str:
-    """Of names, dtypes, shapes and all bits."""
-    total = hashlib.blake2b(digest_size=16)
-    for leaf in leaves:
-        total.update(f"{leaf.name} {leaf.dtype} {leaf.constant}".encode())
-        if leaf.value is not None:
-            total.update(f"{leaf.value.shape}".encode() + leaf.value.tobytes())
-    return total.hexdigest()

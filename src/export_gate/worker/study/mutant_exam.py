@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from export_gate.wall.strength import Catch, Mutant, Outcome
+from export_gate.worker.leaves.bits import digest_of
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.reference import Reference, Runner, without_ignored
 from export_gate.worker.mutants.origin import origin
@@ -18,7 +19,7 @@ from export_gate.worker.mutants.record import Mutation
 from export_gate.worker.nodes.file import FileGraph
 from export_gate.worker.onnx_file.session import open_session
 from export_gate.worker.process.failures import describe
-from export_gate.worker.study.exam import Judge, Question, digest_of
+from export_gate.worker.study.exam import Judge, Question
 from export_gate.worker.study.laboratory import attempt
 from export_gate.worker.study.verify import comparable
 from export_gate.worker.targets.onnx import opened

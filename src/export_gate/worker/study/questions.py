@@ -13,12 +13,13 @@ from export_gate.worker.controls.random_cases import random_cases
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import elements_at, tensor_leaves
 from export_gate.worker.export.thresholds import thresholds
+from export_gate.worker.leaves.bits import digest_of
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Runner
 from export_gate.worker.mutants.anatomy import Anatomy, Array
 from export_gate.worker.nodes.file import FileGraph, fetch
-from export_gate.worker.study.exam import Judge, Question, digest_of
+from export_gate.worker.study.exam import Judge, Question
 from export_gate.worker.study.sweeping import CALL_FLOPS
 from export_gate.worker.study.verify import Verification
 from export_gate.worker.targets.onnx import call_tensors

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
 
 from export_gate.worker.controls.layout import map_tensors
+from export_gate.worker.leaves.bits import digest_of
 from export_gate.worker.leaves.values import Leaf, Values, flatten
 from export_gate.worker.study.laboratory import Laboratory
 
@@ -45,15 +45,9 @@ class Remembering(Laboratory):
 
 def _digest(values: Values) -> str:
     """Of all values and of how they lie in memory, on which eager's rounding depends."""
-    total = hashlib.blake2b(digest_size=16)
     strides: list[tuple[int, ...]] = []
     map_tensors(values, lambda tensor: _noted(tensor, strides))
-    total.update(repr(strides).encode())
-    for leaf in flatten(values):
-        total.update(f"{leaf.name} {leaf.dtype} {leaf.constant}\n".encode())
-        if leaf.value is not None:
-            total.update(f"{leaf.value.shape}".encode() + leaf.value.tobytes())
-    return total.hexdigest()
+    return digest_of(flatten(values), repr(strides))
 
 
 def _noted(tensor: torch.Tensor, strides: list[tuple[int, ...]]) -> torch.Tensor:
