@@ -9,8 +9,9 @@ from functools import partial
 from export_gate.report.charts import shapes
 from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, Words
-from export_gate.report.charts.scale import LogScale, log_scale
-from export_gate.report.filters import number, plural
+from export_gate.report.charts.scale import Heights, heights
+from export_gate.report.filters import number
+from export_gate.rules.wording import count
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import ControlSetObservation
 
@@ -18,8 +19,6 @@ WIDTH, LEFT, RIGHT = 960.0, 74.0, 18.0
 TITLE, HEIGHT, GAP = 26.0, 112.0, 12.0
 EXACT = 22.0
 """Line above the panels for the targets without any difference, which have none."""
-FAULT, ZERO = 16.0, 18.0
-"""Strips at the top of a panel (no number) and at its bottom (no difference at all)."""
 FOOT = 92.0
 """Space below the last panel for the names of families and the axis label."""
 WIDEST_SLOT, FAMILY_GAP = 28.0, 0.6
@@ -67,7 +66,7 @@ def errors_chart(
     head = TITLE + (EXACT if exact else 0.0)
     tops = [head + place * (HEIGHT + TITLE + GAP) for place in range(len(drawn))]
     panels = [
-        _panel(target, found, slots, top, log_scale(values, top + HEIGHT - ZERO, top + FAULT))
+        _panel(target, found, slots, top, heights(values, top, top + HEIGHT))
         for top, (target, found) in zip(tops, drawn.items(), strict=True)
     ]
     if exact:
@@ -113,33 +112,15 @@ def _slots(controls: ControlSetObservation | None, cases: Sequence[str]) -> Slot
     return Slots(place=place, width=width, families=tuple(ticks))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heights:
-    """Positions on the vertical axis of one panel."""
-
-    scale: LogScale
-    roof: float
-    """Height of points without a number."""
-    floor: float
-    """Height of points without a difference."""
-
-    def of(self, point: Point) -> float:
-        """The height of a point's mark."""
-        if point.measured is None:
-            return self.roof
-        return self.scale.at(point.measured) if point.measured else self.floor
-
-
-def _panel(target: TargetName, points: Sequence[Point], slots: Slots, top: float, scale: LogScale) -> Panel:
-    heights = Heights(scale=scale, roof=top + FAULT / 2, floor=top + HEIGHT - ZERO / 2)
-    label = _label(points, slots, heights)
+def _panel(target: TargetName, points: Sequence[Point], slots: Slots, top: float, axis: Heights) -> Panel:
+    label = _label(points, slots, axis)
     return Panel(
         left=LEFT,
         top=top,
         width=WIDTH - LEFT - RIGHT,
         height=HEIGHT,
-        y_ticks=(*scale.ticks(4), Tick(at=heights.floor, label="0", line=False)),
-        shapes=(*_bounds(points, slots, scale), *([label[0]] if label else []), *_marks(points, slots, heights)),
+        y_ticks=axis.ticks,
+        shapes=(*_bounds(points, slots, axis), *([label[0]] if label else []), *_marks(points, slots, axis)),
         words=(
             Words(x=LEFT, y=top - 9, text=target, kind="name", anchor="start"),
             Words(x=WIDTH - RIGHT, y=top - 9, text=_verdict(points), kind="detail", anchor="end"),
@@ -148,16 +129,16 @@ def _panel(target: TargetName, points: Sequence[Point], slots: Slots, top: float
     )
 
 
-def _bounds(points: Sequence[Point], slots: Slots, scale: LogScale) -> list[Shape]:
-    drawn = [shapes.bar(slots.place[p.case], scale.at(p.allowed), 0.8 * slots.width) for p in points if p.allowed]
+def _bounds(points: Sequence[Point], slots: Slots, axis: Heights) -> list[Shape]:
+    drawn = [shapes.bar(slots.place[p.case], axis.of(p.allowed), 0.8 * slots.width) for p in points if p.allowed]
     return [Shape(kind="allowed", d="".join(drawn))] if drawn else []
 
 
-def _marks(points: Sequence[Point], slots: Slots, heights: Heights) -> list[Shape]:
+def _marks(points: Sequence[Point], slots: Slots, axis: Heights) -> list[Shape]:
     drawn: dict[str, str] = {}
     for point in points:
         kind = _kind(point)
-        drawn[kind] = drawn.get(kind, "") + MARKS[kind](slots.place[point.case], heights.of(point))
+        drawn[kind] = drawn.get(kind, "") + MARKS[kind](slots.place[point.case], axis.of(point.measured))
     return [Shape(kind=kind, d=drawn[kind]) for kind in MARKS if kind in drawn]
 
 
@@ -169,17 +150,17 @@ def _kind(point: Point) -> str:
     return "ok" if point.measured else "zero"
 
 
-def _label(points: Sequence[Point], slots: Slots, heights: Heights) -> tuple[Shape, Words] | None:
+def _label(points: Sequence[Point], slots: Slots, axis: Heights) -> tuple[Shape, Words] | None:
     """The name of the worst violation, in the strip above all numbers, with a line down to its mark."""
     worst = _worst(points)
     if not worst.over:
         return None
     x = slots.place[worst.case]
     is_left = x < (LEFT + WIDTH - RIGHT) / 2
-    down = f"{shapes.at(x, heights.roof)}V{shapes.coordinate(heights.of(worst) - 6)}" if worst.measured else ""
+    down = f"{shapes.at(x, axis.roof)}V{shapes.coordinate(axis.of(worst.measured) - 6)}" if worst.measured else ""
     words = Words(
         x=x + (9 if is_left else -9),
-        y=heights.roof + 4,
+        y=axis.roof + 4,
         text=worst.case,
         kind="worst",
         anchor="start" if is_left else "end",
@@ -194,10 +175,10 @@ def _worst(points: Sequence[Point]) -> Point:
 def _verdict(points: Sequence[Point]) -> str:
     over = sum(point.over for point in points)
     if over:
-        return f"{over} of {plural(len(points), 'control input')} over the tolerance"
+        return f"{over} of {count(len(points), 'control input')} over the tolerance"
     if not any(point.measured for point in points):
-        return f"exact at {plural(len(points), 'control input')}"
-    return f"{plural(len(points), 'control input')} within the tolerance"
+        return f"exact at {count(len(points), 'control input')}"
+    return f"{count(len(points), 'control input')} within the tolerance"
 
 
 def _summary(target: TargetName, points: Sequence[Point]) -> str:

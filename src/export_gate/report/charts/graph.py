@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 from export_gate.report.charts import shapes
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, Words
-from export_gate.report.charts.scale import LogScale, log_scale
-from export_gate.report.filters import number, plural
+from export_gate.report.charts.scale import Heights, heights
+from export_gate.report.filters import number
+from export_gate.rules.wording import count
 from export_gate.wall.nodes import NodePoint, NodeTrace
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 26.0, 50.0
-ENDLESS, ZERO = 16.0, 18.0
-"""Room for errors without a number and for no error."""
 MOST_LABELS = 5
 LONGEST_NAME = 28
 
@@ -26,9 +25,8 @@ def graph_chart(trace: NodeTrace, name: str) -> Chart | None:
         return None
     step = (WIDTH - LEFT - RIGHT) / len(points)
     places = [LEFT + (turn + 0.5) * step for turn in range(len(points))]
-    finite = [point.error for point in points if math.isfinite(point.error)]
     # At least from float32's rounding to an error as large as the value itself.
-    scale = log_scale([*finite, 1e-7, 1.0], HEIGHT - BOTTOM - ZERO, TOP + ENDLESS)
+    axis = heights([*(point.error for point in points), 1e-7, 1.0], TOP, HEIGHT - BOTTOM)
     guilty = trace.guilty.name if trace.guilty else None
     # The converter may have merged the guilty node into the one that was compared.
     marked = (trace.guilty.point or guilty) if trace.guilty else None
@@ -48,8 +46,8 @@ def graph_chart(trace: NodeTrace, name: str) -> Chart | None:
                 width=WIDTH - LEFT - RIGHT,
                 height=HEIGHT - TOP - BOTTOM,
                 x_ticks=tuple(Tick(at=places[turn], label=str(turn + 1)) for turn in range(0, len(points), every)),
-                y_ticks=(*scale.ticks(4), Tick(at=HEIGHT - BOTTOM - ZERO / 2, label="0", line=False)),
-                shapes=tuple(_shapes(points, places, scale, at)),
+                y_ticks=axis.ticks,
+                shapes=tuple(_shapes(points, places, axis, at)),
                 words=() if at is None or guilty is None else (_mark(guilty, at),),
             ),
         ),
@@ -60,13 +58,8 @@ def graph_chart(trace: NodeTrace, name: str) -> Chart | None:
     )
 
 
-def _shapes(points: Sequence[NodePoint], places: Sequence[float], scale: LogScale, at: float | None) -> list[Shape]:
-    def height(error: float) -> float:
-        if math.isinf(error) or math.isnan(error):
-            return TOP + ENDLESS / 2
-        return scale.at(error) if error > 0 else HEIGHT - BOTTOM - ZERO / 2
-
-    spots = [(place, height(point.error)) for place, point in zip(places, points, strict=True)]
+def _shapes(points: Sequence[NodePoint], places: Sequence[float], axis: Heights, at: float | None) -> list[Shape]:
+    spots = [(place, axis.of(point.error)) for place, point in zip(places, points, strict=True)]
     marks = "".join(shapes.circle(x, y, 2.5) for x, y in spots)
     line = (
         []
@@ -87,4 +80,4 @@ def _summary(points: Sequence[NodePoint], guilty: str | None) -> str:
     worst = max(points, key=lambda point: point.error)
     size = "no number" if not math.isfinite(worst.error) else number(worst.error)
     first = f"The first wrong one is {guilty}." if guilty else "No single one is wrong."
-    return f"{plural(len(points), 'node')}; the largest error, {size}, is at {worst.name}. {first}"
+    return f"{count(len(points), 'node')}; the largest error, {size}, is at {worst.name}. {first}"

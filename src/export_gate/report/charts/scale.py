@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from export_gate.report.charts.record import Tick
 
+FAULT, ZERO = 16.0, 18.0
+"""Strips above and below a vertical scale, for what has no place on a logarithmic one: no number, and 0."""
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -43,6 +45,34 @@ def log_scale(values: Iterable[float], start: float, end: float) -> LogScale:
     powers = [math.log10(value) for value in values if value > 0 and math.isfinite(value)]
     low = math.floor(min(powers, default=-6.0))
     return LogScale(low=low, high=max(math.ceil(max(powers, default=0.0)), low + 1), start=start, end=end)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heights:
+    """Positions on the vertical axis of one panel."""
+
+    scale: LogScale
+    roof: float
+    """Height of what is not a number, or infinite."""
+    floor: float
+    """Height of 0."""
+
+    def of(self, value: float | None) -> float:
+        """The height of a value's mark."""
+        if value is None or not math.isfinite(value):
+            return self.roof
+        return self.scale.at(value) if value > 0 else self.floor
+
+    @property
+    def ticks(self) -> tuple[Tick, ...]:
+        """Ticks of the scale, and one without a line at 0."""
+        return (*self.scale.ticks(4), Tick(at=self.floor, label="0", line=False))
+
+
+def heights(values: Iterable[float], top: float, bottom: float) -> Heights:
+    """The axis of a panel that contains all positive finite `values`."""
+    scale = log_scale(values, bottom - ZERO, top + FAULT)
+    return Heights(scale=scale, roof=top + FAULT / 2, floor=bottom - ZERO / 2)
 
 
 def power_of_ten(power: int) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from export_gate.report.charts import shapes
 from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick
-from export_gate.report.charts.scale import LogScale, log_scale
+from export_gate.report.charts.scale import Heights, heights
 from export_gate.report.filters import share
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import ControlSetObservation
@@ -17,8 +17,6 @@ from export_gate.wall.targets import KIND_NAMES
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 14.0, 50.0
-# Heights of the strips above and below the scale, for what has no place on a logarithmic one: infinity and 0.
-FAULT, ZERO = 16.0, 18.0
 MOST_LABELS = 8
 SHIFT = 7.0
 MARKS: tuple[Callable[[float, float], str], ...] = (shapes.circle, shapes.square, shapes.triangle, shapes.diamond)
@@ -45,18 +43,19 @@ def sizes_chart(
         return None
     step = (WIDTH - LEFT - RIGHT) / len(sizes)
     place = {size: LEFT + (turn + 0.5) * step for turn, size in enumerate(sizes)}
-    finite = [value for shares in worst.values() for value in shares.values()]
+    shares_seen = [value for shares in worst.values() for value in shares.values()]
     # The bound is at 1 and belongs on every chart.
-    scale = log_scale([*finite, 0.1, 1.0], HEIGHT - BOTTOM - ZERO, TOP + FAULT)
+    axis = heights([*shares_seen, 0.1, 1.0], TOP, HEIGHT - BOTTOM)
+    bound = axis.of(1)
     shown = [target for target in worst if worst[target]]
     pens = _pens(shown)
     series = [
         shape
         for turn, target in enumerate(shown)
-        for shape in _series(pens[target], worst[target], _shifted(place, turn - (len(shown) - 1) / 2), scale)
+        for shape in _series(pens[target], worst[target], _shifted(place, turn - (len(shown) - 1) / 2), axis)
     ]
-    limit = Shape(kind="allowed", d=f"{shapes.at(LEFT, scale.at(1))}h{shapes.coordinate(WIDTH - LEFT - RIGHT)}")
-    over = Shape(kind="beyond", d=shapes.box(LEFT, TOP, WIDTH - LEFT - RIGHT, scale.at(1) - TOP))
+    limit = Shape(kind="allowed", d=f"{shapes.at(LEFT, bound)}h{shapes.coordinate(WIDTH - LEFT - RIGHT)}")
+    over = Shape(kind="beyond", d=shapes.box(LEFT, TOP, WIDTH - LEFT - RIGHT, bound - TOP))
     every = math.ceil(len(sizes) / MOST_LABELS)
     return Chart(
         title=f"Error per size of {dim}",
@@ -72,7 +71,7 @@ def sizes_chart(
                 width=WIDTH - LEFT - RIGHT,
                 height=HEIGHT - TOP - BOTTOM,
                 x_ticks=tuple(Tick(at=place[size], label=str(size)) for size in sizes[::every]),
-                y_ticks=(*scale.ticks(4), Tick(at=HEIGHT - BOTTOM - ZERO / 2, label="0", line=False)),
+                y_ticks=axis.ticks,
                 shapes=(over, limit, *series),
             ),
         ),
@@ -107,21 +106,16 @@ def _shifted(place: Mapping[int, float], turn: float) -> dict[int, float]:
     return {size: x + SHIFT * turn for size, x in place.items()}
 
 
-def _series(pen: Pen, shares: Mapping[int, float], place: Mapping[int, float], scale: LogScale) -> tuple[Shape, Shape]:
-    def height(value: float) -> float:
-        if math.isinf(value):
-            return TOP + FAULT / 2
-        return scale.at(value) if value else HEIGHT - BOTTOM - ZERO / 2
-
-    spots = [(place[size], height(shares[size])) for size in sorted(shares)]
+def _series(pen: Pen, shares: Mapping[int, float], place: Mapping[int, float], axis: Heights) -> tuple[Shape, Shape]:
+    spots = [(place[size], axis.of(shares[size])) for size in sorted(shares)]
     marks = "".join(pen.mark(x, y) for x, y in spots)
     return Shape(kind=f"course {pen.tone}", d=shapes.line(spots)), Shape(kind=f"series {pen.tone}", d=marks)
 
 
 def _summary(dim: str, target: TargetName, shares: Mapping[int, float]) -> str:
-    told = ", ".join(f"{dim}={size} {_told(value)}" for size, value in sorted(shares.items()))
-    return f"{target}: {told}."
+    shown = ", ".join(f"{dim}={size} {_share_words(value)}" for size, value in sorted(shares.items()))
+    return f"{target}: {shown}."
 
 
-def _told(value: float) -> str:
+def _share_words(value: float) -> str:
     return "no number or nothing allowed" if math.isinf(value) else share(value)
