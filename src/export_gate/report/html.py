@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
 from markupsafe import Markup, escape
 
@@ -13,6 +12,7 @@ from export_gate.report.charts.shapes import coordinate
 from export_gate.report.escape import code_spans, one_line, visible
 from export_gate.report.page import build_page
 from export_gate.report.record import Report
+from export_gate.report.render import sandbox
 from export_gate.report.results import Results
 
 TEMPLATE = "report.html.j2"
@@ -39,17 +39,7 @@ def render_html(results: Results, report: Report) -> str:
 
 def environment() -> SandboxedEnvironment:
     """Jinja that escapes every value for HTML and makes invisible characters visible."""
-    from export_gate.report.render import template_folder  # noqa: PLC0415 - render lists this format
-
-    jinja = SandboxedEnvironment(
-        loader=FileSystemLoader(template_folder()),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        finalize=_shown,
-    )
+    jinja = sandbox(autoescape=True, finalize=_shown)
     numbers = ("number", "measured", "share", "size", "count", "duration", "plural", "tally", "how_often")
     jinja.filters.update({name: filters.FILTERS[name] for name in numbers})
     jinja.filters.update(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from jinja2 import FileSystemLoader, StrictUndefined
 from jinja2.sandbox import SandboxedEnvironment
@@ -93,17 +94,24 @@ def render(
 
 @cache
 def environment(*, color: bool = False) -> SandboxedEnvironment:
-    """Jinja with our filters; it compiles each template once and treats an unknown name as an error."""
-    jinja = SandboxedEnvironment(
+    """Jinja with our filters; it compiles each template once."""
+    # Three formats, none HTML: every value goes through the filter of its place.
+    jinja = sandbox(autoescape=False)
+    jinja.filters.update(FILTERS, paint=painter(color=color))
+    return jinja
+
+
+def sandbox(*, autoescape: bool, finalize: Callable[[Any], Any] | None = None) -> SandboxedEnvironment:
+    """Jinja without our filters; an unknown name is an error."""
+    return SandboxedEnvironment(
         loader=FileSystemLoader(template_folder()),
         undefined=StrictUndefined,
-        autoescape=False,  # three formats, none HTML: every value goes through the filter of its place
+        autoescape=autoescape,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        finalize=finalize,
     )
-    jinja.filters.update(FILTERS, paint=painter(color=color))
-    return jinja
 
 
 def template_folder() -> Path:
