@@ -28,7 +28,7 @@ class Calibrated:
     """The largest noise floor of eager that was measured; None if nothing differed."""
     tolerance: float | None
     """An atol and rtol under which everything measured passes with room to spare; None if nothing differs."""
-    tells: bool
+    is_sharp: bool
     """Whether a wrong output would still fail under it."""
 
 
@@ -55,7 +55,7 @@ def _calibrated(target: TargetName, output: str, leaves: Sequence[Measurement], 
         worst=max(leaves, key=lambda leaf: leaf.norm.ratio if leaf.norm else 0.0),
         floor=max(floors.values(), default=None),
         tolerance=tolerance,
-        tells=tolerance is None or tolerance * (1 + scale) <= telling_bound(None, scale),
+        is_sharp=tolerance is None or tolerance * (1 + scale) <= telling_bound(None, scale),
     )
 
 
@@ -88,7 +88,7 @@ def _cells(found: Calibrated) -> tuple[str, ...]:
 
 def _explained(found: Sequence[Calibrated]) -> Iterator[str]:
     yield f"A tolerance to write is {ROOM:.0f} times the larger of both, at every control input, rounded up."
-    blind = [f"{each.output} on {each.target}" for each in found if not each.tells]
+    blind = [f"{each.output} on {each.target}" for each in found if not each.is_sharp]
     if blind:
         names = terminal(", ".join(blind))
         yield f"Too large to tell a right output from a wrong one: {names}. Find the cause with `export-gate run`."

@@ -108,7 +108,7 @@ def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> I
     for target, case in sorted(ran - {(t, name) for t, some in names.items() for name in some}):
         names[target].append(case)
     failing = _failing(measured, findings, caller)
-    told = {finding for found in failing.values() for finding, _ in found}
+    covered = {finding for found in failing.values() for finding, _ in found}
     for target, cases in names.items():
         for case in cases:
             found = tuple(why for _, why in failing.get((target, case), ()))
@@ -117,7 +117,7 @@ def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> I
                 group=f"{contract.name}.{target}", name=case, failing=found, skipped="not run" if is_skipped else ""
             )
     for finding in findings:
-        if finding.severity == "violation" and finding not in told:
+        if finding.severity == "violation" and finding not in covered:
             name = " ".join(filter(None, (finding.rule, finding.output)))
             group = ".".join(filter(None, (contract.name, finding.target)))
             yield Test(group=group, name=name, failing=(_by_finding(finding, caller),))
@@ -142,10 +142,10 @@ def _failing(
             )
             why = Failing(rule=finding.rule, message=message, text=text)
             found.setdefault((target, case), []).append((finding, why))
-    told = {finding for some in found.values() for finding, _ in some}
+    covered = {finding for some in found.values() for finding, _ in some}
     members = {member.name for member in observation.controls.inputs} if observation.controls else set()
     for finding in findings:
-        if finding.severity == "violation" and finding not in told and finding.target and finding.case in members:
+        if finding.severity == "violation" and finding not in covered and finding.target and finding.case in members:
             place_ = (finding.target, finding.case)
             found.setdefault(place_, []).append((finding, _by_finding(finding, caller)))
     return found
@@ -179,8 +179,8 @@ def _said_by(
 
 def _by_finding(finding: Finding, caller: Caller) -> Failing:
     command = reproduce(caller, finding.model, finding.target, finding.case)
-    told = (*located_lines(finding), f"cause: {cause_words(finding)}", f"next: {finding.hint}", f"run: {command}")
-    lines = [finding.message, *told, *tried_line(finding), *finding.details]
+    facts = (*located_lines(finding), f"cause: {cause_words(finding)}", f"next: {finding.hint}", f"run: {command}")
+    lines = [finding.message, *facts, *tried_line(finding), *finding.details]
     return Failing(rule=finding.rule, message=finding.message, text="\n".join(lines))
 
 

@@ -51,10 +51,10 @@ def strength_lines(found: Strength, folder: Path) -> list[str]:
 
 
 def _head(found: Strength) -> Iterator[str]:
-    told = found.of("caught", "refused", "survived")
+    counted = found.of("caught", "refused", "survived")
     share = "none can be told apart" if found.share is None else f"{found.share:.1f}% caught"
     yield (
-        f"{terminal(found.model)}, {terminal(found.target)}: {share}, of {count(len(told), 'mutant')} "
+        f"{terminal(found.model)}, {terminal(found.target)}: {share}, of {count(len(counted), 'mutant')} "
         f"at {count(found.controls, 'control input')}"
     )
 

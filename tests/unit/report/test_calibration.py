@@ -23,7 +23,7 @@ def test_a_tolerance_is_twice_what_was_measured():
     (found,) = calibrate(measure(contract(), observed(seen)))
     assert found.tolerance == pytest.approx(2e-6, rel=0.1)  # rounded up
     assert found.floor is None
-    assert found.tells
+    assert found.is_sharp
     noisy = lines(leaf(max_abs_diff=3e-6, expected_max_abs=2.0), noise=3e-5)
     assert noisy[1].endswith("3.0e-05      {atol: 2.1e-05, rtol: 2.1e-05}")
 
