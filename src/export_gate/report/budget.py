@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from export_gate.report.filters import plural
 from export_gate.report.record import FindingView, ProblemView, Report, Row
 from export_gate.rules.base import Severity
+from export_gate.rules.wording import count
 
 COMMENT_CHARACTERS = 65_536
 """GitHub's limit for the body of a comment, marker included."""
@@ -187,5 +187,5 @@ def _left_out(report: Report, amounts: _Amounts, allowance: Allowance) -> tuple[
         (most.listed - amounts.listed, "{}", "finding"),
         (detailed - amounts.full, "the details of {}", "finding"),
     )
-    words = [text.format(plural(number, noun)) for number, text, noun in missing if number > 0]
+    words = [text.format(count(number, noun)) for number, text, noun in missing if number > 0]
     return (*words, *(() if amounts.appendix else ("stages, control inputs and artifacts",)))

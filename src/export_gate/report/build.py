@@ -16,7 +16,6 @@ from export_gate.report.evidence import (
     run_evidence,
     unchanged_line,
 )
-from export_gate.report.filters import plural
 from export_gate.report.findings import views
 from export_gate.report.ladder import cells
 from export_gate.report.record import STATES, ArtifactView, Cell, Counts, ProblemView, Report, Row, State
@@ -25,6 +24,7 @@ from export_gate.report.scope import find_scopes
 from export_gate.rules import check_loosened
 from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, measure_run
+from export_gate.rules.wording import count
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import ModelObservation
 from export_gate.wall.targets import KIND_NAMES, KINDS
@@ -78,7 +78,7 @@ def _without(rule: str, findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def headline(results: Results, counts: Counts) -> str:
     """The verdict in one line: `export-gate: 2 of 3 models verified, 1 violation`."""
-    parts = [f"{counts.verified} of {plural(counts.models, 'model')} verified"]
+    parts = [f"{counts.verified} of {count(counts.models, 'model')} verified"]
     if results.verdict == "broken":
         parts = [f"no verdict, the check itself failed; {parts[0]}"]
     elif not counts.models:
@@ -87,7 +87,7 @@ def headline(results: Results, counts: Counts) -> str:
         parts.append(f"{counts.unchecked} could not be checked")
     for number, noun in ((counts.violations, "violation"), (counts.warnings, "warning")):
         if number:
-            parts.append(plural(number, noun))
+            parts.append(count(number, noun))
     if counts.waived:
         parts.append(waived_words(results.findings))
     left = left_out(results)
@@ -102,7 +102,7 @@ def left_out(results: Results) -> str:
         "target": results.unselected_targets,
         "control input": sum(observed.unselected for observed in controls),
     }
-    return ", ".join(plural(number, noun) for noun, number in numbers.items() if number)
+    return ", ".join(count(number, noun) for noun, number in numbers.items() if number)
 
 
 def waived_words(findings: Sequence[Finding]) -> str:
@@ -243,7 +243,7 @@ def _environment(results: Results) -> str:
     if seen is None:
         return ""
     versions = [f"{name} {seen.versions[name]}" for name in sorted(seen.versions, key=_prominence)]
-    machine = (seen.cpu, plural(seen.threads, "thread"), seen.platform, seen.executable)
+    machine = (seen.cpu, count(seen.threads, "thread"), seen.platform, seen.executable)
     return "; ".join([", ".join([f"Python {seen.python}", *versions]), *filter(None, machine)])
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from export_gate.report.filters import plural
 from export_gate.report.record import Ladder, Row
+from export_gate.rules.wording import count
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.observation import ControlSetObservation, Reused
 from export_gate.wall.words import unchanged_words
@@ -25,7 +25,7 @@ def model_evidence(
     if controls is None or not compared:
         return "nothing was compared"
     inputs = max((len(controls.run_on(kind)) for kind in kinds), default=len(controls.inputs))
-    points = plural(inputs, "control input")
+    points = count(inputs, "control input")
     if compared < inputs:
         points = f"{compared} of {points}"
     about = "; ".join([_families(controls), *_sizes(controls)])
@@ -41,8 +41,8 @@ def run_evidence(rows: Sequence[Row]) -> str:
     if len(rows) == 1:
         return f"{rows[0].evidence[0].upper()}{rows[0].evidence[1:]}."
     verb = "Verified" if all(row.state in ("ok", "warned") for row in rows) else "Checked"
-    points = plural(sum(row.compared for row in checked), "control input")
-    return f"{verb} at {points} over {plural(len(checked), 'model')}; {NOT_A_PROOF}."
+    points = count(sum(row.compared for row in checked), "control input")
+    return f"{verb} at {points} over {count(len(checked), 'model')}; {NOT_A_PROOF}."
 
 
 def affine_line(ladders: Sequence[Ladder], controls: ControlSetObservation | None) -> str:
@@ -70,7 +70,7 @@ def dropped_line(controls: ControlSetObservation | None) -> str:
     if controls is None or not controls.left_out:
         return ""
     because = f": {controls.left_out_reason}" if controls.left_out_reason else ""
-    return f"{plural(controls.left_out, 'control input')} left out{because}"
+    return f"{count(controls.left_out, 'control input')} left out{because}"
 
 
 def unchanged_line(reused: Reused | None) -> str:

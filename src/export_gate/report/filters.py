@@ -11,6 +11,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from export_gate.report import escape
+from export_gate.rules import wording
 from export_gate.rules.base import SEVERITIES, Finding
 
 TERMINAL_COLUMNS = 100
@@ -59,22 +60,23 @@ def share(ratio: float) -> str:
 
 def size(count_bytes: int) -> str:
     """Bytes in powers of 1000: 512 B, 1.3 MB."""
-    value = float(count_bytes)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 999.5:  # noqa: PLR2004  # where three digits round up to four
-            return f"{value:.0f} {unit}" if unit == "B" or value >= 9.95 else f"{value:.1f} {unit}"  # noqa: PLR2004
-        value /= 1000
-    return f"{value:.1f} TB"
+    return _scaled(count_bytes, (" B", " kB", " MB", " GB", " TB"))
 
 
 def count(value: int) -> str:
     """A number of things with SI suffix: 950, 1.2k, 110M."""
+    return _scaled(value, ("", "k", "M", "G", "T"))
+
+
+def _scaled(value: int, units: Sequence[str]) -> str:
+    """The number in the first unit in which it has at most three digits before the point, else in the last one."""
     shown = float(value)
-    for unit in ("", "k", "M", "G"):
-        if shown < 999.5:  # noqa: PLR2004
-            return f"{shown:.0f}{unit}" if not unit or shown >= 9.95 else f"{shown:.1f}{unit}"  # noqa: PLR2004
+    for place, unit in enumerate(units[:-1]):
+        if shown < 999.5:  # noqa: PLR2004  # where three digits round up to four
+            is_exact = place == 0 or shown >= 9.95  # noqa: PLR2004  # where tenths stop to matter
+            return f"{shown:.0f}{unit}" if is_exact else f"{shown:.1f}{unit}"
         shown /= 1000
-    return f"{shown:.1f}T"
+    return f"{shown:.1f}{units[-1]}"
 
 
 def duration(seconds: float) -> str:
@@ -91,24 +93,19 @@ def duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def plural(number_of: int, noun: str) -> str:
-    """`1 model`, `2 models`."""
-    return f"{number_of} {noun}" if number_of == 1 else f"{number_of} {noun}s"
-
-
 def how_often(finding: Finding) -> str:
     """`; 15 of 140 inputs` or `; all 48 inputs`, or else ` and 2 more times`, after the worst one."""
     if finding.tried > 1 and finding.occurrences == finding.tried:
-        return f"; all {plural(finding.tried, 'input')}"
+        return f"; all {wording.count(finding.tried, 'input')}"
     if finding.tried:
-        return f"; {finding.occurrences} of {plural(finding.tried, 'input')}"
-    return f" and {plural(finding.occurrences - 1, 'more time')}" if finding.occurrences > 1 else ""
+        return f"; {finding.occurrences} of {wording.count(finding.tried, 'input')}"
+    return f" and {wording.count(finding.occurrences - 1, 'more time')}" if finding.occurrences > 1 else ""
 
 
 def tally(marks: Sequence[str]) -> str:
     """`3 violations, 1 waived, 1 warning`."""
     counted = [(marks.count(mark), mark) for mark in SEVERITIES]
-    words = [plural(number_of, noun) for number_of, noun in counted if number_of]
+    words = [wording.count(number_of, noun) for number_of, noun in counted if number_of]
     # After the violations, if there are any: True is 1.
     words.insert("violation" in marks, f"{marks.count('waived')} waived")
     return ", ".join(word for word in words if word != "0 waived")
@@ -205,7 +202,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "size": size,
     "count": count,
     "duration": duration,
-    "plural": plural,
+    "plural": wording.count,
     "tally": tally,
     "how_often": how_often,
     "clip": clip,

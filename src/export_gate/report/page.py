@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from export_gate.report.charts.model import ModelCharts, model_charts
-from export_gate.report.filters import plural
 from export_gate.report.record import STATES, Report, Row
 from export_gate.report.results import Results
+from export_gate.rules.wording import count
 
 MOST_PICTURED = 40
 """Most models with pictures on a page; each takes about 60 kB."""
@@ -39,7 +39,7 @@ def build_page(results: Results, report: Report) -> Page:
         report=report,
         pictures=tuple(charts for charts in drawn if charts.charts),
         exact=tuple(charts.model for charts in drawn if charts.rows and not charts.charts),
-        left_out=f"Omitted: pictures of the {plural(missing, 'model')} with the best results." if missing else "",
+        left_out=f"Omitted: pictures of the {count(missing, 'model')} with the best results." if missing else "",
         environment=_environment(results),
     )
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from export_gate.report.filters import plural
 from export_gate.report.record import Row
 from export_gate.report.results import Results
 from export_gate.rules import NAMED
 from export_gate.rules.base import Finding
-from export_gate.rules.wording import listing
+from export_gate.rules.wording import count, listing
 
 Scopes = Mapping[str, tuple[str, str]]
 """Model -> what is fine beside a failed target, and beside a failed export."""
@@ -44,12 +43,12 @@ def _agreeing(row: Row) -> str:
     # Targets may have been compared at different numbers of inputs; the sentence must hold for each.
     fewest = min(sum(ladder.compared for ladder in cell.ladders) for cell in fine)
     verb = "agrees" if len(fine) == 1 else "agree"
-    return f"{listing([cell.target for cell in fine])} {verb} with eager at all {plural(fewest, 'control input')}"
+    return f"{listing([cell.target for cell in fine])} {verb} with eager at all {count(fewest, 'control input')}"
 
 
 def _eager(inputs: int) -> str:
     return (
-        f"eager runs at all {plural(inputs, 'control input')}; nothing was exported, so nothing was compared"
+        f"eager runs at all {count(inputs, 'control input')}; nothing was exported, so nothing was compared"
         if inputs
         else ""
     )

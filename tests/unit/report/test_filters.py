@@ -21,7 +21,6 @@ from export_gate.report.filters import (
     measured,
     number,
     painter,
-    plural,
     share,
     size,
     tally,
@@ -110,10 +109,8 @@ def test_duration(seconds: float, text: str):
     assert duration(seconds) == text
 
 
-def test_plural_and_tally():
+def test_tally():
     """Counts agree with their nouns; zero counts are omitted."""
-    assert plural(1, "model") == "1 model"
-    assert plural(0, "model") == "0 models"
     assert tally(["violation", "note", "note"]) == "1 violation, 2 notes"
 
 
