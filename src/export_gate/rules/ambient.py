@@ -8,7 +8,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.nondeterministic_model import describe_difference
 from export_gate.rules.numbers import spread
-from export_gate.rules.wording import first_line, place
+from export_gate.rules.wording import first_line
 from export_gate.wall.observation import AmbientEffect, Surrounding
 
 OTHERWISE: dict[Surrounding, str] = {
@@ -25,17 +25,15 @@ def check(measured: Measured) -> Iterator[Finding]:
     for effect in measured.observation.ambient:
         worst = effect.outputs[0] if effect.outputs else None
         output = worst.output if worst else None
-        yield Finding(
-            rule=RULE.name,
-            severity="warning",
-            model=model,
-            output=output,
-            case=effect.case,
-            message=f"{place(model, output=output, case=effect.case)}: {_what(effect)}",
+        yield RULE.finding(
+            model,
+            _what(effect),
             hint=(
                 "Read it in the factory, or take it as an input: an exported program keeps what it was at the export, "
                 "and eager does not."
             ),
+            output=output,
+            case=effect.case,
             details=spread(worst, "as it is", f"with another {effect.surrounding}") if worst else (),
         )
 

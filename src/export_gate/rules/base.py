@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from export_gate.rules.measure import Measured
+from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName, Waiver
 from export_gate.wall.diagnosis import Cause, Owner
 from export_gate.wall.nodes import NodeTrace
@@ -92,6 +93,44 @@ class Named:
     """The owner of findings that do not name one themselves."""
     cause: Cause = "unknown"
     """The cause of those."""
+
+    def finding(
+        self,
+        model: str,
+        words: str,
+        hint: str,
+        *,
+        severity: Severity | None = None,
+        target: TargetName | None = None,
+        output: str | None = None,
+        case: str | None = None,
+        at: str | None = None,
+        **facts: Any,
+    ) -> Finding:
+        """A finding of this rule.
+
+        Args:
+            model: its name.
+            words: what is wrong, without the place.
+            hint: the next step.
+            severity: if it is not the rule's.
+            target: where, as far as the finding is about one; so are output and case.
+            output: likewise.
+            case: likewise.
+            at: anything else about the place.
+            facts: further fields of the finding.
+        """
+        return Finding(
+            rule=self.name,
+            severity=severity or self.severity,
+            model=model,
+            target=target,
+            output=output,
+            case=case,
+            message=f"{place(model, target, output, case, at)}: {words}",
+            hint=hint,
+            **facts,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from export_gate.rules.base import Finding
+from export_gate.rules.base import Finding, Named
 from export_gate.rules.blame import NOT_KNOWN, Blame
 from export_gate.rules.branch_advice import guard_advice
 from export_gate.rules.diagnosis import diagnose
 from export_gate.rules.measure import Excuse, Measured, Measurement
-from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import FaultKind
 from export_gate.wall.observation import Branch, ModelObservation
@@ -46,20 +45,19 @@ class Differing:
         """The measurement that the finding names."""
         return self.faults[0]
 
-    def finding(self, rule: str, difference: str, hint: str) -> Finding:
+    def finding(self, rule: Named, difference: str, hint: str) -> Finding:
         """The violation, or a note; `difference` says what differs at the worst fault."""
         trace = self.blame.trace
         branch = f"; the model takes the other branch where `{self.branch.words}`" if self.branch else ""
         line = self.branch.source if self.branch else None
-        return Finding(
-            rule=rule,
+        return rule.finding(
+            self.model,
+            f"{difference}{branch}",
+            hint=self._hint(hint),
             severity="note" if self.is_layout else "violation",
-            model=self.model,
             target=self.target,
             output=self.output,
             case=self.worst.case,
-            message=f"{place(self.model, self.target, self.output, self.worst.case)}: {difference}{branch}",
-            hint=self._hint(hint),
             occurrences=len(self.faults),
             tried=self.compared,
             owner=self.blame.owner,

@@ -12,15 +12,16 @@ def check(change: ConfigChange) -> Iterator[Finding]:
     """One finding for each key that loosens the check; the base's `relaxed` decides its severity."""
     is_allowed = change.policy == "warn"
     for alteration in change.of("loosened"):
-        yield Finding(
-            rule=RULE.name,
+        yield RULE.finding(
+            alteration.model,
+            f"the change loosens the check: {alteration.what}",
+            hint=(
+                "Make sure that this is intended, or restore it."
+                if is_allowed
+                else "Restore it. The base has `relaxed: fail`, so only someone who may merge regardless can accept it."
+            ),
             severity="warning" if is_allowed else "violation",
-            model=alteration.model,
             key=alteration.key if alteration.model != CONFIG else "",
-            message=f"{alteration.model}: the change loosens the check: {alteration.what}",
-            hint="Make sure that this is intended, or restore it."
-            if is_allowed
-            else "Restore it. The base has `relaxed: fail`, so only someone who may merge regardless can accept it.",
             details=(f"before: {change.origin}",),
         )
 

@@ -9,7 +9,7 @@ from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.measure import Measured
 from export_gate.rules.refusals import RAISED, refused_empty_masks, refused_layouts
-from export_gate.rules.wording import count, first_line, paragraph, place, source_place
+from export_gate.rules.wording import at_source, count, first_line, paragraph
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import LAZY_LAYERS, Failure, MissingRelation, ModelObservation, PromiseBroken
@@ -40,18 +40,15 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 
 def _ended(contract: ModelContract, observation: ModelObservation, failure: Failure) -> Finding:
-    at = f" at {source_place(failure.source)}" if failure.source else ""
     is_lazy = failure.type == LAZY_LAYERS
     kind = "" if is_lazy else f"{failure.type}: "
-    what = f"{ENDED[failure.stage]}{at}: {kind}{first_line(failure.message)}"
+    what = f"{ENDED[failure.stage]}{at_source(failure.source)}: {kind}{first_line(failure.message)}"
     also = tuple(f"also at {promise.case}: {first_line(promise.message)}" for promise in observation.broken[:10])
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=contract.name,
-        case=failure.case,
-        message=f"{place(contract.name, case=failure.case)}: {what}",
+    return RULE.finding(
+        contract.name,
+        what,
         hint=LAZY_HINT if is_lazy else _hint(contract.name) if failure.stage == "eager" else START_HINT,
+        case=failure.case,
         occurrences=1 + len(observation.broken),
         owner="contract" if failure.stage == "controls" else "model",
         cause="eager",
@@ -63,17 +60,12 @@ def _ended(contract: ModelContract, observation: ModelObservation, failure: Fail
 def _layout(contract: ModelContract, refused: Sequence[PromiseBroken]) -> Finding:
     """A note: code such as `x.view(...)` accepts only dense tensors, and runtimes pass only dense tensors."""
     first = refused[0]
-    at = f" at {source_place(first.source)}" if first.source else ""
-    return Finding(
-        rule=RULE.name,
-        severity="note",
-        model=contract.name,
-        case=first.case,
-        message=(
-            f"{place(contract.name, case=first.case)}: eager refuses this memory layout{at}: "
-            f"{first_line(first.message)}"
-        ),
+    return RULE.finding(
+        contract.name,
+        f"eager refuses this memory layout{at_source(first.source)}: {first_line(first.message)}",
         hint=f"{NOTHING_TO_DO} if callers pass dense tensors; use `reshape` instead of `view` to accept any layout.",
+        severity="note",
+        case=first.case,
         occurrences=len(refused),
         owner="model",
         cause="layout",
@@ -91,16 +83,11 @@ def _owner(broken: Sequence[PromiseBroken], observation: ModelObservation) -> Ow
 
 def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], observation: ModelObservation) -> Finding:
     first, relations, controls = broken[0], observation.relations, observation.controls
-    at = f" at {source_place(first.source)}" if first.source else ""
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=contract.name,
-        case=first.case,
-        message=(
-            f"{place(contract.name, case=first.case)}: eager breaks the contract{at}: {first_line(first.message)}"
-        ),
+    return RULE.finding(
+        contract.name,
+        f"eager breaks the contract{at_source(first.source)}: {first_line(first.message)}",
         hint=_relation_hint(contract.name, relations[0]) if relations else _hint(contract.name),
+        case=first.case,
         occurrences=len(broken),
         # Eager may break promises at sizes of the sweep too, which are not in the control set.
         tried=max(len(controls.inputs), len(broken)) if controls else 0,

@@ -9,7 +9,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.wording import count, first_line, listing, plain, source_place, targets_key
+from export_gate.rules.wording import at_source, count, first_line, listing, plain, targets_key
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ConversionTrial
 from export_gate.wall.observation import Failure
@@ -46,8 +46,9 @@ def check(measured: Measured) -> Iterator[Finding]:
     contract = measured.contract
     for group in failures_of("conversion-failed", measured):
         failure = group[0].failure
-        at = f" at {source_place(failure.source)}" if failure.source else ""
-        message = f"{group[0].place(contract.name)}: the conversion failed{at}: {_cause(failure)}"
+        message = (
+            f"{group[0].place(contract.name)}: the conversion failed{at_source(failure.source)}: {_cause(failure)}"
+        )
         target = group[0].target or "target"
         trials = [trial for seen in measured.seen(target) for trial in seen.conversion_trials]
         hint = _trial_advice(contract, target, trials) or _hint(contract, failure, target)

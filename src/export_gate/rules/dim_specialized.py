@@ -42,15 +42,12 @@ def sums(contract: ModelContract, observation: ModelObservation) -> dict[str, tu
 
 def _finding(contract: ModelContract, what: str, is_auto: bool, found: Sequence[DimFound], hint: str) -> Finding:
     first = found[0]
-    return Finding(
-        rule=RULE.name,
-        severity="warning" if is_auto else "violation",
-        model=contract.name,
-        message=(
-            f"{contract.name}, {what}, axis {first.axis}: declared {first.declared[0]}..{first.declared[1]}, but the "
-            f"exported program is fixed to {first.found[0]}"
-        ),
+    return RULE.finding(
+        contract.name,
+        (f"declared {first.declared[0]}..{first.declared[1]}, but the exported program is fixed to {first.found[0]}"),
         hint=hint,
+        severity="warning" if is_auto else "violation",
+        at=f"{what}, axis {first.axis}",
         occurrences=len(found),
         key=axis_key(contract, first.dim) or axis_key(contract, first.axis),
         details=tuple(

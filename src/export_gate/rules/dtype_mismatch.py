@@ -20,7 +20,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     for differing in differing_outputs(measured, "dtype"):
         worst = differing.worst.comparison
         difference = f"expected dtype {worst.expected_dtype}, got {worst.actual_dtype}"
-        yield differing.finding(RULE.name, difference, _hint(measured, differing))
+        yield differing.finding(RULE, difference, _hint(measured, differing))
 
 
 def _hint(measured: Measured, differing: Differing) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from export_gate.rules.branch_advice import dynamic_ways
-from export_gate.rules.wording import listing, plain, source_place
+from export_gate.rules.wording import at_source, listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
 from export_gate.wall.observation import Failure
@@ -297,4 +297,4 @@ def _key(contract: ModelContract, name: str) -> str:
 
 
 def _at(failure: Failure) -> str:
-    return f" at {source_place(failure.source)}" if failure.source else ""
+    return at_source(failure.source)

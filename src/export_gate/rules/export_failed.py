@@ -10,7 +10,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.export_advice import export_advice
 from export_gate.rules.failures import failures_of, finding, without_suggestions
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import first_line, listing, place, plain, source_place
+from export_gate.rules.wording import at_source, first_line, listing, place, plain
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard
 from export_gate.wall.observation import Failure
@@ -35,8 +35,7 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 
 def _refused_model(failure: Failure) -> str:
-    at = f" at {source_place(failure.source)}" if failure.source else ""
-    return f"torch.export failed{at}: {failure.type}: {essence(failure)}"
+    return f"torch.export failed{at_source(failure.source)}: {failure.type}: {essence(failure)}"
 
 
 def _refused_sizes(contract: ModelContract, guard: ExportGuard) -> str:

@@ -9,7 +9,7 @@ from export_gate.rules.cases import faults_by_output, other_cases
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_fault, measured_and_allowed, needed_atol, spread
 from export_gate.rules.structure_mismatch import describe_structure
-from export_gate.rules.wording import first_line, place, scientific
+from export_gate.rules.wording import first_line, scientific
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import CaseResult
 
@@ -22,17 +22,12 @@ def check(measured: Measured) -> Iterator[Finding]:
     for output, faults in faults_by_output(measured.goldens):
         worst = faults[0]
         error, allowed = measured_and_allowed(worst)
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
+        yield RULE.finding(
+            contract.name,
+            f"eager differs from the golden: {describe_fault(worst)}",
+            hint=_hint(contract.name, faults),
             output=output,
             case=worst.case,
-            message=(
-                f"{place(contract.name, None, output, worst.case)}: eager differs from the golden: "
-                f"{describe_fault(worst)}"
-            ),
-            hint=_hint(contract.name, faults),
             measured=error,
             allowed=allowed,
             occurrences=len(faults),
@@ -46,17 +41,15 @@ def _unpaired(contract: ModelContract, cases: Sequence[CaseResult]) -> Finding:
     what = describe_structure(first.structure) if first.structure else "not compared"
     if first.failure:
         what = f"{first.failure.type}: {first_line(first.failure.message)}"
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=contract.name,
-        case=first.case,
-        message=f"{place(contract.name, case=first.case)}: eager cannot be compared with the golden: {what}",
+    return RULE.finding(
+        contract.name,
+        f"eager cannot be compared with the golden: {what}",
         hint=(
             "Make the file's outputs match eager's: map names under `outputs` of the source in "
             f"`models.{contract.name}.controls.golden`, or record the golden again if the model's outputs changed on "
             "purpose."
         ),
+        case=first.case,
         occurrences=len(cases),
         key="controls.golden",
         details=other_cases([case.case for case in cases]),

@@ -8,7 +8,7 @@ from export_gate.rules.base import NOTHING_TO_DO, Finding, Rule, Severity
 from export_gate.rules.blame import SAVED, kind_of
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import count, listing, place, targets_key
+from export_gate.rules.wording import count, listing, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.observation import Probe
 
@@ -77,16 +77,12 @@ def _finding(
     )
     rest = f" and {len(probes) - 3} more" if len(probes) > 3 else ""  # noqa: PLR2004 - three fit a sentence
     equal = f"; {harmless} more gave eager's results" if harmless and severity == "warning" else ""
-    return Finding(
-        rule=RULE.name,
-        severity=severity,
-        model=contract.name,
-        target=target,
-        message=(
-            f"{place(contract.name, target)}: accepts {count(len(probes), 'input')} outside the contract: "
-            f"{named}{rest}{equal}"
-        ),
+    return RULE.finding(
+        contract.name,
+        f"accepts {count(len(probes), 'input')} outside the contract: {named}{rest}{equal}",
         hint=_hint(contract, target, severity, probes),
+        severity=severity,
+        target=target,
         occurrences=len(probes),
         key=axis_key(contract, probes[0].axis),
         owner="torch.export" if kind_of(contract, target) in SAVED else "runtime",

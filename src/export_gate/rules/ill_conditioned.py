@@ -8,7 +8,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import excused_outputs, other_cases
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_noise
-from export_gate.rules.wording import place, round_up, scientific, targets_key
+from export_gate.rules.wording import round_up, scientific, targets_key
 from export_gate.wall.contract import TargetName
 
 
@@ -26,15 +26,10 @@ def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measuremen
     assert worst.norm is not None
     noise, norm = worst.noise, worst.norm
     gap = scientific(worst.comparison.max_abs_diff)
-    return Finding(
-        rule=RULE.name,
-        severity="warning",
-        model=model,
-        target=target,
-        output=worst.output,
-        case=worst.case,
-        message=(
-            f"{place(model, target, worst.output, worst.case)}: float32 cannot decide this {family} input: eager "
+    return RULE.finding(
+        model,
+        (
+            f"float32 cannot decide this {family} input: eager "
             f"and {target} differ by {gap}, more than the tolerance, but {target} is "
             f"{scientific(noise.distance)} from the float64 result and eager itself {scientific(noise.f64)}"
         ),
@@ -44,6 +39,9 @@ def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measuremen
             f"{targets_key(measured.contract, target, 'tolerance')}; a larger eps, or float64 in that place, makes the "
             "model itself better conditioned."
         ),
+        target=target,
+        output=worst.output,
+        case=worst.case,
         measured=norm.measured,
         allowed=norm.allowed,
         occurrences=len(leaves),

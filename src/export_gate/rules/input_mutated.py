@@ -16,14 +16,9 @@ def check(measured: Measured) -> Iterator[Finding]:
     mutated = observation.hygiene.mutated_inputs
     if mutated:
         own = mutated[0].partition(".")[0]
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
-            message=(
-                f"{contract.name}: forward changes its {'input' if len(mutated) == 1 else 'inputs'} "
-                f"{listing(mutated)} in place"
-            ),
+        yield RULE.finding(
+            contract.name,
+            f"forward changes its {'input' if len(mutated) == 1 else 'inputs'} {listing(mutated)} in place",
             hint=(
                 f"Begin forward with `{own} = {own}.clone()` (a copy of a part of it is not enough), or avoid the "
                 "in-place operators (`add_`, `x[...] = `, `out=`): "

@@ -8,7 +8,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import excused_outputs, other_cases
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.refusals import refused_empty_masks
-from export_gate.rules.wording import first_line, listing, place
+from export_gate.rules.wording import first_line, listing
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import PromiseBroken
 
@@ -30,19 +30,14 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 def _refused(model: str, refused: Sequence[PromiseBroken], mask: str) -> Finding:
     first = refused[0]
-    return Finding(
-        rule=RULE.name,
-        severity="warning",
-        model=model,
-        case=first.case,
-        message=(
-            f"{place(model, case=first.case)}: eager raises only where {mask} keeps no position of any sample: "
-            f"{first_line(first.message)}"
-        ),
+    return RULE.finding(
+        model,
+        f"eager raises only where {mask} keeps no position of any sample: {first_line(first.message)}",
         hint=(
             f"Set `models.{model}.inputs.{mask}.mask` to `keep` (1 is a real token) or `drop` (1 is padding), so that "
             "every row has a position; `any` makes this a violation."
         ),
+        case=first.case,
         occurrences=len(refused),
         source=first.source,
         details=other_cases([promise.case for promise in refused]),
@@ -57,18 +52,16 @@ def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measuremen
     places = " and ".join(PLACES[reason] for reason in reasons)
     # The comparison is the one without the dropped elements.
     dropped, kept = worst.masked.dropped, worst.comparison.elements
-    return Finding(
-        rule=RULE.name,
-        severity="warning",
-        model=model,
+    return RULE.finding(
+        model,
+        (
+            f"differs from eager only at {places} of {listing(masks)}: {dropped} of {dropped + kept} elements were "
+            "left out, the others agree"
+        ),
+        hint=_hint(measured, worst.output, masks[0], is_empty=list(reasons) == ["empty-row"]),
         target=target,
         output=worst.output,
         case=worst.case,
-        message=(
-            f"{place(model, target, worst.output, worst.case)}: differs from eager only at {places} of "
-            f"{listing(masks)}: {dropped} of {dropped + kept} elements were left out, the others agree"
-        ),
-        hint=_hint(measured, worst.output, masks[0], is_empty=list(reasons) == ["empty-row"]),
         occurrences=len(leaves),
         details=other_cases([leaf.case for leaf in leaves]),
     )

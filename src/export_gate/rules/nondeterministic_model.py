@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.numbers import spread
-from export_gate.rules.wording import count, listing, place, scientific
+from export_gate.rules.wording import count, listing, scientific
 from export_gate.wall.observation import Comparison, ModelObservation, RowsDiffering
 
 
@@ -16,12 +16,10 @@ def check(measured: Measured) -> Iterator[Finding]:
     contract, observation = measured.contract, measured.observation
     hygiene = observation.hygiene
     if hygiene.factory_differs:
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
-            message=(
-                f"{contract.name}: two calls of the factory with the same seeds give different weights: "
+        yield RULE.finding(
+            contract.name,
+            (
+                "two calls of the factory with the same seeds give different weights: "
                 f"{listing(hygiene.factory_differs)}"
             ),
             hint=(
@@ -41,16 +39,11 @@ def check(measured: Measured) -> Iterator[Finding]:
 def _drawing(observation: ModelObservation) -> Finding:
     """Randomness that no run showed, because it acts rarely or at some inputs only."""
     operators = observation.random_operators
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=observation.model,
-        source=observation.random_source,
-        message=(
-            f"{observation.model}: eager draws random numbers without seeding them, although no two runs differed: "
-            f"{listing(operators)}"
-        ),
+    return RULE.finding(
+        observation.model,
+        f"eager draws random numbers without seeding them, although no two runs differed: {listing(operators)}",
         hint=_hint(operators, None),
+        source=observation.random_source,
         occurrences=len(operators),
         details=operators,
     )
@@ -59,18 +52,15 @@ def _drawing(observation: ModelObservation) -> Finding:
 def _finding(observation: ModelObservation, worst: Comparison) -> Finding:
     operators = observation.random_operators
     drawn = f"; the exported program draws with {listing([f'`{name}`' for name in operators])}" if operators else ""
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=observation.model,
-        output=worst.output,
-        source=observation.random_source,
-        message=(
-            f"{place(observation.model, output=worst.output)}: eager differs between "
-            f"{count(observation.hygiene.repeats, 'run')} on the same input: {describe_difference(worst)}"
-            f"{_row_words(worst.rows)}{drawn}"
+    return RULE.finding(
+        observation.model,
+        (
+            f"eager differs between {count(observation.hygiene.repeats, 'run')} on the same input: "
+            f"{describe_difference(worst)}{_row_words(worst.rows)}{drawn}"
         ),
         hint=_hint(operators, worst.rows),
+        output=worst.output,
+        source=observation.random_source,
         measured=worst.max_abs_diff,
         allowed=0.0,
         details=spread(worst, "one run", "another"),

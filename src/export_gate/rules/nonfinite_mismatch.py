@@ -21,7 +21,7 @@ def check(measured: Measured) -> Iterator[Finding]:
             if is_passed_on and differing.blame.cause == "special-value"
             else _hint(measured.contract.name, differing.worst)
         )
-        yield differing.finding(RULE.name, describe_nonfinite(differing.worst), hint)
+        yield differing.finding(RULE, describe_nonfinite(differing.worst), hint)
 
 
 def _hint(model: str, worst: Measurement) -> str:

@@ -8,7 +8,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Failed, Measured, Measurement, Unpaired
 from export_gate.rules.tolerances import has_contrast, spread_cases, tells
 from export_gate.rules.undecided import undecided
-from export_gate.rules.wording import count, place
+from export_gate.rules.wording import count
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.equivalence import total
 from export_gate.wall.observation import CaseResult, Comparison, ControlInput, ModelObservation
@@ -118,15 +118,13 @@ def _finding(
     output: str | None = None,
 ) -> Finding:
     case = missing[0] if missing else None
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=contract.name,
+    return RULE.finding(
+        contract.name,
+        text,
+        hint=hint,
         target=target,
         output=output,
         case=case,
-        message=f"{place(contract.name, target, output, case)}: {text}",
-        hint=hint,
         occurrences=max(1, len(missing)),
         details=tuple(f"no result: {name}" for name in missing[:10]),
     )

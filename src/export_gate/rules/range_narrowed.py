@@ -13,7 +13,7 @@ from export_gate.rules.dim_specialized import is_specialized, sums
 from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of, inputs_run
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Failed, Measured
-from export_gate.rules.wording import first_line, place
+from export_gate.rules.wording import first_line
 from export_gate.wall.contract import Dim, ModelContract, TargetName
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import Branch, DimFound, Probe
@@ -91,21 +91,20 @@ def _refused_case(
 ) -> Finding:
     first, is_separate = group[0], bool(group[0].export)
     why = f"the model takes the other branch where `{branch.words}`" if branch else first_line(first.failure.message)
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=contract.name,
-        target=first.target,
-        owner=_owner(contract, first.target),
-        cause="size-guard",
-        case=first.failure.case,
-        message=f"{first.place(contract.name)}: refuses a control input that is inside the declared ranges: {why}",
+    return RULE.finding(
+        contract.name,
+        f"refuses a control input that is inside the declared ranges: {why}",
         hint=_multiple_hint(contract, first.failure.message)
         or (
             branch_advice(contract, branch, is_separate=is_separate)
             if branch
             else _hint(contract, is_separate=is_separate)
         ),
+        target=first.target,
+        case=first.failure.case,
+        at=first.where,
+        owner=_owner(contract, first.target),
+        cause="size-guard",
         source=branch.source if branch else None,
         occurrences=len(group) + len(probes),
         tried=tried + len(probes),
@@ -139,18 +138,14 @@ def _refused_probe(contract: ModelContract, target: TargetName, severity: Severi
     first = probes[0]
     mode = "" if first.checks == "default" else " with AOTI_RUNTIME_CHECK_INPUTS=1"
     reason = f": {first_line(first.message)}" if first.message else ""
-    return Finding(
-        rule=RULE.name,
+    return RULE.finding(
+        contract.name,
+        f"refuses {first.axis}={first.tried}{mode}, which is inside the declared {first.declared}{reason}",
+        hint=_hint(contract, is_separate=False),
         severity=severity,
-        model=contract.name,
         target=target,
         owner=_owner(contract, target),
         cause="size-guard",
-        message=(
-            f"{place(contract.name, target)}: refuses {first.axis}={first.tried}{mode}, which is inside the declared "
-            f"{first.declared}{reason}"
-        ),
-        hint=_hint(contract, is_separate=False),
         occurrences=len(probes),
         key=axis_key(contract, first.axis),
         details=tuple(map(_probe_line, probes)),
@@ -184,15 +179,12 @@ def _worst(narrowed: Sequence[DimFound]) -> DimFound:
 def _narrowed(contract: ModelContract, what: str, is_auto: bool, narrowed: Sequence[DimFound], hint: str) -> Finding:
     worst = _worst(narrowed)
     (low, high), (found_low, found_high) = worst.declared, worst.found
-    return Finding(
-        rule=RULE.name,
-        severity="warning" if is_auto else "violation",
-        model=contract.name,
-        message=(
-            f"{contract.name}, {what}, axis {worst.axis}: the exported program covers "
-            f"{found_low}..{found_high} of the declared {low}..{high}"
-        ),
+    return RULE.finding(
+        contract.name,
+        f"the exported program covers {found_low}..{found_high} of the declared {low}..{high}",
         hint=hint,
+        severity="warning" if is_auto else "violation",
+        at=f"{what}, axis {worst.axis}",
         occurrences=len(narrowed),
         key=axis_key(contract, worst.dim) or axis_key(contract, worst.axis),
         details=tuple(

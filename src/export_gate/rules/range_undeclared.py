@@ -17,12 +17,10 @@ def check(measured: Measured) -> Iterator[Finding]:
     undeclared = observation.controls.undeclared_range if observation.controls else ()
     if undeclared:
         is_one = len(undeclared) == 1
-        yield Finding(
-            rule=RULE.name,
-            severity="note",
-            model=contract.name,
-            message=(
-                f"{contract.name}: {'input' if is_one else 'inputs'} {listing(undeclared)} "
+        yield RULE.finding(
+            contract.name,
+            (
+                f"{'input' if is_one else 'inputs'} {listing(undeclared)} "
                 f"{'has' if is_one else 'have'} no declared range, so only standard normal values were tried"
             ),
             hint=(
@@ -36,12 +34,10 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 def _integers(model: str, undeclared: tuple[str, ...]) -> Finding:
     is_one = len(undeclared) == 1
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=model,
-        message=(
-            f"{model}: integer {'input' if is_one else 'inputs'} {listing(undeclared)} "
+    return RULE.finding(
+        model,
+        (
+            f"integer {'input' if is_one else 'inputs'} {listing(undeclared)} "
             f"{'has' if is_one else 'have'} no declared range and {'indexes' if is_one else 'index'} no table of "
             "weights, so only 0 and 1 were tried"
         ),
@@ -49,6 +45,7 @@ def _integers(model: str, undeclared: tuple[str, ...]) -> Finding:
             f"Add `range: [low, high]` (or `values`) to `models.{model}.inputs.{undeclared[0]}`: whatever the model "
             "does with other integers was not compared."
         ),
+        severity="violation",
         occurrences=len(undeclared),
     )
 

@@ -19,7 +19,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         worst = differing.worst.comparison
         difference = f"expected shape {shape(worst.expected_shape)}, got {shape(worst.actual_shape)}"
         trace = differing.blame.trace
-        yield differing.finding(RULE.name, difference, _hint(worst, trace.guilty if trace else None))
+        yield differing.finding(RULE, difference, _hint(worst, trace.guilty if trace else None))
 
 
 def _hint(worst: Comparison, guilty: GuiltyNode | None) -> str:

@@ -8,7 +8,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.nondeterministic_model import describe_difference
 from export_gate.rules.numbers import spread
-from export_gate.rules.wording import listing, place
+from export_gate.rules.wording import listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Comparison
 
@@ -20,15 +20,14 @@ def check(measured: Measured) -> Iterator[Finding]:
     for worst in observation.hygiene.state_effects:
         yield _effect(contract, worst, changed)
     if changed and not observation.hygiene.state_effects:
-        yield Finding(
-            rule=RULE.name,
-            severity="note",
-            model=contract.name,
-            message=f"{contract.name}: forward changes state that no output showed: {listing(changed, limit=3)}",
+        yield RULE.finding(
+            contract.name,
+            f"forward changes state that no output showed: {listing(changed, limit=3)}",
             hint=(
                 "Move counters, caches and logs out of forward: export drops them or freezes them at their current "
                 "value."
             ),
+            severity="note",
             occurrences=len(changed),
             details=changed,
         )
@@ -36,19 +35,17 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 def _effect(contract: ModelContract, worst: Comparison, changed: tuple[str, ...]) -> Finding:
     state = f" (forward changes {listing(changed, limit=3)})" if changed else ""
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=contract.name,
-        output=worst.output,
-        message=(
-            f"{place(contract.name, output=worst.output)}: the result depends on earlier calls{state}: a used "
+    return RULE.finding(
+        contract.name,
+        (
+            f"the result depends on earlier calls{state}: a used "
             f"instance and a fresh one differ in {describe_difference(worst)}"
         ),
         hint=(
             "Make the state an input and an output of forward, or recompute it in every call: an artifact starts "
             "from the state at export and may never change it."
         ),
+        output=worst.output,
         measured=worst.max_abs_diff,
         allowed=0.0,
         details=changed + spread(worst, "a fresh instance", "a used one"),

@@ -9,7 +9,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.blame import SAVED, is_handed_in, kind_of
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import count, listing, place
+from export_gate.rules.wording import count, listing
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import Structure
@@ -23,14 +23,12 @@ def check(measured: Measured) -> Iterator[Finding]:
         if found:
             found.sort(key=lambda each: -len(set(each.structure.expected) ^ set(each.structure.actual)))
             case, structure = found[0].case, found[0].structure
-            yield Finding(
-                rule=RULE.name,
-                severity="violation",
-                model=name,
+            yield RULE.finding(
+                name,
+                f"{describe_structure(structure)}",
+                hint=_hint(structure),
                 target=planned.name,
                 case=case,
-                message=f"{place(name, planned.name, case=case)}: {describe_structure(structure)}",
-                hint=_hint(structure),
                 occurrences=len(found),
                 owner=_owner(measured, planned.name, case),
                 cause="interface",

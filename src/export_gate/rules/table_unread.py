@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import place
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -15,19 +14,17 @@ def check(measured: Measured) -> Iterator[Finding]:
     for target in measured.observation.targets:
         for table in target.tables:
             share = f"{table.read} of {table.rows} rows ({100 * table.read / table.rows:.2g}%)"
-            yield Finding(
-                rule=RULE.name,
-                severity="warning",
-                model=contract.name,
-                target=target.target,
-                message=(
-                    f"{place(contract.name, target.target)}: the table {table.table!r} is not the program's in every "
+            yield RULE.finding(
+                contract.name,
+                (
+                    f"the table {table.table!r} is not the program's in every "
                     f"bit, and input {table.input} read {share}: any other row may be wrong"
                 ),
                 hint=(
                     f"Read all rows: return an input with every row's number from `models.{contract.name}.controls."
                     "function`, or make the file from the weights that the factory loads."
                 ),
+                target=target.target,
                 key=f"inputs.{table.input.partition('.')[0]}",
             )
 

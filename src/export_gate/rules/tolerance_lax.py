@@ -32,7 +32,7 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
         enough = scientific(max(1e-4 * lax.scale, min(2 * difference, telling)))
         key = targets_key(measured.contract, lax.target, "tolerance", "atol")
         hint = f"Set {key} to {enough}, so that a wrong output of this size fails."
-    return lax.finding(model, RULE.name, "warning", words, hint)
+    return lax.finding(model, RULE, words, hint)
 
 
 RULE = Rule(

@@ -31,7 +31,7 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
         f"output up, or write {targets_key(measured.contract, lax.target, 'tolerance', 'atol')} for its size, about "
         f"{scientific(1e-4 * lax.scale)}."
     )
-    found = lax.finding(model, RULE.name, "violation", words, hint)
+    found = lax.finding(model, RULE, words, hint)
     if weights is None or not weights.differing_count:
         return found
     return replace(found, owner="artifact", cause="weights", evidence=weights_words(weights))

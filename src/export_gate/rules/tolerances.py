@@ -6,10 +6,9 @@ import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from export_gate.rules.base import Finding, Severity
+from export_gate.rules.base import Finding, Named
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Measured, Measurement
-from export_gate.rules.wording import place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import is_excused, is_lax, second_tolerance
 from export_gate.wall.noise import FLAT_FAMILIES, TELLING, telling_bound, telling_share
@@ -28,19 +27,17 @@ class Lax:
     failing: tuple[Measurement, ...]
     """Those that pass only because their tolerance cannot fail."""
 
-    def finding(self, model: str, rule: str, severity: Severity, words: str, hint: str) -> Finding:
+    def finding(self, model: str, rule: Named, words: str, hint: str) -> Finding:
         """What is said of the output, at the worst input."""
         leaves = self.failing or self.leaves
         worst = leaves[0]
-        return Finding(
-            rule=rule,
-            severity=severity,
-            model=model,
+        return rule.finding(
+            model,
+            words,
+            hint,
             target=self.target,
             output=self.output,
             case=worst.case,
-            message=f"{place(model, self.target, self.output, worst.case)}: {words}",
-            hint=hint,
             measured=worst.norm.measured if worst.norm else None,
             allowed=TELLING * self.scale,
             occurrences=len(leaves),

@@ -12,14 +12,9 @@ def check(measured: Measured) -> Iterator[Finding]:
     """One finding that names what the factory should return instead."""
     contract, observation = measured.contract, measured.observation
     if observation.hygiene.scripted:
-        yield Finding(
-            rule=RULE.name,
-            severity="violation",
-            model=contract.name,
-            message=(
-                f"{contract.name}: the factory {contract.factory} returns TorchScript, which torch.export does not "
-                "accept"
-            ),
+        yield RULE.finding(
+            contract.name,
+            f"the factory {contract.factory} returns TorchScript, which torch.export does not accept",
             hint=(
                 "Return the nn.Module itself, before `torch.jit.script`, `torch.jit.trace` or `torch.jit.load`: "
                 "torch.export (https://docs.pytorch.org/docs/stable/export.html) captures Python code. A model that "

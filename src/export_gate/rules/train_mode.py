@@ -28,14 +28,13 @@ def check(measured: Measured) -> Iterator[Finding]:
         if hygiene.train_modules
         else ""
     )
-    what = f"{contract.name}: the factory returns {count(number, 'module')} in train mode{named}"
+    what = f"the factory returns {count(number, 'module')} in train mode{named}"
     is_forced = hygiene.forced_eval and contract.train_mode == "force-eval"
-    yield Finding(
-        rule=RULE.name,
-        severity="note" if is_forced else "violation",
-        model=contract.name,
-        message=f"{what}; the gate switched to eval mode, as `train-mode: force-eval` asks" if is_forced else what,
+    yield RULE.finding(
+        contract.name,
+        f"{what}; the gate switched to eval mode, as `train-mode: force-eval` asks" if is_forced else what,
         hint=FORCED_HINT if is_forced else _hint(contract.name, hygiene.train_modules),
+        severity="note" if is_forced else "violation",
         occurrences=number,
         key="train-mode" if is_forced else "factory",
         details=hygiene.train_modules,

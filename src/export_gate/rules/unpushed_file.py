@@ -39,11 +39,9 @@ def _reason(name: str, unpushed: Mapping[str, str]) -> str:
 
 
 def _finding(model: str, what: str) -> Finding:
-    return Finding(
-        rule=RULE.name,
-        severity="violation",
-        model=model,
-        message=f"{model}: {what}",
+    return RULE.finding(
+        model,
+        what,
         hint="Commit what the model needs, or restore it; add to .gitignore what is no part of the project.",
     )
 

@@ -20,7 +20,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     for differing in differing_outputs(measured, "value"):
         worst, target = differing.worst, differing.target
         hint = _hint(measured.contract, target, differing.faults, differing.blame)
-        finding = differing.finding(RULE.name, difference_in_words(worst, target), hint)
+        finding = differing.finding(RULE, difference_in_words(worst, target), hint)
         error, allowed = measured_and_allowed(worst)
         details = (describe_value(worst), *spread(worst.comparison, "eager", target), *finding.details)
         yield replace(finding, measured=error, allowed=allowed, details=details)

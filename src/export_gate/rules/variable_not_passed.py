@@ -42,12 +42,10 @@ def check(measured: Measured) -> Iterator[Finding]:
 
 def _finding(model: str, names: Sequence[str], state: str, hint: str) -> Finding:
     is_one = len(names) == 1
-    return Finding(
-        rule=RULE.name,
-        severity="warning",
-        model=model,
-        message=(
-            f"{model}: the project's code looks for the environment {'variable' if is_one else 'variables'} "
+    return RULE.finding(
+        model,
+        (
+            f"the project's code looks for the environment {'variable' if is_one else 'variables'} "
             f"{listing(names)}, which {'is' if is_one else 'are'} {state}"
         ),
         hint=hint,

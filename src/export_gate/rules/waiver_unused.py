@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 from export_gate.rules.base import Finding, Named
 from export_gate.wall.contract import ModelContract, Waiver
@@ -12,20 +13,18 @@ def check(contract: ModelContract, used: Collection[Waiver]) -> Iterator[Finding
     """One finding for each waiver of the model that is not among the used ones."""
     for number, waiver in enumerate(contract.waivers):
         if waiver not in used:
-            yield Finding(
-                rule=RULE.name,
-                severity="warning",
-                model=contract.name,
-                key=f"waivers[{number}]",
-                target=next((planned.name for planned in contract.targets if planned.name == waiver.target), None),
-                message=(
-                    f"{contract.name}: the waiver of {waiver.rule}{_scope(waiver)} until {waiver.until} matches nothing"
-                ),
+            found = RULE.finding(
+                contract.name,
+                f"the waiver of {waiver.rule}{_scope(waiver)} until {waiver.until} matches nothing",
                 hint=(
                     f"Remove `models.{contract.name}.waivers[{number}]`: its cause is gone. If it is not, compare its "
                     "target, output and case with the finding's."
                 ),
+                key=f"waivers[{number}]",
             )
+            # The message is about the waiver, which may name a target that is gone.
+            named = contract.target(waiver.target) if waiver.target else None
+            yield replace(found, target=named.name) if named else found
 
 
 def _scope(waiver: Waiver) -> str:

@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from export_gate.rules import nothing_compared
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Failed, Item, Measured, Measurement
-from export_gate.rules.wording import place, targets_key
+from export_gate.rules.wording import targets_key
 from export_gate.wall.contract import TargetName, Waiver
 from export_gate.wall.observation import CaseResult
 
@@ -127,20 +127,15 @@ def left_unmeasured(measured: Measured, findings: Sequence[Finding]) -> Iterator
 
 def _unmeasured(measured: Measured, target: TargetName, finding: Finding) -> Finding:
     contract = measured.contract
-    return Finding(
-        rule=nothing_compared.RULE.name,
-        severity="violation",
-        model=contract.name,
-        target=target,
-        output=finding.output,
-        message=(
-            f"{place(contract.name, target, finding.output)}: the waiver of {finding.rule} covers every control "
-            "input, so no element was compared"
-        ),
+    return nothing_compared.RULE.finding(
+        contract.name,
+        f"the waiver of {finding.rule} covers every control input, so no element was compared",
         hint=(
             f"Narrow the waiver's `case` in `models.{contract.name}.waivers`, or remove `{target}` from "
             f"{targets_key(contract)}: a waiver accepts only what was measured."
         ),
+        target=target,
+        output=finding.output,
     )
 
 

@@ -106,6 +106,11 @@ def source_place(source: SourceLine | None) -> str:
     return "" if source is None else f"{source.path}:{source.line} `{source.text.strip()}`"
 
 
+def at_source(source: SourceLine | None) -> str:
+    """The same after a verb: ` at src/model.py:12 ...`."""
+    return f" at {source_place(source)}" if source else ""
+
+
 def paragraph(text: str) -> tuple[str, ...]:
     """Lines for the folded details, without those that only point into the line above (`    ^^^^^`)."""
     return tuple(line for line in plain(text).rstrip().splitlines() if not POINTER.match(line))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding
 from export_gate.rules.lock.base import Change, LockRule
-from export_gate.rules.wording import place, targets_key
+from export_gate.rules.wording import targets_key
 from export_gate.wall.contract import Budget, ModelContract, TargetName
 
 
@@ -32,16 +32,16 @@ def _excesses(budget: Budget, size: int, was: int | None) -> Iterator[str]:
 
 def _finding(contract: ModelContract, target: TargetName, budget: Budget, export: str, words: str) -> Finding:
     at = None if export == "main" else f"separate export at {export}"
-    return Finding(
-        rule=RULE.name,
-        severity=budget.exceeded,
-        model=contract.name,
-        target=target,
-        message=f"{place(contract.name, target, at=at)}: {words}",
+    return RULE.finding(
+        contract.name,
+        words,
         hint=(
             "Look for weights that are stored twice, in a wider dtype or as constants of the graph. If the size is "
             f"intended, raise {targets_key(contract, target, 'budget')}, or record it with `export-gate lock`."
         ),
+        severity=budget.exceeded,
+        at=at,
+        target=target,
     )
 
 

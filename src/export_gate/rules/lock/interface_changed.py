@@ -19,12 +19,11 @@ def check(change: Change) -> Iterator[Finding]:
         return
     name, before = change.contract.name, change.before
     if before is None:
-        yield Finding(
-            rule=RULE.name,
-            severity="note",
-            model=name,
-            message=f"{name}: not in {change.lock.origin}, so its interface cannot be compared",
+        yield RULE.finding(
+            name,
+            f"not in {change.lock.origin}, so its interface cannot be compared",
             hint="run `export-gate lock` to record it.",
+            severity="note",
         )
         return
     for difference in differences(before, change.after):
@@ -35,14 +34,15 @@ def gone(lock: LockUsed) -> Iterator[Finding]:
     """Models that the config no longer has; a warning if the change's own lock omits them as well."""
     for name in lock.gone:
         is_meant = name in lock.dropped
-        yield Finding(
-            rule=RULE.name,
+        yield RULE.finding(
+            name,
+            f"in {lock.origin}, but not in the config: breaks callers that load its artifacts",
+            hint=(
+                "The lock in this change omits it too: make sure that nobody needs it."
+                if is_meant
+                else "Restore the model; if the removal is intended, run `export-gate lock` to remove it from the lock."
+            ),
             severity="warning" if is_meant else "violation",
-            model=name,
-            message=f"{name}: in {lock.origin}, but not in the config: breaks callers that load its artifacts",
-            hint="The lock in this change omits it too: make sure that nobody needs it."
-            if is_meant
-            else "Restore the model; if the removal is intended, run `export-gate lock` to remove it from the lock.",
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from export_gate.rules.base import Finding
 from export_gate.rules.lock.base import Change, LockRule
 from export_gate.rules.lock.record import Margin
-from export_gate.rules.wording import place, scientific
+from export_gate.rules.wording import scientific
 from export_gate.wall.equivalence import ratio
 
 GROWTH = 10.0
@@ -25,14 +25,10 @@ def check(change: Change) -> Iterator[Finding]:
         for output, now in change.after.targets[planned.name].margins.items():
             was = old.margins.get(output) if old else None
             if was is not None and has_shrunk(was, now):
-                yield Finding(
-                    rule=RULE.name,
-                    severity="warning",
-                    model=name,
-                    target=planned.name,
-                    output=output,
-                    message=(
-                        f"{place(name, planned.name, output)}: the worst error is {scientific(now.measured)} of "
+                yield RULE.finding(
+                    name,
+                    (
+                        f"the worst error is {scientific(now.measured)} of "
                         f"{scientific(now.allowed)} allowed, and was {scientific(was.measured)} of "
                         f"{scientific(was.allowed)}{_times(was, now)}"
                     ),
@@ -40,6 +36,8 @@ def check(change: Change) -> Iterator[Finding]:
                         "Look for what changed the numbers (a new version of torch or a runtime, another operator, "
                         "half precision). If it is intended, run `export-gate lock` to record it."
                     ),
+                    target=planned.name,
+                    output=output,
                     measured=now.measured,
                     allowed=now.allowed,
                     details=(f"before: {change.lock.origin}",) if change.lock else (),
