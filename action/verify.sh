@@ -15,12 +15,20 @@ fi
 
 # The base's config and lock count, but a checkout of one commit lacks them. GitHub serves any commit by its name; no
 # token is used.
-if [[ "${BASE_SHA:-}" =~ ^[0-9a-f]{40,64}$ ]] && ! git cat-file -e "$BASE_SHA^{commit}" 2>/dev/null; then
-  GIT_TERMINAL_PROMPT=0 git -c http.lowSpeedLimit=1000 -c http.lowSpeedTime=30 \
-    fetch --quiet --no-tags --no-recurse-submodules --depth=1 origin "$BASE_SHA" </dev/null || true
-fi
+fetch_commit() { # folder sha
+  if ! [[ "$2" =~ ^[0-9a-f]{40,64}$ ]] || git -C "$1" cat-file -e "$2^{commit}" 2>/dev/null; then return; fi
+  GIT_TERMINAL_PROMPT=0 git -C "$1" -c http.lowSpeedLimit=1000 -c http.lowSpeedTime=30 \
+    fetch --quiet --no-tags --no-recurse-submodules --depth=1 origin "$2" </dev/null || true
+}
+fetch_commit . "${BASE_SHA:-}"
 
 folder="$(dirname -- "${CONFIG:-export-gate.yml}")"
+# If the config is in a submodule, the base records which commit of it counts.
+outer="$(git -C "$folder" rev-parse --show-superproject-working-tree 2>/dev/null)" || true
+if [ -n "$outer" ]; then
+  inner="$(git -C "$folder" rev-parse --show-toplevel)"
+  fetch_commit "$inner" "$(git -C "$outer" rev-parse --quiet --verify "${BASE_SHA:-}:${inner#"$outer"/}" || true)"
+fi
 # `pwd -W` is Git Bash's: Python on Windows cannot open /c/...
 if [ -d "$folder" ]; then folder="$(cd -- "$folder" && (pwd -W 2>/dev/null || pwd))"; fi
 folder="$folder/.export-gate"

@@ -13,11 +13,12 @@ from export_gate.cache.entry import Entry
 from export_gate.cache.folder import CacheFolder
 from export_gate.cache.recall import holding
 from export_gate.cache.scene import Scene, entry_key, owner
-from export_gate.run.base import FETCH, UnreadableError, find_commit
-from export_gate.run.git import git_line, git_paths
+from export_gate.run.base import FETCH, UnreadableError, find_commit, within
+from export_gate.run.git import git_paths
 from export_gate.run.pushing import DIFF, few
 from export_gate.wall.contract import Job, ModelContract
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 from export_gate.wall.words import unchanged_words
 
 
@@ -37,12 +38,11 @@ def changed_since(ref: str, folder: Path, environment: Mapping[str, str]) -> fro
         UserError: it is not a commit here.
     """
     try:
-        commit = find_commit(ref, folder, environment)
+        base = within(find_commit(ref, folder, environment), repository_root(folder) / ".git", environment)
     except UnreadableError as error:
         raise UserError(f"--changed-since {ref:.80}: {error}", FETCH) from error
-    root = Path(git_line(folder, "rev-parse", "--show-toplevel") or folder)
-    changed = git_paths(root, *DIFF, "--no-renames", commit, "--")
-    return frozenset((*changed, *git_paths(root, "ls-files", "--others", "--exclude-standard")))
+    changed = git_paths(base.root, *DIFF, "--no-renames", base.commit, "--")
+    return frozenset((*changed, *git_paths(base.root, "ls-files", "--others", "--exclude-standard")))
 
 
 def affected(scene: Scene, jobs: Sequence[Job], changed: Collection[str], ref: str) -> tuple[Affected, ...]:

@@ -55,5 +55,5 @@ def _unchanged(
     push = find_push(environment, Path.cwd())
     read = {path for entry in entries.values() for path in (entry.config, *entry.checkout)}
     # Then the usual run has a finding (`unpushed-file`).
-    is_read = any(path == name or path.startswith(f"{name}/") for name in push.unpushed for path in read)
+    is_read = any(name in (path, ".") or path.startswith(f"{name}/") for name in push.unpushed for path in read)
     return None if is_read else (entries, push.notes)

@@ -10,7 +10,7 @@ from pathlib import Path
 from export_gate.config import Config
 from export_gate.lock.file import HINT, LARGEST_BYTES, lock_path, parse_lock, read_lock
 from export_gate.rules.lock.record import Lock, LockUsed
-from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file_at, find_commit
+from export_gate.run.base import FETCH, SHOWN_SHA, Base, UnreadableError, Wanted, file_at, find_commit
 from export_gate.run.moved import moved_from
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
@@ -42,25 +42,26 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
     if not base:
         return Found() if here is None else Found(lock=_used(here, config, origin=path.name, here=here))
     try:
-        commit = find_commit(base, folder, environment)
-        place, content = _past_content(commit, config, path, environment)
+        found = find_commit(base, folder, environment)
+        place, content = _past_content(found, config, path, environment)
     except UnreadableError as error:
         if here is None:
             return Found(note=f"{error}; the working tree has no lock, so the base was not searched for one")
         raise UserError(f"{path.name}: {error}", FETCH) from error
-    at = f"{place.name} at {commit[:SHOWN_SHA]}"
+    shown = found.commit[:SHOWN_SHA]
+    at = f"{place.name} at {shown}"
     if content is not None:
         return Found(lock=_used(parse_lock(content, at), config, origin=at, here=here, is_base=True))
     if here is None:
         return Found()
-    return Found(lock=LockUsed(origin=f"{commit[:SHOWN_SHA]}, which has no {path.name}", is_base=True))
+    return Found(lock=LockUsed(origin=f"{shown}, which has no {path.name}", is_base=True))
 
 
-def _past_content(commit: str, config: Config, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | None]:
+def _past_content(base: Base, config: Config, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | None]:
     """The lock's bytes at the base, and its place: that of the config before the change moved it."""
-    content = file_at(commit, _wanted(path), environment)
-    old = None if content is not None else moved_from(config, commit, environment)
-    return (path, content) if old is None else (lock_path(old), file_at(commit, _wanted(lock_path(old)), environment))
+    content = file_at(base, _wanted(path), environment)
+    old = None if content is not None else moved_from(config, base, environment)
+    return (path, content) if old is None else (lock_path(old), file_at(base, _wanted(lock_path(old)), environment))
 
 
 def _wanted(path: Path) -> Wanted:

@@ -20,8 +20,8 @@ def check(models: Sequence[ModelObservation], config: str, unpushed: Mapping[str
         config: the config's path from the root of the checkout.
         unpushed: such paths of files, and of folders as a whole, that are not pushed as they are -> why.
     """
-    if config in unpushed:
-        yield _finding(CONFIG, f"{config} is not in the commit that is pushed as it was verified ({unpushed[config]})")
+    if why := _reason(config, unpushed):
+        yield _finding(CONFIG, f"{config} is not in the commit that is pushed as it was verified ({why})")
     for model in models:
         files = [f"{name} ({why})" for name in model.files if (why := _reason(name, unpushed))]
         if files:
@@ -35,7 +35,9 @@ def _reason(name: str, unpushed: Mapping[str, str]) -> str:
     if name in unpushed:
         return unpushed[name]
     folder = next((up.as_posix() for up in PurePosixPath(name).parents if up.as_posix() in unpushed), "")
-    return f"{folder}: {unpushed[folder]}" if folder else ""
+    if folder in ("", "."):
+        return unpushed.get(folder, "")
+    return f"{folder}: {unpushed[folder]}"
 
 
 def _finding(model: str, what: str) -> Finding:

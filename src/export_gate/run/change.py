@@ -12,13 +12,12 @@ from export_gate.config.load import parse_config
 from export_gate.config.source import MAX_BYTES
 from export_gate.loosening.configs import compare_configs
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect, Policy
-from export_gate.run.base import FETCH, SHOWN_SHA, UnreadableError, Wanted, file_at, find_commit
+from export_gate.run.base import FETCH, SHOWN_SHA, Base, UnreadableError, Wanted, file_at, find_commit
 from export_gate.run.committed import interpreter_alterations
-from export_gate.run.moved import SIBLINGS, configs_at, moved_from
+from export_gate.run.moved import SIBLINGS, configs_at, moved_from, require_read
 from export_gate.run.same_file import with_moved_files
 from export_gate.run.workflows import workflow_alterations
 from export_gate.wall.errors import UserError
-from export_gate.wall.repository import repository_root
 
 SECOND = "export-gate.yaml"
 """The config that is read by default if there is no `export-gate.yml`."""
@@ -49,24 +48,19 @@ def find_change(
     try:
         # Resolved once: a branch could move between two reads.
         commit = find_commit(base, path.parent, environment)
-        found = _past_content(commit, path, environment)
     except UnreadableError as error:
-        if config.relaxed == "fail":
-            raise UserError(f"{path.name}: {error}", FETCH) from error
-        return _unknown(str(error), str(error)), config
+        return _unreadable(config, str(error), error), config
     # With a config that nobody compares, a workflow that chose it is all there is to see.
     around = (
         *interpreter_alterations(config, commit, environment, python),
-        *workflow_alterations(path.parent, commit, environment),
+        *workflow_alterations(commit, environment),
     )
-    old = moved_from(config, commit, environment) if found is None else None
-    if found is not None:
-        change, terms = _compared(config, commit, *found, environment)
-    elif old is not None:
-        change, terms = _moved(config, commit, path, old, environment)
-    else:
-        change, terms = _first(config, commit, path, environment), config
-    if any(each.effect == "loosened" for each in around):
+    is_certain = not any(each.effect == "loosened" for each in around)
+    try:
+        change, terms = _own(config, commit, path, environment)
+    except UnreadableError as error:
+        change, terms, is_certain = _unreadable(config, commit.commit[:SHOWN_SHA], error), config, False
+    if not is_certain:
         # A change must not choose whose policy counts by choosing another config.
         others = [other for _, other in configs_at(config, commit, environment)]
         change = replace(change, policy="fail" if any(o.relaxed == "fail" for o in others) else change.policy)
@@ -74,10 +68,33 @@ def find_change(
     return replace(change, alterations=(*around, *change.alterations)), terms
 
 
-def _first(config: Config, commit: str, path: Path, environment: Mapping[str, str]) -> ConfigChange:
+def _unreadable(config: Config, origin: str, error: UnreadableError) -> ConfigChange:
+    """A base that is not here: what the config itself says about it counts, since nothing else is known.
+
+    Raises:
+        UserError: it says `relaxed: fail`.
+    """
+    if config.relaxed == "fail":
+        raise UserError(f"{config.path.name}: {error}", FETCH) from error
+    return _unknown(origin, str(error))
+
+
+def _own(config: Config, base: Base, path: Path, environment: Mapping[str, str]) -> tuple[ConfigChange, Config]:
+    """What the change does to the config, and the config at the base."""
+    found = _past_content(base, path, environment)
+    if found is not None:
+        return _compared(config, base, *found, environment)
+    old = moved_from(config, base, environment)
+    if old is not None:
+        return _moved(config, base, path, old, environment)
+    require_read(base, environment)
+    return _first(config, base, path, environment), config
+
+
+def _first(config: Config, base: Base, path: Path, environment: Mapping[str, str]) -> ConfigChange:
     """A config without a past loosens nothing, unless those that are gone were what was checked before."""
-    new = _only("changed", commit[:SHOWN_SHA], f"{path.name} is new: the base has none")
-    gone = list(configs_at(config, commit, environment, gone=True))
+    new = _only("changed", base.commit[:SHOWN_SHA], f"{path.name} is new: the base has none")
+    gone = list(configs_at(config, base, environment, gone=True))
     said = tuple(
         Alteration(
             effect="loosened",
@@ -91,14 +108,14 @@ def _first(config: Config, commit: str, path: Path, environment: Mapping[str, st
     return replace(new, policy=policy, alterations=(*said, *new.alterations))
 
 
-def _past_content(commit: str, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | str] | None:
+def _past_content(base: Base, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | str] | None:
     """The config at the base, or why it cannot be used; under its other name if it does not exist under this one."""
     places = [path, path.with_suffix(SIBLINGS.get(path.suffix, path.suffix))]
     if path.name == SECOND:
         places.reverse()  # where the base has both, it reads the other one
     for place in places:
         try:
-            content = file_at(commit, Wanted(path=place, noun="config", largest_bytes=MAX_BYTES), environment)
+            content = file_at(base, Wanted(path=place, noun="config", largest_bytes=MAX_BYTES), environment)
         except UserError as error:
             return place, str(error)
         if content is not None:
@@ -107,35 +124,34 @@ def _past_content(commit: str, path: Path, environment: Mapping[str, str]) -> tu
 
 
 def _moved(
-    config: Config, commit: str, path: Path, old: Path, environment: Mapping[str, str]
+    config: Config, base: Base, path: Path, old: Path, environment: Mapping[str, str]
 ) -> tuple[ConfigChange, Config]:
     """What the change does, compared with the config at its old place."""
-    found = _past_content(commit, old, environment)
+    found = _past_content(base, old, environment)
     if found is None:
         raise AssertionError("moved_from names a file of the base")
-    change, terms = _compared(config, commit, *found, environment)
+    change, terms = _compared(config, base, *found, environment)
     where = Path(os.path.relpath(old, path.parent)).as_posix()
     said = Alteration(effect="changed", model=CONFIG, what=f"the config moved from {where} to {path.name}")
     return replace(change, alterations=(*change.alterations, said)), terms
 
 
 def _compared(
-    config: Config, commit: str, path: Path, content: bytes | str, environment: Mapping[str, str]
+    config: Config, base: Base, path: Path, content: bytes | str, environment: Mapping[str, str]
 ) -> tuple[ConfigChange, Config]:
-    origin = f"{path.name} at {commit[:SHOWN_SHA]}"
+    origin = f"{path.name} at {base.commit[:SHOWN_SHA]}"
     if isinstance(content, str):
         return _unknown(origin, content), config
     try:
         before = parse_config(content, path, shown=origin, is_past=True)
     except UserError as error:
         return _unknown(origin, str(error).splitlines()[0]), config
-    change = compare_configs(origin, _checked(before), _checked(config))
-    return with_moved_files(change, before, config, commit, environment), before
+    change = compare_configs(origin, _checked(before, base.root), _checked(config, base.root))
+    return with_moved_files(change, before, config, base, environment), before
 
 
-def _checked(config: Config) -> Checked:
+def _checked(config: Config, root: Path) -> Checked:
     """What the config checks, without the folders of this machine."""
-    root = repository_root(Path(os.path.abspath(config.path)).parent)  # noqa: PTH100
     folders = tuple(Path(os.path.relpath(entry, root)).as_posix() for entry in config.pythonpath)
     return replace(config.checked, pythonpath=folders)
 

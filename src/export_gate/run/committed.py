@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.loosening.record import CONFIG, Alteration
+from export_gate.run.base import Base, UnreadableError, within
 from export_gate.run.git import git_paths
 from export_gate.run.interpreter import with_environment
 from export_gate.run.pushing import DIFF, few
@@ -17,29 +19,41 @@ ENVIRONMENT = ".venv"
 
 
 def interpreter_alterations(
-    config: Config, commit: str, environment: Mapping[str, str], python: str | None
+    config: Config, base: Base, environment: Mapping[str, str], python: str | None
 ) -> tuple[Alteration, ...]:
     """One alteration where the change touches files of an interpreter that the gate may choose.
 
     Args:
         config: whose folder may have an environment, as may those above it.
-        commit: the base.
+        base: the commit.
         environment: for git, and for the interpreter that it names.
         python: the interpreter that the caller names.
     """
     folder = Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config names it
-    root = repository_root(folder)
     named = ((python, Path.cwd()), (environment.get("EXPORT_GATE_PYTHON"), Path.cwd()), (config.python, folder))
-    places = [place for text, base in named if text for place in with_environment(Path(os.path.normpath(base / text)))]
-    places += [up / ENVIRONMENT for up in (folder, *folder.parents) if up == root or root in up.parents]
-    inside = sorted({place.relative_to(root).as_posix() for place in places if root in place.parents})
-    if not inside:
-        return ()
-    literal = (f":(top,literal){place}" for place in inside)
-    changed = git_paths(
-        root, *DIFF, "--no-renames", "--ignore-submodules=none", commit, "--", *literal, environment=environment
-    )
+    places = [place for text, at in named if text for place in with_environment(Path(os.path.normpath(at / text)))]
+    places += [up / ENVIRONMENT for up in (folder, *folder.parents) if up == base.root or base.root in up.parents]
+    inside = sorted({place for place in places if base.root in place.parents})
+    changed = [
+        name for root in dict.fromkeys(map(_checkout, inside)) for name in _changed(base, root, inside, environment)
+    ]
     if not changed:
         return ()
     what = f"the interpreter that runs the check is the change's own: {few(changed)} is not as at the base"
     return (Alteration(effect="loosened", model=CONFIG, what=what),)
+
+
+def _checkout(place: Path) -> Path:
+    return repository_root(place.parent)
+
+
+def _changed(base: Base, root: Path, places: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
+    """Tracked files of these places that are not as at the base, in the checkout or in a submodule of it."""
+    literal = [f":(top,literal){place.relative_to(root).as_posix()}" for place in places if _checkout(place) == root]
+    asked: tuple[str, ...] = ("ls-files",)  # what the base cannot be asked about is the change's own
+    with suppress(UnreadableError):
+        own = within(base, root / ".git", environment)
+        if own.root == root:
+            asked = (*DIFF, "--no-renames", "--ignore-submodules=none", own.commit)
+    for name in git_paths(root, *asked, "--", *literal, environment=environment):
+        yield (root / name).relative_to(base.root).as_posix()

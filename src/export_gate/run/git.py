@@ -9,6 +9,15 @@ from pathlib import Path
 
 LIMIT_S = 60.0
 """Time limit of one command, in seconds."""
+ELSEWHERE = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE", "GIT_PREFIX", "GIT_LITERAL_PATHSPECS",
+    "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS",
+})  # fmt: skip
+"""Variables that make git look at another repository than the one around the folder, or read arguments otherwise.
+
+A hook gets some of them, which are wrong for submodules, and a workflow may set them to hide the base.
+"""
 
 
 def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> bytes | None:
@@ -20,7 +29,7 @@ def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | N
         answer = subprocess.run(
             ["git", "--no-replace-objects", *arguments],
             cwd=folder,
-            env={**(os.environ if environment is None else environment), "GIT_TERMINAL_PROMPT": "0"},
+            env={**_own(os.environ if environment is None else environment), "GIT_TERMINAL_PROMPT": "0"},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=LIMIT_S,
@@ -30,6 +39,10 @@ def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | N
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
     return answer.stdout if answer.returncode == 0 else None
+
+
+def _own(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name not in ELSEWHERE}
 
 
 def git_line(folder: Path, *arguments: str) -> str | None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
+from export_gate.run.base import Base, UnreadableError, find_commit, within
 from export_gate.run.git import git_line, git_paths
+from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 
 DIFF = ("diff", "--name-only", "--no-relative")
 """From the root of the checkout, whatever the user's settings of git say."""
+WHOLE = "."
+"""Stands for all files of a checkout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +27,8 @@ class Push:
     unpushed: dict[str, str] = field(default_factory=dict)
     """What is not pushed as it is, from the root of the checkout -> `untracked` or `not committed`.
 
-    A folder is a repository of its own: a submodule at another commit, or one that was cloned into this.
+    A folder is a repository of its own: a submodule at another commit, or one that was cloned into this. `WHOLE` is
+    the checkout itself, where the commit that is pushed is of a repository around it that has another commit of it.
     """
 
 
@@ -33,58 +40,75 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
         folder: a folder of the repository.
     """
     pushed = _pushed(environment)
-    commit = git_line(folder, "rev-parse", f"{pushed}^{{commit}}") if pushed else None
-    root = git_line(folder, "rev-parse", "--show-toplevel")
-    if not commit or not root:
-        return Push(notes=(f"the commit that is pushed was not found: {pushed:.80}",) if pushed else ())
-    head = git_line(folder, "rev-parse", "HEAD^{commit}")
-    changed, differing = (_differing(Path(root), to) for to in ("HEAD", commit))
-    untracked = _untracked(Path(root), "--exclude-standard")
-    # What only this machine ignores (info/exclude, core.excludesFile) is missing elsewhere all the same. It is no note,
-    # since editors and systems leave much of it; a model that reads it is a violation.
-    hidden = _untracked(Path(root), "--exclude-per-directory=.gitignore")
-    notes = []
+    if not pushed:
+        return Push()
+    try:
+        base = find_commit(pushed, folder, environment)
+    except (UserError, UnreadableError):
+        return Push(notes=(f"the commit that is pushed was not found: {pushed:.80}",))
+    return Push(notes=tuple(_notes(base)), unpushed=_unpushed(base, repository_root(folder), environment))
+
+
+def _notes(base: Base) -> Iterator[str]:
+    head, commit = git_line(base.root, "rev-parse", "HEAD^{commit}"), base.commit
     if head != commit:
-        notes.append(
+        yield (
             f"HEAD is not the commit that is pushed: {commit[:10]} is pushed, {(head or 'nothing')[:10]} is checked "
             f"out and verified; check out {commit[:10]} and run `export-gate run`, or leave that commit to the "
             "required check"
         )
-    if changed:
-        notes.append(f"the check includes uncommitted changes that will not be pushed: {few(changed)}")
-    if untracked:
-        notes.append(f"the check includes untracked files that will not be pushed: {few(untracked)}")
-    return Push(
-        notes=tuple(notes),
-        unpushed={**dict.fromkeys(differing, "not committed"), **dict.fromkeys((*untracked, *hidden), "untracked")},
-    )
+    if changed := tuple(_differing(base.root, "HEAD")):
+        yield f"the check includes uncommitted changes that will not be pushed: {few(changed)}"
+    if untracked := _untracked(base.root, "--exclude-standard"):
+        yield f"the check includes untracked files that will not be pushed: {few(untracked)}"
 
 
-def _differing(root: Path, commit: str) -> tuple[str, ...]:
+def _unpushed(base: Base, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Of the checkout `root`, which may be a submodule of the one that is pushed."""
+    try:
+        own = within(base, root / ".git", environment)
+    except UnreadableError:
+        return {WHOLE: "not committed"}
+    if own.root != root:
+        return {WHOLE: "untracked"}
+    # What only this machine ignores (info/exclude, core.excludesFile) is missing elsewhere all the same. It is no note,
+    # since editors and systems leave much of it; a model that reads it is a violation.
+    kinds = (_untracked(root, ignoring) for ignoring in ("--exclude-standard", "--exclude-per-directory=.gitignore"))
+    differing = dict.fromkeys(_differing(root, own.commit), "not committed")
+    return {**differing, **dict.fromkeys(chain.from_iterable(kinds), "untracked")}
+
+
+def _differing(root: Path, commit: str) -> Iterator[str]:
     """Tracked files that differ from the commit, also those whose changes git was told not to look for."""
     # Untracked files in submodules are left to `_untracked`, which names them.
     seen = git_paths(root, *DIFF, "--ignore-submodules=untracked", commit, "--")
+    yield from seen
     # `ls-files -v` marks skip-worktree with S and assume-unchanged with a lower-case letter; `git diff` skips both.
     flagged = (entry[2:] for entry in git_paths(root, "ls-files", "-v") if entry[0] == "S" or entry[0].islower())
-    unseen = (path for path in flagged if (root / path).is_file() and path not in seen)
-    return (
-        *seen,
-        *(
-            path
-            for path in unseen
-            # hash-object applies the filters of `git add`, so line endings alone are not a difference.
-            if git_line(root, "hash-object", path) != git_line(root, "rev-parse", f"{commit}:{path}")
-        ),
-    )
+    for path in flagged:
+        # hash-object applies the filters of `git add`, so line endings alone are not a difference.
+        if (
+            (root / path).is_file()
+            and path not in seen
+            and git_line(root, "hash-object", path) != git_line(root, "rev-parse", f"{commit}:{path}")
+        ):
+            yield path
+    for path in _submodules(root):
+        recorded = git_line(root, "rev-parse", f"{commit}:{path}") if path not in seen else None
+        yield from (f"{path}/{name}" for name in (_differing(root / path, recorded) if recorded else ()))
 
 
 def _untracked(root: Path, ignoring: str) -> tuple[str, ...]:
     """Files that are neither tracked nor ignored, also those in submodules; a repository in this one is one folder."""
     own = git_paths(root, "ls-files", "--others", ignoring)
-    inner = (entry.partition("\t") for entry in git_paths(root, "ls-files", "--stage"))
-    submodules = [path for mode, _, path in inner if mode.startswith("160000 ") and (root / path / ".git").exists()]
-    theirs = (f"{path}/{name}" for path in submodules for name in _untracked(root / path, ignoring))
+    theirs = (f"{path}/{name}" for path in _submodules(root) for name in _untracked(root / path, ignoring))
     return (*(path.rstrip("/") for path in own), *theirs)
+
+
+def _submodules(root: Path) -> list[str]:
+    """Those that are checked out."""
+    entries = (entry.partition("\t") for entry in git_paths(root, "ls-files", "--stage"))
+    return [path for mode, _, path in entries if mode.startswith("160000 ") and (root / path / ".git").exists()]
 
 
 def _pushed(environment: Mapping[str, str]) -> str | None:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.loosening.record import Alteration, ConfigChange
+from export_gate.run.base import Base
 from export_gate.run.git import git_output
 from export_gate.wall.contract import ModelContract
 
 
 def with_moved_files(
-    change: ConfigChange, before: Config, after: Config, commit: str, environment: Mapping[str, str]
+    change: ConfigChange, before: Config, after: Config, base: Base, environment: Mapping[str, str]
 ) -> ConfigChange:
     """The change, in which another path of a handed-in file loosens nothing where git has the same bytes at both."""
 
@@ -23,7 +24,7 @@ def with_moved_files(
         if alteration.effect != "loosened" or old is None or new is None:
             return alteration
         # `./` makes it relative to the folder that git runs in, and not to the root.
-        there = git_output(_folder(before), "rev-parse", f"{commit}:./{old}", environment=environment)
+        there = git_output(_folder(before), "rev-parse", f"{base.commit}:./{old}", environment=environment)
         # With its path, so that line endings and filters of .gitattributes apply as when it is committed.
         here = git_output(_folder(after), "hash-object", "--", new, environment=environment)
         if there is None or there != here:

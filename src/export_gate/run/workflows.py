@@ -9,8 +9,8 @@ from pathlib import Path
 
 from export_gate.loosening.record import CONFIG, Alteration
 from export_gate.loosening.workflow import Workflow, compare_workflows
-from export_gate.run.base import UnreadableError, Wanted, file_at
-from export_gate.run.git import git_line, git_output
+from export_gate.run.base import Base, UnreadableError, Wanted, file_at
+from export_gate.run.git import git_output
 from export_gate.run.workflow_file import GATE, read_workflows
 from export_gate.wall.errors import UserError
 
@@ -18,21 +18,17 @@ FOLDER = ".github"
 MAX_BYTES = 512 * 1024
 
 
-def workflow_alterations(folder: Path, commit: str, environment: Mapping[str, str]) -> tuple[Alteration, ...]:
+def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Alteration, ...]:
     """What the change does to the steps that run the gate.
 
     Args:
-        folder: any of the repository.
-        commit: the base.
+        base: the commit, and the checkout whose workflows run.
         environment: for git, and to know the action by the repository that it comes from.
     """
-    top = git_line(folder, "rev-parse", "--show-toplevel")
-    if top is None:
-        return ()
-    root, repository = Path(top), environment.get("GITHUB_ACTION_REPOSITORY") or GATE
+    repository = environment.get("GITHUB_ACTION_REPOSITORY") or GATE
     words = (GATE, repository, f"./{FOLDER}/")
-    before = dict(_past(root, commit, words, environment))
-    now = {name: text for name, text in _present(root) if any(word in text for word in words)}
+    before = dict(_past(base, words, environment))
+    now = {name: text for name, text in _present(base.root) if any(word in text for word in words)}
     old, new = (read_workflows(texts, repository) for texts in (before, now))
     # One that this change did not break says nothing about the change.
     unread = [name for name in new if new[name] is None and before.get(name) != now[name] and _ran(old.get(name))]
@@ -46,17 +42,17 @@ def _ran(workflow: Workflow | None) -> bool:
     return workflow is None or bool(workflow.steps)
 
 
-def _past(root: Path, commit: str, words: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _past(base: Base, words: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The base's files with any of the words, also below `.github/actions`: an action of its own may run the gate."""
     patterns = [part for word in words for part in ("-e", word)]
-    asked = ("grep", "-z", "-l", "-a", "-F", *patterns, commit, "--", f"{FOLDER}/*.yml", f"{FOLDER}/*.yaml")
-    listed = git_output(root, *asked, environment=environment)
+    asked = ("grep", "-z", "-l", "-a", "-F", *patterns, base.commit, "--", f"{FOLDER}/*.yml", f"{FOLDER}/*.yaml")
+    listed = git_output(base.root, *asked, environment=environment)
     for name in filter(None, os.fsdecode(listed or b"").split("\0")):
         # git grep puts `<commit>:` before each path.
         path = name.partition(":")[2]
         with suppress(UserError, UnreadableError):
-            wanted = Wanted(path=root / path, noun="workflow", largest_bytes=MAX_BYTES)
-            yield path, (file_at(commit, wanted, environment) or b"").decode("utf-8", "replace")
+            wanted = Wanted(path=base.root / path, noun="workflow", largest_bytes=MAX_BYTES)
+            yield path, (file_at(base, wanted, environment) or b"").decode("utf-8", "replace")
 
 
 def _present(root: Path) -> Iterator[tuple[str, str]]:

@@ -358,3 +358,109 @@ def test_a_workflow_that_chooses_a_lax_config_chooses_no_policy(config: Path):
         ".github/workflows/ci.yml, job gate: input config nets/export-gate.yml -> nets/lax.yml"
     ]
     assert change.policy == "fail"
+
+
+def in_submodule(config: Path) -> str:
+    """The config's folder becomes a repository of its own in the outer one, which records its commit."""
+    inner, root = config.parent, config.parents[1]
+    git(root, "rm", "-r", "--quiet", "--cached", inner.name)
+    git(inner, "init", "--quiet", "--initial-branch=main")
+    commit(inner)
+    git(root, "-c", "advice.addEmbeddedRepo=false", "add", inner.name)
+    return commit(root)
+
+
+LOOSER = CONFIG.replace("100", "1").replace("relaxed: fail", "")
+SAID = ["relaxed fail -> warn", "`m`: controls.limit 100 -> 1"]
+
+
+def test_a_config_in_a_submodule_is_compared_at_the_commit_of_the_base(config: Path):
+    """The base records which commit of the submodule it had, and the outer repository has the workflows."""
+    workflow = config.parents[1] / ".github" / "workflows" / "ci.yml"
+    workflow.parent.mkdir(parents=True)
+    workflow.write_text("on: push\njobs: {gate: {steps: [{uses: acme/export-gate@v1}]}}\n")
+    base = in_submodule(config)
+    config.write_text(LOOSER)
+    commit(config.parent)
+    workflow.write_text(workflow.read_text().replace("}]", ", with: {models: tiny}}]"))
+
+    change = found(config, base)
+
+    assert change.policy == "fail"
+    assert [each.text for each in change.of("loosened")] == [
+        ".github/workflows/ci.yml, job gate: input models any -> tiny",
+        *SAID,
+    ]
+
+
+def test_a_folder_that_became_a_submodule_keeps_its_base(config: Path):
+    """The files are at the same place, only in another repository."""
+    base = git(config.parent, "rev-parse", "HEAD")
+    config.write_text(LOOSER)
+    config.with_suffix(".lock").write_text(lock_text(Lock()))
+    in_submodule(config)
+
+    assert found(config, base).policy == "fail"
+    assert loosened(config, base) == SAID
+    lock = find_lock(load_config(config), base, dict(os.environ)).lock
+    assert lock is not None
+    assert lock.origin == f"{base[:10]}, which has no export-gate.lock"
+
+
+def test_a_config_that_moves_out_of_a_submodule_is_compared(config: Path):
+    """The submodule is still there, without it."""
+    base = in_submodule(config)
+    new = moved(config, LOOSER)
+    commit(config.parent)
+
+    assert loosened(new, base) == ["pythonpath [nets] -> [ci]", *SAID]
+
+
+@pytest.mark.parametrize("is_in_place", [True, False])
+def test_a_submodule_that_cannot_be_read_any_more_is_said(config: Path, is_in_place: bool):
+    """Its commit is not here, so nobody can tell what its config checked; policies of other configs count."""
+    other = config.parents[1] / "other.yml"
+    other.write_text(CONFIG.replace("  m:", "  other:").replace(", data: [{path: real.npz}]", ""))
+    base = in_submodule(config)
+    sha = git(config.parent, "rev-parse", "HEAD")
+    (config.parent / ".git").rename(config.parents[1] / ".git" / "gone")
+    git(config.parents[1], "rm", "--quiet", "--cached", "nets")
+    place = config if is_in_place else config.with_name("new.yml")
+    place.write_text(LOOSER)
+
+    change = found(place, base)
+
+    (said,) = [each.text for each in change.of("loosened")]
+    assert said == (
+        f"it is not known what this change loosens: the base {base[:10]} has the submodule nets at {sha[:10]}, "
+        "which is not here"
+    )
+    assert change.policy == "fail"
+
+
+def test_an_interpreter_in_a_submodule_is_said(config: Path):
+    """It runs the check like one of the repository itself."""
+    python = config.parent / ".venv" / "bin" / "python"
+    config.write_text(CONFIG.replace("relaxed: fail", ""))
+    base = in_submodule(config)
+    assert loosened(config, base) == []
+    python.parent.mkdir(parents=True)
+    python.touch()
+    assert loosened(config, base) == []
+    git(config.parent, "add", "--force", "--all")
+    commit(config.parent)
+
+    assert loosened(config, base) == [
+        "the interpreter that runs the check is the change's own: nets/.venv/bin/python is not as at the base"
+    ]
+
+
+def test_a_branch_is_one_of_where_the_command_runs(config: Path, monkeypatch: pytest.MonkeyPatch):
+    """The outer repository may have nothing to do with this one."""
+    in_submodule(config)
+    config.write_text(LOOSER)
+    monkeypatch.chdir(config.parent)
+
+    assert loosened(config, "main") == SAID
+    monkeypatch.setenv("GIT_DIR", str(config.parents[1] / ".git"))
+    assert loosened(config, "main") == SAID

@@ -313,3 +313,41 @@ def test_a_change_that_git_is_told_not_to_see_is_not_pushed(repository: Path, fl
 
     assert push.unpushed == {"model.py": "not committed"}
     assert push.notes == ("the check includes uncommitted changes that will not be pushed: model.py",)
+
+
+def test_a_config_in_a_submodule_is_pushed_with_the_commit_that_records_it(repository: Path):
+    """Names are from the root of the submodule, as those of the files that a model reads."""
+    with_submodule(repository, "lib")
+    inner = repository / "lib"
+    push = {"PRE_COMMIT_TO_REF": git(repository, "rev-parse", "HEAD")}
+    assert find_push(push, inner) == find_push(push, repository)
+    (repository / "model.py").write_text("three")
+    (inner / "net.py").write_text("two")
+    (inner / "helper.py").write_text("two")
+
+    assert find_push(push, inner).unpushed == {"net.py": "not committed", "helper.py": "untracked"}
+    git(inner, "commit", "--quiet", "--all", "--message", "two")
+    assert find_push(push, inner).unpushed == {"net.py": "not committed", "helper.py": "untracked"}
+    git(repository, "rm", "--quiet", "--cached", "lib")
+    git(repository, "commit", "--quiet", "--message", "none")
+    push = {"PRE_COMMIT_TO_REF": git(repository, "rev-parse", "HEAD")}
+    assert find_push(push, inner).unpushed == {".": "untracked"}
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_a_hidden_change_in_a_submodule_is_not_pushed(repository: Path, flag: str):
+    """Git looks as little at it as at one of the repository itself."""
+    with_submodule(repository, "lib")
+    git(repository / "lib", "update-index", flag, "net.py")
+    (repository / "lib" / "net.py").write_text("two")
+
+    assert find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository).unpushed == {"lib/net.py": "not committed"}
+
+
+def test_variables_of_a_hook_name_no_other_repository(repository: Path, monkeypatch: pytest.MonkeyPatch):
+    """In a linked worktree git sets GIT_DIR, with which every folder looks like the root of one."""
+    (repository / "nets").mkdir()
+    (repository / "helper.py").touch()
+    monkeypatch.setenv("GIT_DIR", git(repository, "rev-parse", "--absolute-git-dir"))
+
+    assert find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository / "nets").unpushed == {"helper.py": "untracked"}

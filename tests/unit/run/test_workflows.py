@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from export_gate.run.base import Base
 from export_gate.run.workflows import workflow_alterations
 
 AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
@@ -111,7 +112,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def said(root: Path, text: str, effect: str = "loosened", **environment: str) -> list[str]:
     """What is said of the workflow with that text."""
     (root / FILE).write_text(text)
-    found = workflow_alterations(root / "sub", "HEAD", {**os.environ, **environment})
+    found = workflow_alterations(Base(commit="HEAD", root=root), {**os.environ, **environment})
     return [each.text for each in found if each.effect == effect]
 
 
