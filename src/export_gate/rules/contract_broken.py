@@ -19,6 +19,11 @@ ENDED = {
     "controls": "the control set could not be built",
     "eager": "eager raised",
 }
+UNTRIED = {
+    "model": "the model cannot be created, so no input was tried",
+    "controls": "the control inputs cannot be made as the contract declares them",
+}
+"""Stage -> the cause in words, where eager was never asked."""
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -52,6 +57,7 @@ def _ended(contract: ModelContract, observation: ModelObservation, failure: Fail
         occurrences=1 + len(observation.broken),
         owner="contract" if failure.stage == "controls" else "model",
         cause="eager",
+        verdict=UNTRIED.get(failure.stage, ""),
         source=failure.source,
         details=failure_details(failure) + also,
     )

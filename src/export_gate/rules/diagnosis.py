@@ -32,7 +32,10 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
     trace, smallest = (inspection.trace, inspection.smallest) if inspection else (None, None)
     # Other weights explain any difference, so the experiments, which compare forms of one model, prove nothing.
     if weights is not None and weights.differing_count:
-        return Blame(owner="artifact", cause="weights", evidence=weights_words(weights), trace=trace)
+        # Where most differ, the first node that does is only the first that has weights.
+        is_edited = 2 * weights.differing_count <= weights.found
+        shown = trace if is_edited else None
+        return Blame(owner="artifact", cause="weights", evidence=weights_words(weights), trace=shown)
     owner = owner_of(measured, target, faults, inspection)
     cause, because = _cause(measured, target, faults, inspection, owner)
     pattern = tuple(_pattern(measured, target, output, faults))

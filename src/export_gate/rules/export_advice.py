@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from export_gate.rules.branch_advice import dynamic_ways
+from export_gate.rules.trial_advice import trial_advice
 from export_gate.rules.wording import at_source, listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
@@ -45,14 +45,14 @@ def export_advice(
         trials: other declarations that were exported.
         guard: the condition on sizes because of which torch.export refused them.
     """
-    text = f"{failure.type}: {plain(failure.message)}"
+    text = _text(failure)
     # Before the constraints: an unrolled length shows as a specialised dim too, but needs other advice.
-    unrolled = _unrolled(contract, failure, text, recurrent)
+    unrolled = unrolled_layers(contract, failure, recurrent)
     if unrolled:
         return _recurrent_advice(contract, unrolled)
     if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
         # What was tried and works is better advice than what torch suggests.
-        return _trial_advice(contract, failure, trials, guard) or _constraint_advice(contract, failure, text)
+        return trial_advice(contract, failure, trials, guard) or _constraint_advice(contract, failure, text)
     if DATA_DEPENDENT.search(text):
         return _data_dependent_advice(failure, text)
     unknown = UNKNOWN_TYPE.search(text)
@@ -77,13 +77,18 @@ def export_advice(
     )
 
 
-def _unrolled(contract: ModelContract, failure: Failure, text: str, recurrent: Mapping[str, str]) -> list[str]:
-    """The layers whose length torch.export could not keep dynamic."""
+def unrolled_layers(contract: ModelContract, failure: Failure, recurrent: Mapping[str, str]) -> list[str]:
+    """The recurrent layers, of those with the dim of their length, whose length torch.export could not keep dynamic."""
+    text = _text(failure)
     constants = {match.group(1) for line in failure.suggestions if (match := CONSTANT.match(line.strip()))}
     constants.update(name for name, _ in SPECIALIZED.findall(text))
     dims = {_name(contract, name) for name in constants}
     is_packed = PACKED.search(text) is not None
     return [layer for layer, dim in recurrent.items() if (is_packed if dim == "packed" else dim in dims)]
+
+
+def _text(failure: Failure) -> str:
+    return f"{failure.type}: {plain(failure.message)}"
 
 
 def _recurrent_advice(contract: ModelContract, layers: Sequence[str]) -> str:
@@ -128,68 +133,6 @@ def _foreign_advice(line: SourceLine, where: str) -> str:
         f"not the project's own. You call it{where}: export what goes into it (a detector's raw heads, for example), "
         "and do that step (NMS, filtering, decoding) outside of the exported model."
     )
-
-
-def _trial_advice(
-    contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
-) -> str:
-    """What the trial exports showed; empty where they showed nothing."""
-    # Another example is not advised even if it works: the export would depend on which size was picked.
-    worked = [trial for trial in trials if trial.answer == "exported" and "example" not in trial.declared]
-    if worked:
-        whole = [trial for trial in worked if trial.declared == {"mode": "auto"}]
-        if whole:
-            return (
-                f"Declare {_declared(contract, whole[0])}: this was tried, and the program has the whole range and "
-                "gives eager's results."
-            )
-        ways = list(dict.fromkeys(_declared(contract, trial) for trial in worked))
-        others = f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else ""
-        return (
-            f"If callers send no other sizes, declare {ways[0]}: this was tried, and the model exports.{others} "
-            f"Otherwise compute the same without a condition on the size{_at(failure)}."
-        )
-    follows = [trial for trial in trials if trial.constant and trial.constant == trial.declared.get("example")]
-    if not follows:
-        return _branch_advice(contract, failure, trials, guard) if "generated guard" in failure.message else ""
-    dim, size = follows[0].dim, follows[0].constant
-    key = f"models.{contract.name}"
-    return (
-        f"torch.export fixes '{dim}' to the size of its example input, whichever that is ({size} was tried as well): "
-        f"something in the model{_at(failure)} turns the size into a Python number (`int(...)`, a loop over it, a "
-        f"layer that is unrolled). Take that out; or verify single sizes with `{key}.dims.{dim}.separate`; or declare "
-        f"one size with `mode: static`; or verify an ONNX file of another exporter: `{key}.targets.onnx.artifact`."
-    )
-
-
-def _branch_advice(
-    contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
-) -> str:
-    """A condition on a size that no other declaration keeps true."""
-    tried = [f"`{name}: {value}`" for trial in trials for name, value in trial.declared.items() if name != "example"]
-    if not tried:
-        return ""
-    key = f"models.{contract.name}.dims.{trials[0].dim}"
-    condition = f"`{guard.broken}`" if guard and guard.broken else "the guard above does not hold"
-    if guard and guard.broken and len(guard.dims) > 1:
-        return (
-            f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one: "
-            f"{', or '.join(dynamic_ways(guard.broken))}."
-        )
-    return (
-        f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one. "
-        f"Compute the same without a condition on the size (pad by `-n % 8`, which is 0 where nothing is missing), or "
-        f"give the sizes of the other way exports of their own with `{key}.separate`. Tried, without success or with "
-        f"other results than eager's: {listing(list(dict.fromkeys(tried)), limit=5)}."
-    )
-
-
-def _declared(contract: ModelContract, trial: ExportTrial) -> str:
-    key = f"models.{contract.name}.dims.{trial.dim}"
-    if len(trial.declared) == 1:
-        ((name, value),) = trial.declared.items()
-        return f"`{key}.{name}: {value}`"
-    return f"`{key}: {{{', '.join(f'{name}: {value}' for name, value in trial.declared.items())}}}`"
 
 
 def _constraint_advice(contract: ModelContract, failure: Failure, text: str) -> str:

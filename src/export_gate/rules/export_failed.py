@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.export_advice import export_advice
+from export_gate.rules.export_advice import export_advice, unrolled_layers
 from export_gate.rules.failures import failures_of, finding, without_suggestions
 from export_gate.rules.measure import Measured
+from export_gate.rules.trial_advice import FIXED
 from export_gate.rules.wording import at_source, first_line, listing, place, plain
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard
 from export_gate.wall.observation import Failure
-
-FIXED = re.compile(r"^\w+ == (\d+)$")
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -28,10 +26,16 @@ def check(measured: Measured) -> Iterator[Finding]:
         guard = seen.export_guard
         message = f"{where}: {_refused_sizes(contract, guard) if guard else _refused_model(failure)}"
         advice = export_advice(contract, failure, seen.recurrent, seen.export_trials, guard)
-        found = finding(RULE.name, contract, group, message, advice)
+        unrolled = unrolled_layers(contract, failure, seen.recurrent)
+        found = replace(finding(RULE.name, contract, group, message, advice), verdict=_unrolls(unrolled))
         # Trials include what torch suggests. What came of them is in the hint, so that nothing contradicts it.
         is_tried = any(trial.answer != "not-tried" for trial in seen.export_trials)
         yield replace(found, details=without_suggestions(found.details)) if is_tried else found
+
+
+def _unrolls(layers: Sequence[str]) -> str:
+    """The cause in words where recurrent layers are it."""
+    return f"a recurrent layer that torch.export unrolls: {listing(layers)}" if layers else ""
 
 
 def _refused_model(failure: Failure) -> str:

@@ -11,6 +11,10 @@ from export_gate.wall.source import SourceLine
 
 ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 POINTER = re.compile(r"\s*[~^]+\s*$")
+RUNTIME = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
+RUNTIME_NODE = re.compile(r"Non-zero status code returned while running (\w+) node\. Name:'([^']*)' Status Message: ")
+RUNTIME_PLACE = re.compile(r"/\S+\.(?:h|cc|cpp):\d+ [^\s(]+(?:\([^)]*\)(?: const)?)? ")
+"""ONNX Runtime's own file, line and function in its messages (1.20 to 1.32)."""
 LONGEST_LINE = 240
 """Characters of another program's message that fit in one sentence; the rest is in the details."""
 
@@ -93,7 +97,15 @@ def first_line(text: str) -> str:
     """The first line that is not empty, without terminal colours, cut to the length of a sentence."""
     lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
     line = lines[0] if lines else "(no message)"
+    if RUNTIME.match(line):
+        return _last_words(line)
     return line if len(line) <= LONGEST_LINE else f"{line[:LONGEST_LINE]}..."
+
+
+def _last_words(line: str) -> str:
+    """ONNX Runtime's message without its codes; it begins with where it is, and what is wrong comes last."""
+    line = RUNTIME_PLACE.sub("", RUNTIME_NODE.sub(r"\1 node '\2': ", RUNTIME.sub("", line)))
+    return line if len(line) <= LONGEST_LINE else f"...{line[-LONGEST_LINE:].partition(' ')[2]}"
 
 
 def plain(text: str) -> str:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from rule_samples import contract
+from rule_samples import LINE, contract
 from torch.export import Dim as TorchDim
 
+from export_gate.report.findings import cause_words
+from export_gate.rules.contract_broken import check as check_contract
 from export_gate.rules.conversion_failed import check as check_conversion
 from export_gate.rules.export_advice import export_advice
 from export_gate.rules.export_failed import check as check_export
@@ -18,7 +20,7 @@ from export_gate.rules.export_failed import essence
 from export_gate.rules.measure import measure
 from export_gate.wall.contract import Dim
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
-from export_gate.wall.observation import Failure, ModelObservation, TargetObservation
+from export_gate.wall.observation import Failure, ModelObservation, Stage, TargetObservation
 from export_gate.worker.process.failures import failure_of
 
 PROJECT = Path(__file__).parent / "refused"
@@ -151,6 +153,56 @@ def test_a_recurrent_layer_is_named_where_its_length_is_the_constant(models: Any
     )
     assert "torch.export unrolls" not in _advice(failure, *dims, recurrent={"rnn (LSTM)": "batch"})
     assert "torch.export unrolls" not in _advice(failure, *dims, recurrent={"rnn (LSTM)": "packed"})
+
+
+def test_a_layer_that_is_unrolled_is_the_cause_in_words(models: Any):
+    """A condition on sizes is what torch says of it, and no line of the model has one."""
+    layer = torch.nn.LSTM(3, 4, batch_first=True)
+    failure = _refusal(models.Recurrent(layer), torch.ones(2, 5, 3), x={0: TorchDim("batch"), 1: TorchDim("time")})
+    dims = (Dim(name="batch", min=2, max=8), Dim(name="time", min=2, max=8))
+    seen = ModelObservation(model="glyph-head", failure=failure, recurrent={"rnn (LSTM)": "time"})
+    (found,) = check_export(measure(contract(dims=dims), seen))
+
+    assert cause_words(found) == "a recurrent layer that torch.export unrolls: rnn (LSTM)"
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        ("model", "the model cannot be created, so no input was tried"),
+        ("controls", "the control inputs cannot be made as the contract declares them"),
+        ("eager", "inputs that eager refuses, in the model"),
+    ],
+)
+def test_eager_is_not_said_to_refuse_what_it_was_never_given(stage: Stage, words: str):
+    """A factory that fails has refused no input."""
+    seen = ModelObservation(
+        model="glyph-head", failure=Failure(stage=stage, kind="exception", type="ValueError", message="no")
+    )
+    (found,) = check_contract(measure(contract(), seen))
+    assert (found.cause, cause_words(found)) == ("eager", words)
+
+
+def test_a_condition_that_other_sizes_break_is_not_called_a_hard_coded_number():
+    """The message says that the model goes another way, and the advice must not say otherwise."""
+    fixed = Failure(
+        stage="export",
+        kind="exception",
+        type="UserError",
+        message="Constraints violated (n)!\n  - You marked n as dynamic but your code specialized it to be a constant "
+        "(3).",
+        source=LINE,
+    )
+    trials = (ExportTrial(dim="n", declared={"multiple-of": 2}, answer="differs"),)
+    branch = ExportGuard(holds="n - 2 == 1", broken="n - 2 != 1", dims=("n",))
+    dims = (Dim(name="n", min=1, max=8),)
+
+    hint = export_advice(contract(dims=dims), fixed, {}, trials, branch)
+    assert hint.startswith("The model takes another branch at src/glyphlab/model.py:12 `if x.sum() > 0:` where `n - 2")
+    assert "hard-coded" not in hint
+    assert "pad by" not in hint
+    constant = ExportGuard(holds="n == 3", broken="n != 3", dims=("n",))
+    assert "hard-coded number" in export_advice(contract(dims=dims), fixed, {}, trials, constant)
 
 
 def test_packed_sequences_are_answered_with_the_same(models: Any):

@@ -69,8 +69,15 @@ def test_a_finding_points_at_the_line_that_leads_to_the_node():
     assert found.smallest == SMALLEST
 
 
+def test_a_file_in_which_nearly_all_weights_differ_has_no_node():
+    """Its first node is only the first that has weights, and no line of the model is to blame."""
+    found = _finding(trace=TRACE, weights=WeightsCompared(found=3, differing=("e by 1.0e+00",), differing_count=3))
+
+    assert (found.cause, found.trace, found.source) == ("weights", None, None)
+
+
 def test_other_weights_have_their_node_too():
-    """The node is the first one at which the other weights show."""
+    """Where few differ, the node is the first one at which they show."""
     found = _finding(trace=TRACE, weights=WeightsCompared(found=3, differing=("e by 1.0e+00",), differing_count=1))
 
     assert (found.cause, found.source) == ("weights", LINE)

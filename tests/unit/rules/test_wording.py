@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rule_samples import contract
 
-from export_gate.rules.wording import exact, paragraph, targets_key
+from export_gate.rules.wording import exact, first_line, paragraph, targets_key
 from export_gate.wall.contract import make_target
 
 
@@ -44,3 +44,39 @@ def test_a_whole_float_keeps_its_point():
         "unknown",
     ]
     assert exact(4.0) == "4"
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        (
+            (
+                "[ONNXRuntimeError] : 2 : INVALID_ARGUMENT : Non-zero status code returned while running "
+                "ConvTranspose node. Name:'node_convolution' Status Message: Computed output shape is inconsistent "
+                "with input spatial dimensions. output_padding (1) may be too large for stride (1). Expected input "
+                "size 10 but got 9."
+            ),
+            (
+                "ConvTranspose node 'node_convolution': Computed output shape is inconsistent with input spatial "
+                "dimensions. output_padding (1) may be too large for stride (1). Expected input size 10 but got 9."
+            ),
+        ),
+        (
+            (
+                "[ONNXRuntimeError] : 1 : FAIL : Non-zero status code returned while running Reshape node. "
+                "Name:'node_view' Status Message: /onnxruntime_src/onnxruntime/core/providers/cpu/tensor/"
+                "reshape_helper.h:47 onnxruntime::ReshapeHelper::ReshapeHelper(const onnxruntime::TensorShape&, bool) "
+                "size was false. "
+                "Input shape:{2,3}, requested shape:{4}"
+            ),
+            "Reshape node 'node_view': size was false. Input shape:{2,3}, requested shape:{4}",
+        ),
+        (
+            "[ONNXRuntimeError] : 1 : FAIL : " + "Load model from a file failed. " * 20 + "Opset 30 is not known.",
+            "..." + "Load model from a file failed. " * 7 + "Opset 30 is not known.",
+        ),
+    ],
+)
+def test_the_end_of_a_runtimes_message_is_what_is_wrong(message: str, words: str):
+    """Its codes and its own source lines say nothing to the reader, and the last sentence says most."""
+    assert first_line(message) == words

@@ -31,7 +31,7 @@ from export_gate.worker.study.laboratory import attempt
 from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.noise import Pair, measured
 from export_gate.worker.study.smaller import Small, shrink
-from export_gate.worker.study.trials import CHANGES, Bench, changed_answer
+from export_gate.worker.study.trials import CHANGES, Bench, changed_answer, is_jump
 
 LIMIT_S = 10.0
 MOST_TRIED = 1000
@@ -53,6 +53,8 @@ class Manner:
     program: str
     """The exported program's answer; empty if it is not asked."""
     cures: tuple[Change, ...]
+    is_jump: bool = False
+    """Eager gives the artifact's answer itself one ulp away."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,7 +122,9 @@ class Shrinker:
         if not kinds or (kinds[0] == "value" and self._is_rounding(pair, as_case)):
             return None
         cures = tuple(change for change in CHANGES if changed_answer(self.bench, as_case, output, change))
-        return Manner(fault=kinds[0], program=self._program_answer(expected, version, output), cures=cures)
+        jumps = kinds[0] == "value" and is_jump(self.bench, version.values, pair)
+        program = self._program_answer(expected, version, output)
+        return Manner(fault=kinds[0], program=program, cures=cures, is_jump=jumps)
 
     def _without_masked(self, pair: Pair, case: ControlCase) -> Pair:
         found = excuse(pair.comparison.output, pair.comparison.expected_shape, case, self.masks)

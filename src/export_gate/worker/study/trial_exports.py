@@ -28,6 +28,8 @@ SIZES = re.compile(r"Constraints violated|specialized it to be a constant|Not al
 """What torch.export says where the sizes are the reason (torch 2.13)."""
 DIVISORS = re.compile(r"(?://|%|\*|Mod\([^,()]*,)\s*\(?(\d+)")
 BOUNDS = re.compile(r"(\w+) = Dim\(['\"]\w+['\"](?:, min=(\d+))?(?:, max=(\d+))?\)")
+SPECIALIZED = re.compile(r"marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
+SUGGESTED_SIZE = re.compile(r"(?m)^\s*(\w+) = (\d+)$")
 STEPS = (2, 3, 4, 5, 8, 16, 32)
 """`multiple-of`, in the order of how usual they are."""
 DIMS, STEPS_TRIED = 2, 5
@@ -98,6 +100,7 @@ def _trials(dim: Dim, contract: ModelContract, text: str) -> Iterator[ExportTria
         }
         if name in (dim.name, torch_names(contract)[dim.name]) and limits:
             yield ExportTrial(dim=dim.name, declared=limits)
+    yield from _beyond(dim, contract, text)
     found = dict.fromkeys(int(number) for number in DIVISORS.findall(text))
     steps = [step * dim.multiple_of for step in dict.fromkeys((*found, *STEPS)) if step > 1]
     roomy = [step for step in steps if len(replace(dim, multiple_of=step).sizes) > 1]
@@ -106,6 +109,15 @@ def _trials(dim: Dim, contract: ModelContract, text: str) -> Iterator[ExportTria
     other = next((size for size in dim.sizes[::-1] if size not in (0, 1, reference_sizes(contract)[dim.name])), None)
     if other is not None:
         yield ExportTrial(dim=dim.name, declared={"example": other})
+
+
+def _beyond(dim: Dim, contract: ModelContract, text: str) -> Iterator[ExportTrial]:
+    """The sizes beyond the one to which torch fixed the dim: its example may be the odd one, as where a part has 1."""
+    fixed = _constant(text, dim.name, contract)
+    above = [size for size in dim.sizes if fixed and size > fixed]
+    # torch's own symbol counts the steps of a dim that has them.
+    if fixed and fixed > 1 and len(above) > 1 and dim.multiple_of == 1:
+        yield ExportTrial(dim=dim.name, declared={"min": above[0]})
 
 
 def _tried(study: Study, trial: ExportTrial) -> ExportTrial:
@@ -120,7 +132,7 @@ def _tried(study: Study, trial: ExportTrial) -> ExportTrial:
         with uncollected():
             exported = export_program(module, call, contract, study.parameters, {})
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever torch.export makes of the project's code
-        return replace(trial, answer="refused", constant=_constant(str(error), trial, contract))
+        return replace(trial, answer="refused", constant=_constant(str(error), trial.dim, contract))
     found = [axis for axis in found_dims(exported.program, exported.axes, contract) if axis.dim == trial.dim]
     if not _is_whole(found, contract.dim(trial.dim)):
         return replace(trial, answer="narrowed")
@@ -144,11 +156,10 @@ def _agrees(study: Study, contract: ModelContract, name: str, program: torch.nn.
     return True
 
 
-def _constant(text: str, trial: ExportTrial, contract: ModelContract) -> int | None:
-    """The size that torch.export fixed the dim to, with another example."""
-    names = {trial.dim, torch_names(contract)[trial.dim]}
-    told = re.findall(r"marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)", text)
-    told += re.findall(r"(?m)^\s*(\w+) = (\d+)$", text)
+def _constant(text: str, dim: str, contract: ModelContract) -> int | None:
+    """The size to which torch.export fixed the dim."""
+    names = {dim, torch_names(contract)[dim]}
+    told = SPECIALIZED.findall(text) + SUGGESTED_SIZE.findall(text)
     return next((int(size) for name, size in told if name in names), None)
 
 

@@ -24,7 +24,7 @@ from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Runner
 from export_gate.worker.study.laboratory import Laboratory, attempt
 from export_gate.worker.study.masks import FIRST_PROBE
-from export_gate.worker.study.noise import jittered
+from export_gate.worker.study.noise import Pair, jittered
 from export_gate.worker.study.rungs import CHOOSING
 
 Bools = npt.NDArray[np.bool_]
@@ -147,6 +147,33 @@ def steadiness(
         outside=int(failing.sum()),
         unsettled=int((failing & unsettled).sum()),
     )
+
+
+def is_jump(bench: Bench, make: Callable[[], Values], pair: Pair) -> bool:
+    """Whether eager gives the artifact's answer at the largest difference once the input moves by one ulp, up or down.
+
+    A model that jumps there, as `x % 1` does at whole numbers, shows nothing by an artifact on the other side.
+    """
+    tolerance = bench.tolerance(pair.comparison.expected_dtype)
+    expected, actual = _array([pair.expected], pair.expected.name), _array([pair.actual], pair.actual.name)
+    with np.errstate(all="ignore"):
+        gap = (
+            np.abs(expected - actual) if expected.shape == actual.shape and expected.dtype.kind in "fc" else np.zeros(0)
+        )
+    if not np.isfinite(gap).any():
+        return False
+    worst = int(np.nanargmax(gap))
+    for towards in (torch.inf, -torch.inf):
+        moved = map_tensors(make(), lambda tensor, to=towards: _stepped(tensor, to))  # type: ignore[misc] # bound per turn
+        other = _array(attempt(lambda v=moved: bench.laboratory.again(v)), pair.comparison.output)  # type: ignore[misc] # likewise
+        is_like = other is not None and other.shape == actual.shape
+        if is_like and not _apart(other, actual, tolerance).reshape(-1)[worst]:
+            return True
+    return False
+
+
+def _stepped(tensor: torch.Tensor, towards: float) -> torch.Tensor:
+    return torch.nextafter(tensor, torch.full_like(tensor, towards)) if tensor.is_floating_point() else tensor
 
 
 def _array(leaves: Sequence[Leaf] | None, output: str) -> Any:

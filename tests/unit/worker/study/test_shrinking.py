@@ -105,6 +105,18 @@ def test_it_keeps_the_answer_of_the_exported_program(tmp_path: Path):
     assert found.tensors[0].text == "[1.0, 1.0]"
 
 
+def test_it_does_not_shrink_onto_a_jump_of_the_model(tmp_path: Path):
+    """`x % 1` jumps at whole numbers, where the smallest shift is a large difference and says nothing of the rest."""
+
+    def shifted(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x > 2, 2 * (x % 1.0), (x - 2e-7) % 1.0)
+
+    found = _smallest(tmp_path, lambda x: x % 1.0, shifted, [0.25, 3.25, 2.75])
+    assert found is not None
+    assert found.expected_at == pytest.approx(0.2)
+    assert found.actual_at == pytest.approx(0.4)
+
+
 def test_rounding_alone_is_not_a_failure(tmp_path: Path):
     """Eager itself is as far from the exact result."""
     assert _smallest(tmp_path, lambda x: x + 1e5 - 1e5, lambda x: x, VALUES) is None

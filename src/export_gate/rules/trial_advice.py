@@ -1,0 +1,88 @@
+"""Advise what trial exports showed: another declaration of a dim that works, or the condition that none keeps true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from export_gate.rules.branch_advice import dynamic_ways
+from export_gate.rules.wording import at_source, listing
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.diagnosis import ExportGuard, ExportTrial
+from export_gate.wall.observation import Failure
+
+FIXED = re.compile(r"^\w+ == (\d+)$")
+"""A guard that makes a dim a constant."""
+
+
+def is_branched(guard: ExportGuard) -> bool:
+    """Whether other declared sizes take another way, and not only another value of a constant."""
+    return bool(guard.broken) and not FIXED.match(guard.holds)
+
+
+def trial_advice(
+    contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
+) -> str:
+    """What the trial exports showed; empty where they showed nothing."""
+    # Another example is not advised even if it works: the export would depend on which size was picked.
+    worked = [trial for trial in trials if trial.answer == "exported" and "example" not in trial.declared]
+    if worked:
+        whole = [trial for trial in worked if trial.declared == {"mode": "auto"}]
+        if whole:
+            return (
+                f"Declare {_declared(contract, whole[0])}: this was tried, and the program has the whole range and "
+                "gives eager's results."
+            )
+        ways = list(dict.fromkeys(_declared(contract, trial) for trial in worked))
+        others = f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else ""
+        return (
+            f"If callers send no other sizes, declare {ways[0]}: this was tried, and the model exports.{others} "
+            f"Otherwise compute the same without a condition on the size{_at(failure)}."
+        )
+    follows = [trial for trial in trials if trial.constant and trial.constant == trial.declared.get("example")]
+    if not follows:
+        is_branch = "generated guard" in failure.message or (guard is not None and is_branched(guard))
+        return _branch_advice(contract, failure, trials, guard) if is_branch else ""
+    dim, size = follows[0].dim, follows[0].constant
+    key = f"models.{contract.name}"
+    return (
+        f"torch.export fixes '{dim}' to the size of its example input, whichever that is ({size} was tried as well): "
+        f"something in the model{_at(failure)} turns the size into a Python number (`int(...)`, a loop over it, a "
+        f"layer that is unrolled). Take that out; or verify single sizes with `{key}.dims.{dim}.separate`; or declare "
+        f"one size with `mode: static`; or verify an ONNX file of another exporter: `{key}.targets.onnx.artifact`."
+    )
+
+
+def _branch_advice(
+    contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
+) -> str:
+    """A condition on a size that no other declaration keeps true."""
+    tried = [f"`{name}: {value}`" for trial in trials for name, value in trial.declared.items() if name != "example"]
+    if not tried:
+        return ""
+    key = f"models.{contract.name}.dims.{trials[0].dim}"
+    condition = f"`{guard.broken}`" if guard and guard.broken else "the guard above does not hold"
+    if guard and guard.broken and len(guard.dims) > 1:
+        return (
+            f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one: "
+            f"{', or '.join(dynamic_ways(guard.broken))}."
+        )
+    padding = " (pad by `-n % 8`, which is 0 where nothing is missing)" if "%" in condition else ""
+    return (
+        f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one. "
+        f"Compute the same without a condition on the size{padding}, or "
+        f"give the sizes of the other way exports of their own with `{key}.separate`. Tried, without success or with "
+        f"other results than eager's: {listing(list(dict.fromkeys(tried)), limit=5)}."
+    )
+
+
+def _declared(contract: ModelContract, trial: ExportTrial) -> str:
+    key = f"models.{contract.name}.dims.{trial.dim}"
+    if len(trial.declared) == 1:
+        ((name, value),) = trial.declared.items()
+        return f"`{key}.{name}: {value}`"
+    return f"`{key}: {{{', '.join(f'{name}: {value}' for name, value in trial.declared.items())}}}`"
+
+
+def _at(failure: Failure) -> str:
+    return at_source(failure.source)
