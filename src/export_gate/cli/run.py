@@ -91,7 +91,7 @@ def run(
     if no_diagnosis and save_case is not None:
         raise click.UsageError("--save-case needs the experiments that --no-diagnosis skips")
     path = find_config(config)
-    if is_idle(path):
+    if is_idle(path, python):
         return
     # Only now: the imports take longer than to see that a push needs no verdict.
     from export_gate import pipeline
@@ -140,14 +140,14 @@ def run(
     sys.exit(outcome.judgement.exit_code)
 
 
-def is_idle(path: Path) -> bool:
+def is_idle(path: Path, python: str | None) -> bool:
     """Whether this runs before a push that cannot change a verdict; if so, say it."""
     if "PRE_COMMIT_TO_REF" not in os.environ:
         return False
     from export_gate.config import load_config
     from export_gate.run.ignored import nothing_to_verify
 
-    idle = nothing_to_verify(load_config(path), os.environ)
+    idle = nothing_to_verify(load_config(path), os.environ, python)
     if idle is not None:
         say(f"export-gate: {idle}")
     return idle is not None

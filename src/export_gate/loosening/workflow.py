@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from export_gate.loosening.compare import OTHER, Compare, Step, loosened_by_any, restricted, weaker
+from export_gate.loosening.compare import OTHER, Compare, Step, arrow, loosened_by_any, restricted, shown, weaker
 from export_gate.loosening.record import CONFIG, Alteration
 
 
@@ -13,8 +14,8 @@ from export_gate.loosening.record import CONFIG, Alteration
 class GateStep:
     """A step that runs the gate, with all that decides what it verifies and whether it can fail."""
 
-    job: str
-    """Empty in an action of the repository's own."""
+    part: str
+    """`job test` or `hook export-gate`; empty in an action of the repository's own."""
     action: str = ""
     """`acme/export-gate`; empty if the step runs a command."""
     version: str = ""
@@ -23,12 +24,13 @@ class GateStep:
     commands: tuple[str, ...] = ()
     """The lines of a script that name the gate."""
     inputs: Mapping[str, str] = field(default_factory=dict)
-    conditions: Mapping[str, str] = field(default_factory=dict)
-    """`if` and `continue-on-error` of the step and of its job, the job's with `job ` before them."""
+    """By their names in lower case, as GitHub does not tell case apart."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Of the step, and those of `JOB` with `job ` before them."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables of workflow, job and step that choose an interpreter, or that the inputs name."""
-    matrix: str = ""
-    """The job's, if the inputs name it."""
+    around: tuple[str, ...] = ()
+    """What else its job runs: each other step, or each line of its script; `HERE` stands for the gate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +40,11 @@ class Workflow:
     steps: tuple[GateStep, ...]
     triggers: Mapping[str, str] = field(default_factory=dict)
     """Event -> its filters."""
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    """Of an action of the repository's own: its inputs, which the step may pass on."""
 
 
+HERE = "the gate"
 INPUTS: dict[str, Compare] = {
     **dict.fromkeys(("config", "python", "working-directory", "template"), loosened_by_any),
     **dict.fromkeys(("models", "targets", "shard"), restricted),
@@ -50,6 +55,28 @@ INPUTS: dict[str, Compare] = {
 """The action's inputs that choose what is checked and who sees it; others, such as names, choose nothing."""
 ALWAYS = {"comment": "always", "fail-on": "violation", "allow-pull-request-target": "false", "working-directory": "."}
 """Defaults that a step may as well write."""
+JOB = {
+    "name": "branch protection knows a check by it, so another job can take it over",
+    "needs": "a job that is skipped since another one failed counts as passed",
+    "if": "so does one that is left out",
+    "continue-on-error": "its failure does not show",
+    "runs-on": "the machine, and with it the interpreter",
+    "container": "the image, and with it the interpreter",
+    "services": "other images, which can write to folders of the machine",
+    "environment": "its variables may be the values of inputs",
+    "defaults": "the shell and the folder of commands",
+    "uses": "the workflow that it calls",
+}
+"""Keys of a job that are compared, and why.
+
+Others loosen nothing. `permissions` and `secrets` are what the code may do, not what is checked; the code of a pull
+request can change it anyway. `timeout-minutes` and `concurrency` end a job, which has not passed then, and so does
+`strategy` apart from its matrix. `outputs` are read by other jobs. `env` is compared by variable.
+"""
+STEP = ("if", "continue-on-error", "shell", "working-directory")
+"""Keys of a step that are compared; `timeout-minutes` ends it, which has failed then, and names choose nothing."""
+_EVEN_IF_FAILED = re.compile(r"(always|cancelled|failure)\s*\(", re.IGNORECASE)
+_VERSION = re.compile(r"^((?:[\w-]+: )?[\w-]+/[\w./-]+@)\S+")
 
 
 def compare_workflows(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> tuple[Alteration, ...]:
@@ -64,21 +91,25 @@ def _all(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Itera
     kept = [step for workflow in after.values() for step in workflow.steps]
     for file, workflow in before.items():
         now = after.get(file, Workflow(steps=()))
+        told: set[tuple[str, Step]] = set()  # two steps of a job share what their job says
         for step, other in _pairs(workflow.steps, now.steps):
-            place = f"{file}, job {step.job}" if step.job else file
+            place = f"{file}, {step.part}" if step.part else file
             if other is not None:
-                yield from ((place, found) for found in _step(step, other))
+                found = [(place, each) for each in _step(step, other)]
+                yield from (each for each in found if each not in told)
+                told.update(found)
             elif step not in kept:  # it did not just move to another file
                 yield place, ("loosened", "", "no longer runs the gate")
         # Else the file is gone or no longer runs the gate, which was said above.
         if now.steps:
             yield from ((file, found) for found in _triggers(workflow.triggers, now.triggers))
+            yield from ((file, found) for found in _each("input", workflow.defaults, now.defaults))
 
 
 def _pairs(before: Sequence[GateStep], after: Sequence[GateStep]) -> Iterator[tuple[GateStep, GateStep | None]]:
     """Steps of one job in their order."""
-    for job in dict.fromkeys(step.job for step in before):
-        old, new = ([step for step in steps if step.job == job] for steps in (before, after))
+    for part in dict.fromkeys(step.part for step in before):
+        old, new = ([step for step in steps if step.part == part] for steps in (before, after))
         # Each old step has a partner, None for one that is gone. Steps that were added loosen nothing.
         yield from zip(old, [*new, *[None] * len(old)], strict=False)
 
@@ -87,7 +118,7 @@ def _step(before: GateStep, after: GateStep) -> Iterator[Step]:
     for effect, _, what in loosened_by_any(before.action or None, after.action or None):
         yield effect, "action", what
     if before.action == after.action and before.version != after.version:
-        yield "changed", "version", f"{before.version} -> {after.version}"
+        yield "changed", "version", arrow(before.version, after.version)
     for effect, _, what in loosened_by_any(before.commands, after.commands):
         yield effect, "commands", what
     others = dict.fromkeys((*before.inputs, *after.inputs), loosened_by_any) if before.is_call else {}
@@ -95,18 +126,38 @@ def _step(before: GateStep, after: GateStep) -> Iterator[Step]:
         # An input that a step leaves out has its default.
         old, new = (step.inputs.get(name) or ALWAYS.get(name) for step in (before, after))
         yield from ((effect, f"input {name}", what) for effect, _, what in compare(old, new))
-    for name in dict.fromkeys((*before.conditions, *after.conditions)):
-        yield from ((e, name, what) for e, _, what in _added(before.conditions.get(name), after.conditions.get(name)))
-    for name in dict.fromkeys((*before.env, *after.env)):
-        old, new = before.env.get(name), after.env.get(name)
-        yield from ((effect, f"env {name}", what) for effect, _, what in loosened_by_any(old, new))
-    yield from ((effect, "matrix", what) for effect, _, what in loosened_by_any(before.matrix, after.matrix))
+    for name in dict.fromkeys((*before.settings, *after.settings)):
+        direction: Compare = _condition if name.split()[-1] in ("if", "continue-on-error") else loosened_by_any
+        yield from ((e, name, what) for e, _, what in direction(before.settings.get(name), after.settings.get(name)))
+    yield from _each("env", before.env, after.env)
+    yield from _around(before.around, after.around)
 
 
-def _added(before: str | None, after: str | None) -> Iterator[Step]:
-    """A condition under which a step is left out, or its failure."""
+def _each(noun: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Step]:
+    for name in dict.fromkeys((*before, *after)):
+        found = loosened_by_any(before.get(name), after.get(name))
+        yield from ((effect, f"{noun} {name}", what) for effect, _, what in found)
+
+
+def _condition(before: object, after: object) -> Iterator[Step]:
+    """One under which a step is left out, or its failure; without it, a step does not run after a failure."""
     for effect, key, what in loosened_by_any(before, after):
-        yield "tightened" if after is None else effect, key, what
+        yield "tightened" if after is None and not _EVEN_IF_FAILED.search(str(before)) else effect, key, what
+
+
+def _around(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
+    """What runs beside the gate can replace an interpreter, the files or the results."""
+    gone = [line for line in before if line not in after]
+    come = [line for line in after if line not in before]
+    if gone and [_VERSION.sub(r"\1", line) for line in gone] == [_VERSION.sub(r"\1", line) for line in come]:
+        yield "changed", "steps", arrow(tuple(gone), tuple(come))
+    elif gone or come:
+        words = [
+            f"{word} {', '.join(map(shown, lines))}" for word, lines in (("without", gone), ("also", come)) if lines
+        ]
+        yield "loosened", "steps", "; ".join(words)
+    elif tuple(before) != tuple(after):
+        yield "loosened", "steps", f"in another order: {arrow(tuple(before), tuple(after))}"
 
 
 def _triggers(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Step]:

@@ -7,15 +7,18 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from export_gate.config import Config
+from export_gate.run.change import find_change
 from export_gate.run.git import git_line, git_output, git_paths
 from export_gate.run.named import named_files
 from export_gate.run.pushing import DIFF, few
+from export_gate.wall.errors import UserError
 
 
-def nothing_to_verify(config: Config, environment: Mapping[str, str]) -> str | None:
+def nothing_to_verify(config: Config, environment: Mapping[str, str], python: str | None = None) -> str | None:
     """Why a push cannot change a verdict: it changes only files of `ignore`; None if it may, or if this is no push.
 
     The config and its lock decide what is checked and models read the files that it names, so no pattern covers them.
+    Neither does one cover a workflow, hook or interpreter with which the push loosens the check: the usual run says so.
     """
     start, end = environment.get("PRE_COMMIT_FROM_REF"), environment.get("PRE_COMMIT_TO_REF")
     root = git_line(config.path.resolve().parent, "rev-parse", "--show-toplevel")
@@ -27,6 +30,12 @@ def nothing_to_verify(config: Config, environment: Mapping[str, str]) -> str | N
     )
     named = named_files(config, Path(root))
     if not changed or not all(_is_ignored(path, config, named) for path in changed):
+        return None
+    try:
+        change, _ = find_change(config, start, environment, python)
+    except UserError:
+        return None
+    if change is None or change.of("loosened"):
         return None
     return f"nothing to verify: the push changes only files of `ignore`: {few(changed)}"
 
@@ -43,7 +52,10 @@ def _is_pushed(config: Config, root: Path, commit: str) -> bool:
 
 
 def _is_ignored(path: str, config: Config, named: Collection[str]) -> bool:
-    own = {config.path.name, config.path.with_suffix(".lock").name}
+    # A config may be a link to the file that is edited.
+    own = {
+        name for path in (config.path, config.path.resolve()) for name in (path.name, path.with_suffix(".lock").name)
+    }
     # `name.`: a module is named without its ending, which may be `.py` or that of a compiled one.
     is_named = any(path == name or path.startswith((f"{name}/", f"{name}.")) for name in named)
     return (

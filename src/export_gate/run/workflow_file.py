@@ -11,12 +11,12 @@ from typing import Any
 from export_gate.config.document import read_document
 from export_gate.config.nodes import Allowance, Node, Unreadable
 from export_gate.config.problems import Problems
-from export_gate.loosening.workflow import GateStep, Workflow
+from export_gate.loosening.workflow import HERE, JOB, STEP, GateStep, Workflow
 
 GATE = "export-gate"
-COMMAND = re.compile(r"export-gate\s+[a-z]")
-INTERPRETER = re.compile(r"EXPORT_GATE_\w+|PATH|VIRTUAL_ENV|BASH_ENV|ENV|PYTHON\w*|LD_\w+")
-"""Variables that choose an interpreter, or what it loads."""
+COMMAND = re.compile(r"export[-_]gate\s+-*[a-z]")
+INTERPRETER = re.compile(r"EXPORT_GATE_\w+|PATH|VIRTUAL_ENV|BASH_ENV|ENV|PYTHON\w*|LD_\w+|GIT_\w+")
+"""Variables that choose an interpreter, what it loads, or the repository that git reads."""
 DEPTH = 4
 """How many files of the repository may call each other before the gate runs; GitHub allows as many."""
 
@@ -31,17 +31,36 @@ def read_workflows(texts: Mapping[str, str], repository: str) -> dict[str, Workf
         texts: of all files that may run the gate or call one that does.
         repository: that the action comes from, by which it is known under any name.
     """
-    values = {name: _value(text) for name, text in texts.items()}
+    values = {name: read_value(text) for name, text in texts.items()}
     called: frozenset[str] = frozenset()
     found: dict[str, Workflow | None] = {}
     for _ in range(DEPTH):
-        known = Known(repository=repository, called=called)
+        known = Known(repository=repository.lower(), called=called)
         found = {name: None if value is None else _workflow(value, known) for name, value in values.items()}
         running = frozenset(_reference(name) for name, workflow in found.items() if workflow and workflow.steps)
         if running == called:
             break
         called = running
     return found
+
+
+def read_value(text: str) -> dict[str, Any] | None:
+    """What the file says, as texts; None if it cannot be read."""
+    try:
+        value = _plain(read_document(text, Problems(), Allowance()))
+    except Unreadable:
+        return None
+    return value if isinstance(value, dict) else {}
+
+
+def texts(value: Any) -> dict[str, str]:
+    """A mapping's values as text."""
+    return {str(key): as_text(item) for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def as_text(value: Any) -> str:
+    """A value as one line."""
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _reference(name: str) -> str:
@@ -55,31 +74,30 @@ class Known:
     """What runs the gate."""
 
     repository: str
+    """In lower case, since GitHub does not tell case apart."""
     called: frozenset[str]
     """Files of the repository, as `uses` names them."""
 
     def runs(self, action: str) -> bool:
         """Whether what `uses` names, without its version, runs the gate."""
         # `owner/export-gate/post` is ours too, as is a fork under another name that this very run comes from.
-        parts = re.split(r"[/.]", action)
-        is_ours = "/".join(action.split("/")[:2]) == self.repository or GATE in parts
-        return bool(action) and (is_ours or action.rstrip("/") in self.called)
+        name = action.lower()
+        is_ours = "/".join(name.split("/")[:2]) == self.repository or GATE in re.split(r"[/.]", name)
+        return bool(name) and (is_ours or action.rstrip("/") in self.called)
 
-
-def _value(text: str) -> dict[str, Any] | None:
-    try:
-        value = _plain(read_document(text, Problems(), Allowance()))
-    except Unreadable:
-        return None
-    return value if isinstance(value, dict) else {}
+    def is_gate(self, step: dict[str, Any]) -> bool:
+        """Whether the step runs the gate."""
+        return self.runs(str(step.get("uses") or "").partition("@")[0]) or bool(_commands(step))
 
 
 def _workflow(value: dict[str, Any], known: Known) -> Workflow:
     jobs = value.get("jobs")
+    if isinstance(jobs, dict):
+        found = [step for name in jobs for step in _steps(_Job(name=name, jobs=jobs, workflow=value), known)]
+        return Workflow(steps=tuple(found), triggers=_triggers(value.get("on")))
     # An action has `runs` with the steps, where a workflow has jobs.
-    parts = jobs.items() if isinstance(jobs, dict) else [("", value.get("runs"))]
-    found = [step for name, job in parts if isinstance(job, dict) for step in _steps(str(name), job, value, known)]
-    return Workflow(steps=tuple(found), triggers=_triggers(value.get("on")))
+    inner = _Job(name="", jobs={"": value.get("runs")}, workflow={})
+    return Workflow(steps=tuple(_steps(inner, known)), defaults=texts(value.get("inputs")))
 
 
 def _plain(node: Node) -> Any:
@@ -91,47 +109,108 @@ def _plain(node: Node) -> Any:
     return node.text or node.value
 
 
-def _steps(name: str, job: dict[str, Any], workflow: dict[str, Any], known: Known) -> Iterator[GateStep]:
-    """The job's steps that run the gate; a job that calls another workflow is one step."""
-    steps = job.get("steps") if isinstance(job.get("steps"), list) else [job] if job.get("uses") else []
-    for step in (each for each in steps or () if isinstance(each, dict)):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Job:
+    name: str
+    jobs: dict[str, Any]
+    workflow: dict[str, Any]
+
+    @property
+    def value(self) -> dict[str, Any]:
+        value = self.jobs.get(self.name)
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """A job that calls another workflow is one step."""
+        value = self.value
+        steps = value.get("steps") if isinstance(value.get("steps"), list) else [value] if value.get("uses") else []
+        return [each for each in steps or () if isinstance(each, dict)]
+
+    def needed(self) -> dict[str, _Job]:
+        """The jobs that must have passed before this one begins, also those that they need."""
+        found: dict[str, _Job] = {}
+        waiting = [self]
+        while waiting:
+            needs = waiting.pop().value.get("needs")
+            for name in map(str, needs if isinstance(needs, list) else [needs] if needs else []):
+                if name in self.jobs and name not in found:
+                    found[name] = _Job(name=name, jobs=self.jobs, workflow=self.workflow)
+                    waiting.append(found[name])
+        return found
+
+    def settings(self) -> dict[str, str]:
+        """What is compared of the job, with `job ` before each key."""
+        strategy = self.value.get("strategy")
+        given = {
+            "defaults": self.workflow.get("defaults"),
+            **{key: self.value[key] for key in JOB if key != "uses" and key in self.value},
+            "matrix": strategy.get("matrix") if isinstance(strategy, dict) else None,
+            **{f"{name} if": job.value.get("if") for name, job in self.needed().items()},
+        }
+        return {f"job {key}": as_text(value) for key, value in given.items() if value is not None}
+
+
+def _steps(job: _Job, known: Known) -> Iterator[GateStep]:
+    """The job's steps that run the gate."""
+    for step in filter(known.is_gate, job.steps):
         action, _, version = str(step.get("uses") or "").partition("@")
-        # A command that goes on in the next line is one command.
-        script = str(step.get("run") or "").replace("\\\n", " ")
-        commands = tuple(" ".join(line.split()) for line in script.splitlines() if COMMAND.search(line))
-        is_ours = known.runs(action)
-        if is_ours or commands:
-            given = _mapping(step.get("with"))
-            # The innermost one counts, as GitHub merges them.
-            everything = {**_mapping(workflow.get("env")), **_mapping(job.get("env")), **_mapping(step.get("env"))}
-            asked = " ".join((*given.values(), *commands))
-            words = set(re.findall(r"\w+", asked))
-            yield GateStep(
-                job=name,
-                action=action if is_ours else "",
-                version=version if is_ours else "",
-                is_call=action.startswith("./") or action.endswith((".yml", ".yaml")),
-                commands=commands,
-                inputs=given,
-                conditions={**_conditions(job, "job "), **({} if step is job else _conditions(step, ""))},
-                env={n: v for n, v in everything.items() if INTERPRETER.fullmatch(n) or n in words},
-                matrix=_text(job.get("strategy")) if "matrix." in asked else "",
-            )
+        is_ours, commands = known.runs(action), _commands(step)
+        given = {name.lower(): value for name, value in texts(step.get("with")).items()}
+        # The innermost one counts, as GitHub merges them.
+        everything = {**texts(job.workflow.get("env")), **texts(job.value.get("env")), **texts(step.get("env"))}
+        words = set(re.findall(r"\w+", " ".join((*given.values(), *commands))))
+        own = () if step is job.value else STEP
+        yield GateStep(
+            part=f"job {job.name}" if job.name else "",
+            action=action if is_ours else "",
+            version=version if is_ours else "",
+            is_call=action.startswith("./") or action.endswith((".yml", ".yaml")),
+            commands=commands,
+            inputs=given,
+            settings={**job.settings(), **{key: as_text(step[key]) for key in own if step.get(key) is not None}},
+            env={n: v for n, v in everything.items() if INTERPRETER.fullmatch(n) or n in words},
+            around=tuple(dict.fromkeys(_around(job, known))),
+        )
 
 
-def _conditions(part: dict[str, Any], prefix: str) -> dict[str, str]:
-    return {f"{prefix}{key}": _text(part[key]) for key in ("if", "continue-on-error") if part.get(key) is not None}
+def _around(job: _Job, known: Known) -> Iterator[str]:
+    """What the job runs, and what those jobs run whose outputs it uses."""
+    asked = as_text(job.value)
+    for name, needed in job.needed().items():
+        if re.search(rf"needs\s*\.\s*{re.escape(name)}\b|needs\s*\[|toJSON\s*\(\s*needs", asked, re.IGNORECASE):
+            yield from (f"{name}: {line}" for step in needed.steps for line in _lines(step))
+    for step in job.steps:
+        if known.runs(str(step.get("uses") or "").partition("@")[0]):
+            yield HERE
+        else:
+            # Of a step that runs the gate, the other keys are settings.
+            lines = _script(step) if known.is_gate(step) else _lines(step)
+            yield from (HERE if COMMAND.search(line) else line for line in lines)
 
 
-def _mapping(value: Any) -> dict[str, str]:
-    return {str(key): _text(item) for key, item in value.items()} if isinstance(value, dict) else {}
+def _lines(step: dict[str, Any]) -> Iterator[str]:
+    """A step as lines: the action with its inputs, or the commands, and the keys that say how it runs."""
+    rest = {key: value for key, value in step.items() if key not in ("name", "id", "run", "uses", "with")}
+    if rest:
+        yield as_text(rest)
+    if step.get("uses"):
+        given = texts(step.get("with"))
+        yield f"{step['uses']}{f' {as_text(given)}' if given else ''}"
+    yield from _script(step)
+
+
+def _script(step: dict[str, Any]) -> list[str]:
+    # A command that goes on in the next line is one command.
+    lines = str(step.get("run") or "").replace("\\\n", " ").splitlines()
+    return [" ".join(line.split()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _commands(step: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(line for line in _script(step) if COMMAND.search(line))
 
 
 def _triggers(on: Any) -> dict[str, str]:
     if isinstance(on, dict):
-        return {str(event): "" if filters in (None, "") else _text(filters) for event, filters in on.items()}
+        return {str(event): "" if filters in (None, "") else as_text(filters) for event, filters in on.items()}
     return dict.fromkeys(map(str, on if isinstance(on, list) else [on]), "") if on else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, default=str)

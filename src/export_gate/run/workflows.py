@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,26 +9,28 @@ from pathlib import Path
 from export_gate.loosening.record import CONFIG, Alteration
 from export_gate.loosening.workflow import Workflow, compare_workflows
 from export_gate.run.base import Base, UnreadableError, Wanted, file_at
-from export_gate.run.git import git_output
+from export_gate.run.git import git_paths
+from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.workflow_file import GATE, read_workflows
 from export_gate.wall.errors import UserError
 
-FOLDER = ".github"
+PLACES = (".github/*.yml", ".github/*.yaml", "*action.yml", "*action.yaml", HOOKS)
+"""Files that may run the gate: an action of the repository's own may be in any folder."""
 MAX_BYTES = 512 * 1024
 
 
 def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Alteration, ...]:
-    """What the change does to the steps that run the gate.
+    """What the change does to the steps and hooks that run the gate.
 
     Args:
         base: the commit, and the checkout whose workflows run.
         environment: for git, and to know the action by the repository that it comes from.
     """
     repository = environment.get("GITHUB_ACTION_REPOSITORY") or GATE
-    words = (GATE, repository, f"./{FOLDER}/")
+    words = (GATE, "export_gate", repository, "./")
     before = dict(_past(base, words, environment))
-    now = {name: text for name, text in _present(base.root) if any(word in text for word in words)}
-    old, new = (read_workflows(texts, repository) for texts in (before, now))
+    now = dict(_present(base.root, words, environment))
+    old, new = (_read(texts, repository) for texts in (before, now))
     # One that this change did not break says nothing about the change.
     unread = [name for name in new if new[name] is None and before.get(name) != now[name] and _ran(old.get(name))]
     said = (Alteration(effect="loosened", model=CONFIG, what=f"{name}: cannot be read any more") for name in unread)
@@ -37,17 +38,24 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     return (*said, *compare_workflows({n: w for n, w in read[0].items() if n not in unread}, read[1]))
 
 
+def _read(texts: Mapping[str, str], repository: str) -> dict[str, Workflow | None]:
+    workflows = read_workflows({name: text for name, text in texts.items() if name != HOOKS}, repository)
+    return {**workflows, **{name: read_hooks(text) for name, text in texts.items() if name == HOOKS}}
+
+
 def _ran(workflow: Workflow | None) -> bool:
     """Whether the file ran the gate, or nobody can say."""
     return workflow is None or bool(workflow.steps)
 
 
+def _asked(words: tuple[str, ...], commit: str | None) -> tuple[str, ...]:
+    patterns = (part for word in words for part in ("-e", word))
+    return ("grep", "-l", "-a", "-i", "-F", *patterns, commit or "--untracked", "--", *PLACES)
+
+
 def _past(base: Base, words: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The base's files with any of the words, also below `.github/actions`: an action of its own may run the gate."""
-    patterns = [part for word in words for part in ("-e", word)]
-    asked = ("grep", "-z", "-l", "-a", "-F", *patterns, base.commit, "--", f"{FOLDER}/*.yml", f"{FOLDER}/*.yaml")
-    listed = git_output(base.root, *asked, environment=environment)
-    for name in filter(None, os.fsdecode(listed or b"").split("\0")):
+    """The base's files with any of the words."""
+    for name in git_paths(base.root, *_asked(words, base.commit), environment=environment):
         # git grep puts `<commit>:` before each path.
         path = name.partition(":")[2]
         with suppress(UserError, UnreadableError):
@@ -55,10 +63,9 @@ def _past(base: Base, words: tuple[str, ...], environment: Mapping[str, str]) ->
             yield path, (file_at(base, wanted, environment) or b"").decode("utf-8", "replace")
 
 
-def _present(root: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted((root / FOLDER).rglob("*.y*ml")):
-        try:
-            if path.is_file() and path.stat().st_size <= MAX_BYTES:
-                yield path.relative_to(root).as_posix(), path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
-            continue
+def _present(root: Path, words: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in git_paths(root, *_asked(words, None), environment=environment):
+        path = root / name
+        with suppress(OSError):
+            if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_BYTES:
+                yield name, path.read_text(encoding="utf-8", errors="replace")

@@ -351,3 +351,42 @@ def test_variables_of_a_hook_name_no_other_repository(repository: Path, monkeypa
     monkeypatch.setenv("GIT_DIR", git(repository, "rev-parse", "--absolute-git-dir"))
 
     assert find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository / "nets").unpushed == {"helper.py": "untracked"}
+
+
+WORKFLOW = "on: push\njobs: {gate: {steps: [{uses: acme/export-gate@v1}]}, lint: {steps: [{run: lint}]}}\n"
+HOOKS = "repos: [{repo: https://example.invalid/export-gate, rev: v1, hooks: [{id: export-gate, args: []}]}]\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "idle"),
+    [
+        (".github/workflows/ci.yml", "run: lint", "run: test", True),
+        (".github/workflows/ci.yml", "@v1}", "@v1, with: {models: tiny}}", False),
+        (".pre-commit-config.yaml", "args: []", "args: []}, {id: other", True),
+        (".pre-commit-config.yaml", "args: []", "args: [--target, pt2]", False),
+        ("tools/python", "one", "two", False),
+        ("nets/main.yml", "[2]", "[3]", False),
+    ],
+)
+def test_no_pattern_covers_what_loosens_the_check(repository: Path, name: str, old: str, new: str, idle: bool):
+    """A workflow, a hook, an interpreter, and the config that the one of the usual name is a link to."""
+    config = CONFIG.replace('"docs/**"', '"**"').replace("models:", "python: tools/python\nmodels:")
+    place = "nets/main.yml" if name == "nets/main.yml" else "export-gate.yml"
+    files = {
+        ".github/workflows/ci.yml": WORKFLOW,
+        ".pre-commit-config.yaml": HOOKS,
+        "tools/python": "one",
+        place: config,
+    }
+    for file, text in files.items():
+        (repository / file).parent.mkdir(parents=True, exist_ok=True)
+        (repository / file).write_text(text)
+    if place == name:
+        (repository / "export-gate.yml").symlink_to(place)
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "config")
+    path = repository / name
+    path.write_text(path.read_text().replace(old, new))
+    git(repository, "commit", "--quiet", "--all", "--message", "files")
+
+    assert is_idle(repository) == idle

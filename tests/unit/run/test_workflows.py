@@ -72,7 +72,7 @@ LOOSER = {
     "another matrix": (
         "[a.yml, b.yml]",
         "[a.yml]",
-        'matrix {"matrix": {"config": ["a.yml", "b.yml"]}} -> {"matrix": {"config": ["a.yml"]}}',
+        'job matrix {"config": ["a.yml", "b.yml"]} -> {"config": ["a.yml"]}',
     ),
     "another command": (
         "--config slow.yml",
@@ -82,6 +82,64 @@ LOOSER = {
             " -> [export-gate run --config lax.yml --target onnx]"
         ),
     ),
+    "another machine": (
+        "  gate:\n    runs-on: ubuntu-latest",
+        "  gate:\n    runs-on: self-hosted",
+        "job runs-on ubuntu-latest -> self-hosted",
+    ),
+    "another image": (
+        "    strategy:",
+        "    container: {image: lax, env: {A: b}}\n    strategy:",
+        'job container none -> {"image": "lax", "env": {"A": "b"}}',
+    ),
+    "another image beside it": (
+        "    strategy:",
+        '    services: {db: {image: lax, volumes: ["/:/host"]}}\n    strategy:',
+        'job services none -> {"db": {"image": "lax", "volumes": ["/:/host"]}}',
+    ),
+    "another shell": (
+        "    strategy:",
+        "    defaults: {run: {shell: ./tools/bash}}\n    strategy:",
+        'job defaults none -> {"run": {"shell": "./tools/bash"}}',
+    ),
+    "another shell of all jobs": (
+        "name: CI",
+        "name: CI\ndefaults: {run: {working-directory: lax}}",
+        'job defaults none -> {"run": {"working-directory": "lax"}}',
+    ),
+    "another shell of the step": (
+        "      - run: |",
+        "      - shell: ./tools/bash\n        run: |",
+        "shell none -> ./tools/bash",
+    ),
+    "a check under another name": ("    strategy:", "    name: old gate\n    strategy:", "job name none -> old gate"),
+    "a job that must pass first": ("    strategy:", "    needs: test\n    strategy:", "job needs none -> test"),
+    "other variables of the repository": (
+        "    strategy:",
+        "    environment: lax\n    strategy:",
+        "job environment none -> lax",
+    ),
+    "an input in capitals": (
+        "config: ${{ matrix.config }}",
+        "Config: lax.yml",
+        "input config ${{ matrix.config }} -> lax.yml",
+    ),
+    "another commit": (
+        "actions/checkout@v7",
+        "actions/checkout@v7\n        with: {ref: main}",
+        'steps without actions/checkout@v7; also actions/checkout@v7 {"ref": "main"}',
+    ),
+    "another step": (
+        "      - uses: acme/export-gate@v1",
+        '      - run: echo "EXPORT_GATE_PYTHON=x" >> "$GITHUB_ENV"\n      - uses: acme/export-gate@v1',
+        'steps also echo "EXPORT_GATE_PYTHON=x" >> "$GITHUB_ENV"',
+    ),
+    "another line of the script": (
+        "pip install export-gate",
+        "export EXPORT_GATE_PYTHON=x",
+        "steps without pip install export-gate; also export EXPORT_GATE_PYTHON=x",
+    ),
+    "another repository of git": ('COLOR: "1"', 'COLOR: "1", GIT_DIR: fake', "env GIT_DIR none -> fake"),
     "no step": (
         TEXT[TEXT.index("      - uses: acme") : TEXT.index("      - run: |")],
         "",
@@ -183,6 +241,86 @@ jobs:
         ]
     finally:
         git(repository, "reset", "--quiet", "--hard", "HEAD^")
+
+
+NEEDED = """
+on: push
+jobs:
+  plan: {if: "true", steps: [{run: plan}]}
+  build: {needs: plan, steps: [{uses: acme/build@v1}, {run: "make"}]}
+  gate: {needs: [build], steps: [{uses: acme/export-gate@v1, with: {shard: "${{ needs.build.outputs.shard }}"}}]}
+  report: {needs: gate, if: "!cancelled()", steps: [{uses: acme/export-gate/post@v1}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ('if: "true"', 'if: "false"', "job gate: job plan if true -> false"),
+        ('run: "make"', 'run: "true"', "job gate: steps without build: make; also build: true"),
+        ('if: "!cancelled()", ', "", "job report: job if !cancelled() -> none"),
+        ("run: plan", "run: other", ""),
+        ("acme/build@v1", "acme/build@v2", ""),
+        ('if: "true", ', "", ""),
+    ],
+)
+def test_jobs_that_the_gate_needs_are_compared(tmp_path: Path, old: str, new: str, sentence: str):
+    """A job that is skipped counts as passed, and outputs of another job may choose what is verified."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    (tmp_path / FILE).write_text(NEEDED)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+
+    assert f"{FILE}, {sentence}" in said(tmp_path, NEEDED.replace(old, new)) or not sentence
+    assert bool(said(tmp_path, NEEDED.replace(old, new))) == bool(sentence)
+
+
+def test_an_action_in_any_folder_is_compared_with_its_defaults(tmp_path: Path):
+    """The repository's own action may be anywhere, and a default of its inputs may choose the config."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    (tmp_path / FILE).write_text("on: push\njobs: {gate: {steps: [{uses: ./tools/verify}]}}\n")
+    action = tmp_path / "tools" / "verify" / "action.yml"
+    action.parent.mkdir(parents=True)
+    step = "{uses: acme/export-gate@v1, with: {config: '${{ inputs.where }}'}}"
+    text = f"inputs: {{where: {{default: nets.yml}}}}\nruns: {{steps: [{step}]}}\n"
+    action.write_text(text)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+    action.write_text(text.replace("nets.yml", "lax.yml"))
+
+    assert said(tmp_path, "on: push\njobs: {gate: {steps: [{uses: ./tools/verify, if: never}]}}\n") == [
+        f"{FILE}, job gate: if none -> never",
+        'tools/verify/action.yml: input where {"default": "nets.yml"} -> {"default": "lax.yml"}',
+    ]
+
+
+def test_hooks_are_compared(tmp_path: Path):
+    """The arguments of the hook choose what it verifies, and other keys whether it runs."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    hooks = tmp_path / ".pre-commit-config.yaml"
+    text = """
+repos:
+  - {repo: https://example.invalid/export-gate, rev: v1, hooks: [{id: export-gate, args: [--jobs, "2"]}]}
+  - {repo: https://example.invalid/lint, rev: v1, hooks: [{id: lint}]}
+"""
+    hooks.write_text(text)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+    hooks.write_text(
+        text.replace('--jobs, "2"]', "--config, lax.yml], files: never").replace(
+            "rev: v1, hooks: [{id: lint", "rev: v2, hooks: [{id: test"
+        )
+    )
+
+    assert said(tmp_path, "") == [
+        '.pre-commit-config.yaml, hook export-gate: input args ["--jobs", "2"] -> ["--config", "lax.yml"]',
+        ".pre-commit-config.yaml, hook export-gate: input files none -> never",
+    ]
+    hooks.unlink()
+    assert said(tmp_path, "") == [".pre-commit-config.yaml, hook export-gate: no longer runs the gate"]
 
 
 def test_a_workflow_that_cannot_be_read_is_said(repository: Path):
