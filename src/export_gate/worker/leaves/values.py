@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,17 @@ def plain(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)(plain(item) for _, item in items)
     return {key: plain(item) for key, item in items}
+
+
+def is_plain(value: Any) -> bool:
+    """Whether flattening it runs only code of torch and Python: no subclasses, no registered containers."""
+    import torch
+
+    if type(value) in (list, tuple):
+        return all(map(is_plain, value))
+    if type(value) is dict:
+        return all(type(key) is str for key in value) and all(map(is_plain, value.values()))
+    return type(value) in (torch.Tensor, int, float, bool, str, NoneType)
 
 
 def as_leaf(name: str, value: Any) -> Leaf:

@@ -15,7 +15,7 @@ from export_gate.wall.observation import Comparison, HygieneObservation, RowsDif
 from export_gate.worker.leaves.compare import compare_case, compare_leaf
 from export_gate.worker.leaves.values import Call, Leaf, flatten
 from export_gate.worker.model.factory import forward_parameters
-from export_gate.worker.model.reference import Runner
+from export_gate.worker.model.reference import Runner, leaves_of
 from export_gate.worker.model.state import State, restore_state, snapshot_state, tensor_digest
 from export_gate.worker.model.state_changes import state_changes
 from export_gate.worker.process.integrity import guarded
@@ -38,7 +38,7 @@ def unseeded_runner(module: torch.nn.Module) -> Runner:
     def run(call: Call) -> tuple[Leaf, ...]:
         with torch.no_grad():
             returned = forward(*call.args, **call.kwargs)
-        return flatten(returned)
+        return leaves_of(returned)
 
     return run
 

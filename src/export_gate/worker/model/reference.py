@@ -10,7 +10,7 @@ import torch
 
 from export_gate.wall.contract import Output
 from export_gate.wall.observation import OutputLeaf
-from export_gate.worker.leaves.values import Call, Leaf, flatten
+from export_gate.worker.leaves.values import Call, Leaf, flatten, is_plain
 from export_gate.worker.model.factory import seed_everything
 from export_gate.worker.process.integrity import guarded
 
@@ -34,9 +34,14 @@ def module_runner(module: Callable[..., Any], names: Mapping[str, str]) -> Runne
         seed_everything()
         with torch.no_grad():
             returned = forward(*call.args, **call.kwargs)
-        return rename(flatten(returned), names)
+        return rename(leaves_of(returned), names)
 
     return run
+
+
+def leaves_of(returned: Any) -> tuple[Leaf, ...]:
+    """The leaves of what a project's module returned; containers of the project's own flatten themselves."""
+    return flatten(returned) if is_plain(returned) else guarded(flatten)(returned)
 
 
 def rename(leaves: tuple[Leaf, ...], names: Mapping[str, str]) -> tuple[Leaf, ...]:

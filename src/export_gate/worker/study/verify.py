@@ -94,16 +94,16 @@ def verify_target(work: Verification, desk: Desk) -> None:
         known = {case.name for case in work.cases if case.name in work.references}
         # Begun before the first run, so that the probes' copies have an artifact without a history.
         with work.probing.begun(loaded, known) as probes:
-            results, suspects, loose = run_cases(work, guarded(loaded.run), desk)
+            results, suspects, loose = run_cases(work, loaded.run, desk)
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)
-            swept, more = _run_sweep(work, guarded(loaded.run), desk)
+            swept, more = _run_sweep(work, loaded.run, desk)
         if path is not None:
             ran = [case for case in work.cases if case.name in known]
             channel.set("tables", table_reads(work.target, path, work.context, work.laboratory, ran), target=key)
         if work.is_steady:
-            inquiry = _inquire(work, [*suspects, *more], loose, guarded(loaded.run), desk)
-            forms = Forms(context=work.context, target=work.target, path=path, run=guarded(loaded.run))
+            inquiry = _inquire(work, [*suspects, *more], loose, loaded.run, desk)
+            forms = Forms(context=work.context, target=work.target, path=path, run=loaded.run)
             patient = _patient(work, forms, inquiry, (*results.values(), *swept), is_loose=bool(loose))
             diagnose(patient, work.allowance, desk, key)
     except StageFailed as ended:

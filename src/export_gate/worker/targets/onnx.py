@@ -25,6 +25,7 @@ from export_gate.worker.onnx_file.session import (
     renamed_outputs,
 )
 from export_gate.worker.onnx_file.tensors import widen_bfloat16
+from export_gate.worker.process.integrity import guarded
 from export_gate.worker.targets.base import Context, Loaded, absent_notes, with_absent
 from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
 from export_gate.worker.targets.onnx_opset import LOWEST_WRITTEN, lowered
@@ -154,7 +155,7 @@ def session_runner(session: Any, input_names: Sequence[str], renamed: Mapping[st
             leaves = [_leaf(name, array) for name, array in zip(output_names, arrays, strict=True)]
         return rename(tuple(leaves), renamed)
 
-    return run
+    return guarded(run)
 
 
 def evaluator_runner(path: Path, input_names: Sequence[str]) -> Runner:

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from export_gate.worker.leaves import compare, totals, values
+from export_gate.worker.model.reference import module_runner
 from export_gate.worker.process import integrity
 from export_gate.worker.process.integrity import guarded, watched
 from export_gate.worker.study import engine
@@ -106,6 +107,10 @@ def _shadow_builtin() -> None:
     compare.max = min  # type: ignore[attr-defined]
 
 
+def _replace_module() -> None:
+    compare.np = None  # type: ignore[assignment]
+
+
 def _forget_watch() -> None:
     integrity._CURRENT = None
 
@@ -120,6 +125,7 @@ def _forget_watch() -> None:
         (_replace_code_unwatched, "leaves.compare.flat_reals process.integrity._CURRENT"),
         (_replace_method, "leaves.totals.Totals.of"),
         (_shadow_builtin, "leaves.compare.max"),
+        (_replace_module, "leaves.compare.np"),
         (_forget_watch, "process.integrity._CURRENT"),
     ],
 )
@@ -152,3 +158,26 @@ def test_an_exception_passes_and_all_is_put_back():
             guarded(fail)()
         assert callable(compare.compare_leaf)
         assert replaced() == ("export_gate.worker.leaves.compare.compare_leaf",)
+
+
+class _Flattened:
+    """A container that replaces a function of the gate while torch flattens it."""
+
+
+def test_a_container_of_the_projects_flattens_itself_under_guard():
+    """Flattening a registered container runs the project's code, so what it replaces is put back like after a call."""
+    real = compare.compare_leaf
+
+    def children(_: _Flattened) -> tuple[list[Any], None]:
+        _replace_attribute()
+        return [torch.ones(1)], None
+
+    torch.utils._pytree.register_pytree_node(_Flattened, children, lambda _, __: _Flattened())
+    try:
+        with watched() as replaced:
+            leaves = module_runner(lambda: {"y": _Flattened()}, {})(values.Call())
+            assert [leaf.name for leaf in leaves] == ["y.0"]
+            assert compare.compare_leaf is real
+            assert replaced() == ("export_gate.worker.leaves.compare.compare_leaf",)
+    finally:
+        torch.utils._pytree._deregister_pytree_node(_Flattened)
