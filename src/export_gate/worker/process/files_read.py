@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 from collections.abc import Iterable, Iterator
@@ -33,9 +34,21 @@ def _inside(names: Iterable[str], base: Path, root: str) -> Iterator[str]:
     """The paths below the root, without installed packages; a compiled file stands for its source."""
     for name in tuple(names):
         path = os.path.normpath(base / name)  # git lists links, too
-        for place in {path, os.path.realpath(path)}:
+        for place in {path, _real(path)}:
             if place.startswith(f"{root}{os.sep}") and not is_installed(place) and Path(place).is_file():
                 yield os.path.relpath(source_of(place), root).replace(os.sep, "/")
+
+
+def _real(path: str) -> str:
+    """As `os.path.realpath`, which looks at every folder above each of thousands of files."""
+    folder, name = os.path.split(path)
+    place = f"{_real_folder(folder)}{os.sep}{name}"
+    return os.path.realpath(place) if os.path.islink(place) else place  # noqa: PTH114 - as cheap as can be
+
+
+@functools.lru_cache(maxsize=4096)
+def _real_folder(folder: str) -> str:
+    return os.path.realpath(folder)
 
 
 def is_installed(path: str) -> bool:

@@ -124,26 +124,25 @@ class Whole:
     def __init__(self, places: Iterable[Place]) -> None:
         self.all = tuple(places)
         self.reads = tuple(vars(place.owner).values for place in self.all)
-        self.values: tuple[Any, ...] = ()
+        self.values: tuple[Any, ...] = (_ABSENT,)
 
     def changed(
         self,
         *,
         look: Callable[[Place], list[Change]] = Place.changed,
-        len: Any = len,  # noqa: A002 - bound as in `Named.changed`
-        all: Any = all,  # noqa: A002
+        all: Any = all,  # noqa: A002 - bound as in `Named.changed`
         map: Any = map,  # noqa: A002
-        tuple: Any = tuple,  # noqa: A002
         is_: Any = is_,
         joined: Any = chain.from_iterable,
+        end: Any = (_ABSENT,),
     ) -> list[tuple[Place, Change]]:
         """What changed, and where."""
-        held = tuple(joined([read() for read in self.reads]))
-        if len(held) == len(self.values) and all(map(is_, held, self.values)):
+        # `map` stops with the shorter side; with a mark at the end of both, another length is another value.
+        if all(map(is_, joined([*[read() for read in self.reads], end]), self.values)):
             return []
         changes = [(place, change) for place in self.all for change in look(place)]
-        # Of what no place names, such as a module that was imported just now, anything may change.
-        self.values = () if changes else held
+        # Names that appeared and that no code of the gate reads, such as a module imported just now, may stay.
+        self.values = end if changes else (*joined([read() for read in self.reads]), *end)
         return changes
 
 
