@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from export_gate.config.kinds import INVALID, Kind, Schema, Scope, Text
+from export_gate.config.kinds import INVALID, Choice, Kind, Schema, Scope, Text
 from export_gate.config.nodes import Node, describe
 
 
@@ -136,6 +136,8 @@ class Section:
                 then = scope.problems.nearest(child.key, known)
                 scope.problems.expected_key(child, f"one of the keys {', '.join(known)}", then=then)
         values = {key: field.kind.check(entries[key], scope) for key, field in known.items() if key in entries}
+        for key in (key for key, value in values.items() if value is INVALID):
+            self._name_home(entries[key], scope)
         missing = [field for field in self.fields if field.required and field.key not in entries]
         for field in missing:
             path = f"{node.path}.{field.key}" if node.path else field.key
@@ -147,6 +149,14 @@ class Section:
             return INVALID
         name = {"name": node.key} if self.named else {}
         return self.make(**name, **{known[key].name: value for key, value in valid.items()})
+
+    def _name_home(self, node: Node, scope: Scope) -> None:
+        """Say which other key takes the word that this one refused."""
+        for field in self.fields:
+            item = field.kind.item if isinstance(field.kind, ListOf) else field.kind
+            if isinstance(node.value, str) and isinstance(item, Choice) and node.value in item.options:
+                written = f"[{node.value}]" if item is not field.kind else node.value
+                scope.problems.add(node.at, node.path, f"did you mean `{field.key}: {written}`?")
 
     def schema(self, defs: Schema) -> Schema:
         if not self.title:

@@ -74,6 +74,26 @@ models:
 
 
 @pytest.mark.parametrize(
+    ("written", "home"),
+    [
+        ("mask: right-padded", "draws: [right-padded]"),
+        ("values: halves", "draws: [halves]"),
+        ("draws: keep", "mask: keep"),
+    ],
+)
+def test_a_word_of_another_key_is_sent_there(written: str, home: str, project: Project):
+    """A word that a neighbouring key takes is no misspelling of this key's words."""
+    text = f"""\
+version: 1
+models:
+  m:
+    factory: model:make
+    inputs: {{x: {{dtype: int64, shape: [2], range: [0, 1], {written}}}}}
+"""
+    assert project.mistakes(text)[-1].endswith(f"did you mean `{home}`?")
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"", "export-gate.yml:1:1: expected a config with version and models, got an empty file"),
