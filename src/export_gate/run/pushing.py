@@ -14,6 +14,8 @@ from export_gate.wall.repository import repository_root
 
 DIFF = ("diff", "--name-only", "--no-relative")
 """From the root of the checkout, whatever the user's settings of git say."""
+STARTERS = (".github/*.yml", ".github/*.yaml", "*action.yml", "*action.yaml", ".pre-commit-config.yaml")
+"""Files that may start the gate: an action of the repository's own may be in any folder."""
 WHOLE = "."
 """Stands for all files of a checkout."""
 

@@ -11,11 +11,10 @@ from export_gate.loosening.workflow import Workflow, compare_workflows
 from export_gate.run.base import Base, UnreadableError, Wanted, file_at
 from export_gate.run.git import git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
+from export_gate.run.pushing import STARTERS
 from export_gate.run.workflow_file import GATE, read_workflows
 from export_gate.wall.errors import UserError
 
-PLACES = (".github/*.yml", ".github/*.yaml", "*action.yml", "*action.yaml", HOOKS)
-"""Files that may run the gate: an action of the repository's own may be in any folder."""
 MAX_BYTES = 512 * 1024
 
 
@@ -50,7 +49,7 @@ def _ran(workflow: Workflow | None) -> bool:
 
 def _asked(words: tuple[str, ...], commit: str | None) -> tuple[str, ...]:
     patterns = (part for word in words for part in ("-e", word))
-    return ("grep", "-l", "-a", "-i", "-F", *patterns, commit or "--untracked", "--", *PLACES)
+    return ("grep", "-l", "-a", "-i", "-F", *patterns, commit or "--untracked", "--", *STARTERS)
 
 
 def _past(base: Base, words: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -79,7 +79,16 @@ def test_the_base_must_have_the_same_config(world: World):
     assert not stands(world)
 
 
-@pytest.mark.parametrize("changed", [".github/workflows/ci.yml", "venv/bin/python", "venv/lib/tool.py"])
+CHECKED = (
+    ".github/workflows/ci.yml",
+    ".pre-commit-config.yaml",
+    "tools/action.yml",
+    "venv/bin/python",
+    "venv/lib/tool.py",
+)
+
+
+@pytest.mark.parametrize("changed", CHECKED)
 def test_workflows_and_interpreter_must_be_those_of_the_base(world: World, changed: str):
     """They decide about the check, too, and the usual run says what a change makes of them."""
     author = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid")
