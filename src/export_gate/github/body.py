@@ -21,6 +21,8 @@ LOOSENED = """{% import "_macros.md.j2" as m %}
 
 """
 """What a change loosens, above a project's own layout."""
+_HARMLESS = re.compile(r"(?:(?!    |\t)[^<>`~\[\]$\\\n]*\n)*\n|", re.ASCII)
+"""Text above it that cannot hide it, as a comment, a folded part, a code block or the title of a link would."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,14 @@ def _own_layout(template: Path, report: Report, budget: int) -> str:
         raise TemplateError("it left the comment empty")
     if any(parse_marker(line) for line in middle.splitlines()):
         raise TemplateError("it contains a marker of export-gate, which identifies our comments")
-    return middle if first.strip() in middle else f"{first}{middle}"
+    return with_loosened(first, middle)
+
+
+def with_loosened(first: str, layout: str) -> str:
+    """The project's own layout below what is loosened, unless that stands in it where everybody sees it."""
+    said = first.strip()
+    is_shown = said in layout and (not said or _HARMLESS.fullmatch(layout[: layout.index(said)]))
+    return layout if is_shown else f"{first}{layout}"
 
 
 def footer(frame: Frame) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
-from export_gate.github.body import Frame, compose, is_link
+from export_gate.github.body import Frame, compose, is_link, with_loosened
 from export_gate.github.marker import Run, parse_marker
 from export_gate.github.template import TemplateError, render_with
 from export_gate.loosening.record import Alteration, ConfigChange
@@ -79,6 +79,34 @@ def test_a_template_cannot_leave_out_what_is_loosened(tmp_path: Path):
         body = compose(report, own(tmp_path, source)).text.body
         assert body.count(said) == 1
         assert body.index(said) < body.index("all is well")
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "<!-- {} -->",
+        "<details>\n\n{}\n\n</details>",
+        "```\n\n{}\n\n```",
+        "    {}",
+        '[a]: /url "\n{}"',
+        "all is well\n{}",
+    ],
+)
+def test_a_template_cannot_hide_what_is_loosened(layout: str):
+    """What it shows by itself must be in the open: a comment or a folded part is not."""
+    text = layout.format("**This change loosens the check**: all")
+
+    assert with_loosened("**This change loosens the check**: all\n\n", text) == (
+        f"**This change loosens the check**: all\n\n{text}"
+    )
+
+
+def test_what_is_loosened_may_stand_below_a_headline():
+    """As in the built-in layout, which a template may include; without anything loosened the layout stays."""
+    text = "## Models\n\n- ours\n\n**This change loosens the check**: all\n"
+
+    assert with_loosened("**This change loosens the check**: all\n\n", text) == text
+    assert with_loosened("", "<b>x</b>") == "<b>x</b>"
 
 
 def test_a_projects_own_template(tmp_path: Path):
