@@ -27,7 +27,7 @@ from export_gate.loosening.compare import (
     unimportant,
     weaker,
 )
-from export_gate.loosening.others import another, another_file, lost_or_other, own_draws, variables
+from export_gate.loosening.others import another, another_file, lost_or_other, trusted, variables
 
 Part = Literal["record", "records", "specs", "waivers", "options"]
 """A field that holds records: one, several paired by name or path, an input's parts, waivers, or a target's options."""
@@ -78,7 +78,7 @@ FIELDS: dict[str, Directions] = {
         "range": narrower_range,
         "values": fewer_of_all,
         "positions": restricted,
-        "make": own_draws,
+        "make": trusted,
         "name": replaced,
         "mask": weaker("any", None, OTHER),
         "order": restricted,

@@ -53,7 +53,7 @@ def lost_or_other(before: object, after: object) -> Iterator[Step]:
         yield "tightened" if before is None else "loosened", "", arrow(before, after)
 
 
-def own_draws(before: object, after: object) -> Iterator[Step]:
-    """With it, or with another one, nobody sees which values are drawn; without it, the gate's own families are."""
+def trusted(before: object, after: object) -> Iterator[Step]:
+    """With it, or with another one, nobody sees what it gives: values that are drawn, or verdicts that were kept."""
     if before != after:
         yield "tightened" if after is None else "loosened", "", arrow(before, after)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from export_gate.loosening.compare import OTHER, Compare, Step, arrow, loosened_by_any, restricted, shown, weaker
+from export_gate.loosening.others import trusted
 from export_gate.loosening.record import CONFIG, Alteration
 
 
@@ -46,14 +47,26 @@ class Workflow:
 
 HERE = "the gate"
 INPUTS: dict[str, Compare] = {
-    **dict.fromkeys(("config", "python", "working-directory", "template"), loosened_by_any),
+    **dict.fromkeys(
+        ("config", "python", "working-directory", "template", "results", "github-token", "comment-id"), loosened_by_any
+    ),
     **dict.fromkeys(("models", "targets", "shard"), restricted),
+    "cache": trusted,
     "fail-on": weaker("warning", OTHER),
     "comment": weaker("always", "changes", OTHER),
     "allow-pull-request-target": weaker("false", OTHER),
 }
-"""The action's inputs that choose what is checked and who sees it; others, such as names, choose nothing."""
-ALWAYS = {"comment": "always", "fail-on": "violation", "allow-pull-request-target": "false", "working-directory": "."}
+"""The action's inputs that choose what is checked, which results are reported and who sees it.
+
+`upload-artifacts` chooses nothing: without results, the report fails.
+"""
+ALWAYS = {
+    "comment": "always",
+    "comment-id": "export-gate",
+    "fail-on": "violation",
+    "allow-pull-request-target": "false",
+    "working-directory": ".",
+}
 """Defaults that a step may as well write."""
 JOB = {
     "name": "branch protection knows a check by it, so another job can take it over",

@@ -56,6 +56,14 @@ LOOSER = {
     "fewer models": ("id: first\n        with:", "with:\n          models: small", "input models any -> small"),
     "warnings pass": ("          fail-on: warning\n", "", "input fail-on warning -> violation"),
     "no comment": ("comment-id: gate", "comment: never", "input comment always -> never"),
+    "results of its own": (
+        "comment-id: gate",
+        "comment-id: gate\n          results: fake",
+        "input results none -> fake",
+    ),
+    "results of another job": ("comment-id: gate", "comment-id: fake", "input comment-id gate -> fake"),
+    "kept verdicts": ("comment-id: gate", "comment-id: gate\n          cache: fake", "input cache none -> fake"),
+    "no token": ("comment-id: gate", "comment-id: gate\n          github-token: x", "input github-token none -> x"),
     "another action": ("acme/export-gate@v1", "evil/export-gate@v1", "action acme/export-gate -> evil/export-gate"),
     "a step that may fail": ("id: first", "continue-on-error: true", "continue-on-error none -> true"),
     "a step that is left out": ("id: first", "if: github.actor != 'me'", "if none -> github.actor != 'me'"),
@@ -199,7 +207,7 @@ def test_other_jobs_names_and_defaults_are_no_change(repository: Path):
     text = (
         TEXT.replace("make test", "make check")
         .replace('COLOR: "1"', 'COLOR: "2"')
-        .replace("comment-id: gate", "comment: always")
+        .replace("comment-id: gate", "comment-id: gate\n          comment: always")
     )
     assert said(repository, text.replace("# ", "## ")) == []
     assert said(repository, TEXT.replace("export-gate@v1", "export-gate@v2"), "changed") == [f"{JOB}version v1 -> v2"]
