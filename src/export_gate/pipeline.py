@@ -108,7 +108,7 @@ def verify(
         unselected_targets=unselected_targets(config, tuple(job.contract for job in planned)),
         narrowed=order.selection.is_narrow,
         lock=found.lock,
-        change=change,
+        change=found.said_with(change),
         fail_on="warning" if "warning" in {config.fail_on, base_terms.fail_on} else "violation",
         unpushed=dict(order.unpushed),
     )

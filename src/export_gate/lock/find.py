@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.lock.file import HINT, LARGEST_BYTES, lock_path, parse_lock, read_lock
+from export_gate.loosening.record import CONFIG, Alteration, ConfigChange
 from export_gate.rules.lock.record import Lock, LockUsed
 from export_gate.run.base import FETCH, SHOWN_SHA, Base, UnreadableError, Wanted, file_at, find_commit
 from export_gate.run.moved import moved_from
@@ -22,6 +23,12 @@ class Found:
 
     lock: LockUsed | None = None
     note: str = ""
+    alterations: tuple[Alteration, ...] = ()
+    """What the change's own lock does not hold any more, so that nothing compares it after the merge."""
+
+    def said_with(self, change: ConfigChange | None) -> ConfigChange | None:
+        """What the change does to the config and to the lock."""
+        return replace(change, alterations=(*self.alterations, *change.alterations)) if change else None
 
 
 def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) -> Found:
@@ -51,7 +58,9 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
     shown = found.commit[:SHOWN_SHA]
     at = f"{place.name} at {shown}"
     if content is not None:
-        return Found(lock=_used(parse_lock(content, at), config, origin=at, here=here, is_base=True))
+        lock = parse_lock(content, at)
+        used = _used(lock, config, origin=at, here=here, is_base=True)
+        return Found(lock=used, alterations=tuple(_unlocked(lock, here, config, path.name)))
     if here is None:
         return Found()
     return Found(lock=LockUsed(origin=f"{shown}, which has no {path.name}", is_base=True))
@@ -66,6 +75,25 @@ def _past_content(base: Base, config: Config, path: Path, environment: Mapping[s
 
 def _wanted(path: Path) -> Wanted:
     return Wanted(path=path, noun="lock", largest_bytes=LARGEST_BYTES, hint=HINT)
+
+
+def _unlocked(before: Lock, now: Lock | None, config: Config, name: str) -> Iterator[Alteration]:
+    """Models and targets that the config still has, and only the base's lock. Others are reported as gone."""
+    if now is None:
+        what = f"{name} is removed, so that no interface is compared after the merge"
+        yield Alteration(effect="loosened", model=CONFIG, what=what)
+        return
+    for contract in config.models:
+        old, new = before.models.get(contract.name), now.models.get(contract.name)
+        if old is None:
+            continue
+        gone = [
+            each.name for each in contract.targets if each.name in old.targets and new and each.name not in new.targets
+        ]
+        if new is None or gone:
+            which = f"target {', '.join(gone)} " if gone else ""
+            what = f"{which}removed from the interface lock"
+            yield Alteration(effect="loosened", model=contract.name, what=what)
 
 
 def _used(lock: Lock, config: Config, *, origin: str, here: Lock | None, is_base: bool = False) -> LockUsed:

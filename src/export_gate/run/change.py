@@ -14,6 +14,7 @@ from export_gate.loosening.configs import compare_configs
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect, Policy
 from export_gate.run.base import FETCH, SHOWN_SHA, Base, UnreadableError, Wanted, file_at, find_commit
 from export_gate.run.committed import interpreter_alterations
+from export_gate.run.left import unreadable_alterations
 from export_gate.run.moved import SIBLINGS, configs_at, moved_from, require_read
 from export_gate.run.same_file import with_moved_files
 from export_gate.run.workflows import workflow_alterations
@@ -147,6 +148,7 @@ def _compared(
     except UserError as error:
         return _unknown(origin, str(error).splitlines()[0]), config
     change = compare_configs(origin, _checked(before, base.root), _checked(config, base.root))
+    change = replace(change, alterations=(*unreadable_alterations(config, environment), *change.alterations))
     return with_moved_files(change, before, config, base, environment), before
 
 

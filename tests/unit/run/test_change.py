@@ -14,7 +14,7 @@ from export_gate.config.limits import require_short_waivers
 from export_gate.lock.file import lock_text
 from export_gate.lock.find import find_lock
 from export_gate.loosening.record import ConfigChange
-from export_gate.rules.lock.record import Lock
+from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget
 from export_gate.run.change import base_of, find_change
 from export_gate.wall.errors import UserError
 
@@ -63,7 +63,8 @@ def found(config: Path, base: str) -> ConfigChange:
 
 
 def loosened(config: Path, base: str) -> list[str]:
-    """What is said to be loosened."""
+    """What is said to be loosened, once git knows the files."""
+    git(config.parent, "add", "--all", ":/")
     return [each.text for each in found(config, base).of("loosened")]
 
 
@@ -217,12 +218,38 @@ def test_a_config_that_moved_is_compared_with_the_one_that_it_was(config: Path, 
     change = found(new, "HEAD")
 
     assert change.policy == "fail"
+    untracked = (
+        "git does not store gate.yml as it was read (it is not tracked), so that the next change cannot be compared "
+        "with it"
+    )
     assert [each.text for each in change.of("loosened")] == [
+        *(() if is_tracked else [untracked]),
         "pythonpath [nets] -> [ci]",
         "relaxed fail -> warn",
         "`m`: controls.limit 100 -> 1",
     ]
     assert [each.text for each in change.of("changed")] == ["the config moved from ../nets/export-gate.yml to gate.yml"]
+
+
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [("filter", "a filter of .gitattributes changes it"), ("link", "it is a link"), ("step", "it is not tracked")],
+)
+def test_a_config_that_git_does_not_store_is_said(config: Path, how: str, why: str):
+    """The same config now, but with no base for the change after it: a filter, a link, or a step that writes it."""
+    if how == "filter":
+        (config.parent / ".gitattributes").write_text("*.yml filter=lfs\n")
+        git(config.parent, "config", "filter.lfs.clean", "echo version https://git-lfs.github.com/spec/v1")
+    elif how == "link":
+        config.rename(config.with_name("real.yml"))
+        config.symlink_to("real.yml")
+    else:
+        (config.parent / ".gitignore").write_text("*.yml\n")
+        git(config.parent, "rm", "--quiet", "--cached", config.name)
+
+    assert loosened(config, "HEAD") == [
+        f"git does not store export-gate.yml as it was read ({why}), so that the next change cannot be compared with it"
+    ]
 
 
 def test_a_copy_is_compared_with_the_config_that_stays(config: Path):
@@ -260,6 +287,34 @@ def test_the_lock_of_a_config_that_moved_counts(config: Path):
 
     assert found is not None
     assert (found.origin, found.is_base) == (f"export-gate.lock at {base[:10]}", True)
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        (None, "export-gate.lock is removed, so that no interface is compared after the merge"),
+        ({}, "`m`: removed from the interface lock"),
+        ({"onnx": LockedTarget()}, "`m`: target exported-program, pt2 removed from the interface lock"),
+        ({name: LockedTarget() for name in ("exported-program", "pt2", "onnx", "aoti")}, ""),
+    ],
+)
+def test_what_a_change_takes_out_of_the_lock_is_said(config: Path, now: dict[str, LockedTarget] | None, said: str):
+    """The base's lock counts for this change, but the next one has only what this one leaves."""
+    lock = config.with_suffix(".lock")
+    targets = {name: LockedTarget() for name in ("exported-program", "pt2", "onnx")}
+    lock.write_text(lock_text(Lock(models={"m": LockedModel(inputs=(), outputs=(), targets=targets)})))
+    base = commit(config.parent)
+    lock.unlink()
+    if now is not None:
+        kept = {"m": LockedModel(inputs=(), outputs=(), targets=now)} if now else {}
+        lock.write_text(lock_text(Lock(models=kept)))
+    change, _ = find_change(load_config(config), base, dict(os.environ))
+
+    change = find_lock(load_config(config), base, dict(os.environ)).said_with(change)
+
+    assert change is not None
+    assert change.policy == "fail"
+    assert [each.text for each in change.of("loosened")] == ([said] if said else [])
 
 
 def test_a_handed_in_file_that_moved_is_the_same_file(config: Path):
@@ -446,7 +501,7 @@ def test_an_interpreter_in_a_submodule_is_said(config: Path):
     assert loosened(config, base) == []
     python.parent.mkdir(parents=True)
     python.touch()
-    assert loosened(config, base) == []
+    assert found(config, base).alterations == ()
     git(config.parent, "add", "--force", "--all")
     commit(config.parent)
 
