@@ -33,8 +33,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: $(INSTALLED) ## verify the example models on three targets and print the report
 	$(BIN)/export-gate run --config examples/export-gate.yml $(ARGS)
 
-check: lint ## lint, and run every test that is not slow: before each commit
-	$(PYTEST) -m "not slow and not nightly" $(ARGS)
+check: lint ## lint, and run every test that is not slow, with fewer random examples: before each commit
+	$(PYTEST) -m "not slow and not nightly" --hypothesis-profile check $(ARGS)
 
 test: $(INSTALLED) ## run the suite in parallel (ARGS="-k nan" for a part of it)
 	$(PYTEST) -m "not nightly" $(ARGS)

@@ -13,6 +13,7 @@ from hypothesis import settings
 preloaded.install()
 os.environ["EXPORT_GATE_RUN_NO_CACHE"] = "1"  # each test sees its models run; those of the cache ask for one
 settings.register_profile("suite", deadline=None)  # a busy machine is no fault of the code
+settings.register_profile("check", deadline=None, max_examples=10)  # `make check`: before each commit
 settings.load_profile("suite")
 
 

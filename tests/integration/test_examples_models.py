@@ -147,6 +147,7 @@ def test_one_config_runs_what_each_example_declares():
     assert together["models"] == apart
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.parent.name)
 def test_configs_fit_the_published_schema(config: Path, tmp_path: Path):
     """An editor or check-jsonschema that reads the published schema accepts every example."""

@@ -21,6 +21,8 @@ from export_gate.report.results import write_results
 from export_gate.wall.codec import encode
 from export_gate.wall.errors import GateError
 
+pytestmark = pytest.mark.slow
+
 NAME = "x\n::add-path::owned\r::add-mask::owned\u2028::add-path::owned ##[add-path]owned"
 """A name that a file can have."""
 

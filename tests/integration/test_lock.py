@@ -32,6 +32,8 @@ from export_gate.wall.observation import (
     TargetObservation,
 )
 
+pytestmark = pytest.mark.slow
+
 CONFIG = """\
 version: 1
 models:

@@ -18,6 +18,8 @@ from harness.gate import gate, real_gate
 from export_gate.github.marker import parse_marker
 from export_gate.report.results import Results, write_results
 
+pytestmark = pytest.mark.slow
+
 HEAD, MERGE = "a" * 40, "b" * 40
 SUMMARY_LIMIT = 1024 * 1024
 HAS_THE_RESULT = "The job summary, the annotations and results.json have the result"

@@ -27,6 +27,7 @@ def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", FILES)
 def test_files_fit_githubs_schemas(schema: str):
     """GitHub accepts the workflows, the issue forms and dependabot's config."""

@@ -43,6 +43,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["entries", "objects"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_files_are_ignored_and_replaced(world: World, kind: str, damage: str):

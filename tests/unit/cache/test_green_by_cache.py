@@ -92,6 +92,7 @@ def test_a_verdict_of_other_circumstances_is_not_reused(world: World, name: str)
     assert not recall(other, (world.job,), world.report, Terms(today=world.day)).models
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_dependency_is_verified_again(world: World, name: str):
     """Whatever the change, the model runs."""
@@ -110,6 +111,7 @@ HARMLESS: dict[str, Callable[[World], object]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HARMLESS)
 def test_what_it_does_not_depend_on_changes_nothing(world: World, name: str):
     """The tests above can fail."""
@@ -243,6 +245,7 @@ def test_paths_are_dependencies(tmp_path: Path, change: str):
     assert not world.holds()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("named", [{"kwargs": {"deep": ["data/b.npy"]}}, {"env": {"CKPT": "data/b.npy"}}])
 def test_texts_of_the_contract_that_name_a_file_are_dependencies(tmp_path: Path, named: dict[str, object]):
     """The factory may give the path to native code."""

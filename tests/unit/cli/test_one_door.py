@@ -46,6 +46,7 @@ def modules() -> list[str]:
     return sorted(name for name in found if not name.startswith("worker/") and name not in {DOOR, *EXEMPT})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", modules())
 def test_no_other_module_prints(module: str):
     """A new command cannot forget that printed text may come from a stranger."""

@@ -157,6 +157,7 @@ def test_there_are_two_hundred():
     assert len(DOCUMENTS) >= 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("names", BATCHES, ids=range(len(BATCHES)))
 def test_a_hostile_document_is_answered(names: list[str], project: Project):
     """There is no traceback, it takes at most a second, and the answer is a config or a list of places."""

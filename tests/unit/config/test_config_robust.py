@@ -65,6 +65,7 @@ def test_any_punctuation_gets_an_answer(project: Project, text: str) -> None:
     assert isinstance(read(text.encode()), str)
 
 
+@pytest.mark.slow
 @fuzz
 @given(st.dictionaries(keys, values, max_size=5))
 def test_any_structure_gets_an_answer(project: Project, value: dict[str, object]) -> None:
@@ -72,6 +73,7 @@ def test_any_structure_gets_an_answer(project: Project, value: dict[str, object]
     read(flow(value).encode("utf-8", "replace"))
 
 
+@pytest.mark.slow
 @fuzz
 @given(st.dictionaries(st.sampled_from([field.key for field in MODEL.fields]), values, max_size=5))
 def test_any_model_gets_an_answer(project: Project, value: dict[str, object]) -> None:
@@ -80,6 +82,7 @@ def test_any_model_gets_an_answer(project: Project, value: dict[str, object]) ->
     read(f"version: 1\ndefaults: {flow(value)}\nmodels:\n  m: {flow(value)}\n".encode("utf-8", "replace"))
 
 
+@pytest.mark.slow
 @fuzz
 @given(st.data())
 def test_any_damage_to_a_config_gets_an_answer(project: Project, data: st.DataObject) -> None:
@@ -130,6 +133,7 @@ BOMBS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_hostile_config_is_answered_within_a_second(name: str, project: Project) -> None:
     """Neither aliases, nesting, length nor number of mistakes can keep the gate busy."""

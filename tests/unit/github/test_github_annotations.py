@@ -131,6 +131,7 @@ def test_errors_come_first_and_notes_not_at_all():
     assert {"error", "warning"} == set(kinds)
 
 
+@pytest.mark.slow
 def test_500_violations_are_ten_annotations():
     """GitHub shows ten: nine of the worst, and one that counts the rest."""
     results = samples.crowd(500)

@@ -124,6 +124,7 @@ def test_patience_ends(github: GitHubServer, api: Api, waits: list[float]):
     assert waits == [100.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [

@@ -68,6 +68,7 @@ def test_500_violations_fit_with_marker_and_links():
     assert 60_000 < characters(body) <= COMMENT_CHARACTERS
 
 
+@pytest.mark.slow
 def test_a_template_cannot_leave_out_what_is_loosened(tmp_path: Path):
     """The change may have edited it; where it shows the same by itself, that is enough."""
     alteration = Alteration(effect="loosened", model="m", what="controls.limit 100 -> 1")
@@ -122,6 +123,7 @@ def test_a_projects_own_template(tmp_path: Path):
     assert "- `glyph-head` value-mismatch" in lines
 
 
+@pytest.mark.slow
 def test_a_template_may_wrap_ours(tmp_path: Path):
     """A template can put a line above the built-in comment."""
     composed = compose(GREEN, own(tmp_path, "Ask the export team.\n\n{% include 'comment.md.j2' %}"))
@@ -129,6 +131,7 @@ def test_a_template_may_wrap_ours(tmp_path: Path):
     assert composed.text.body == f"{composed.text.marker}\nAsk the export team.\n\n{render(GREEN, 'comment')}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "why"),
     [

@@ -110,6 +110,7 @@ def test_a_jobs_token_is_not_asked_who_it_is_without_need(github: GitHubServer, 
     assert "GET /user" not in github.requests()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("writer", [BOT, APP, {"login": "release-robot", "type": "User"}])
 @pytest.mark.parametrize("knows", ["viewer", "user", "nobody"])
 def test_another_bot_does_not_silence_ours(github: GitHubServer, api: Api, writer: dict[str, str], knows: str):
@@ -299,6 +300,7 @@ def test_a_fight_over_the_comment_ends(github: GitHubServer, api: Api):
     assert caught.value.message == "others kept changing the comment; gave up after 6 readings"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("first", "second"), [(RED, GREEN), (GREEN, RED), (RED, run(11, GREEN)), (run(11), GREEN)])
 def test_two_writers_at_once_leave_one_comment(github: GitHubServer, first: Marker, second: Marker):
     """Both find no comment and post one; one is left: the newer run's, or the worse verdict of one run."""

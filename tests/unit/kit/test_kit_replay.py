@@ -41,6 +41,7 @@ def refusal(folder: Path) -> str:
     return str(caught.value).replace(str(folder), "KIT")
 
 
+@pytest.mark.slow
 def test_a_right_kit_conforms(tmp_path: Path):
     """Exit code 0, every data set counted, the verdict last."""
     found = replayed(write_kit(tmp_path / "kit"))
@@ -305,6 +306,7 @@ def weights_at(location: str) -> Callable[[Path], None]:
 FIRST = "KIT/test_data_set_0/input_0.pb"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -235,6 +235,7 @@ def texts(found: ConfigChange, effect: Effect) -> list[str]:
     return [alteration.text for alteration in found.of(effect)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOSER)
 def test_a_loosened_check_is_said(name: str):
     """What a stranger might try is reported, whatever else the change does."""
@@ -247,6 +248,7 @@ def test_a_loosened_check_is_said(name: str):
     assert found.policy == "fail"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOSER)
 def test_the_way_back_is_never_silent(name: str):
     """The reverse of an attack is reported too, perhaps as tightening."""

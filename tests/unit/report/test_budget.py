@@ -24,6 +24,7 @@ def _crowd(kind: Format) -> str:
     return render(CROWD, kind)
 
 
+@pytest.mark.slow
 def test_500_violations_fit_a_comment():
     """With 500 violations, the comment has the verdict, a table and the worst findings, and says what is missing."""
     text = _crowd("comment")
@@ -57,6 +58,7 @@ def test_the_worst_findings_keep_their_details():
     assert len(shown) >= 5
 
 
+@pytest.mark.slow
 def test_500_violations_fit_a_summary():
     """The job summary contains all of them, within GitHub's limit of bytes."""
     text = _crowd("summary")
@@ -64,6 +66,7 @@ def test_500_violations_fit_a_summary():
     assert text.count("#### ❌") + text.count("\n- ❌") == 500
 
 
+@pytest.mark.slow
 def test_the_report_file_leaves_nothing_out():
     """The file that the other formats point to has everything."""
     text = _crowd("markdown")
@@ -111,6 +114,7 @@ def test_bytes_are_bytes(budget: int):
     assert len(render(RED, "summary", budget=budget).encode()) <= budget
 
 
+@pytest.mark.slow
 def test_a_larger_budget_shows_no_fewer_findings():
     """More room never hides a finding."""
     report = build_report(samples.crowd(100))
@@ -136,6 +140,7 @@ def test_problems_give_way_too():
     assert f"{500 - shown} models that could not be checked" in text
 
 
+@pytest.mark.slow
 def test_one_giant_message_fits():
     """A message of a megabyte is shortened, and the report file has it whole."""
     red = samples.red()

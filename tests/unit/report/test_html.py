@@ -79,6 +79,7 @@ def test_golden(run: str):
     assert text == golden(f"{run}.html", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_every_tag_is_closed(run: str):
     """The page is well-formed, and its headline is its title."""
@@ -87,6 +88,7 @@ def test_every_tag_is_closed(run: str):
     assert build_report(samples.RUNS[run]()).headline in page.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_nothing_is_fetched_and_nothing_runs(run: str):
     """The page has no script, no handler and only addresses inside itself, and tells the browser so."""
@@ -143,6 +145,7 @@ def test_only_the_worst_models_are_drawn(monkeypatch: pytest.MonkeyPatch):
     assert re.findall(r'<section class="model" aria-label="([^"]*)">', text) == ["model-002", "model-003", "model-004"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_hostile_strings_stay_text(run: str):
     """Whatever names, messages and traces are, the page has no other tags and nothing that cannot be seen."""

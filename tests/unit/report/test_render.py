@@ -19,6 +19,7 @@ from export_gate.report.render import TEMPLATES, Format, environment, render, te
 PARSER = MarkdownIt("commonmark").enable("table")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["comment", "summary", "terminal"])
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_golden(run: str, kind: Format):
@@ -93,6 +94,7 @@ def test_markdown_tables_are_tables(run: str, kind: Format):
         assert len({len(re.findall("<t[hd]", row)) for row in rows}) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", samples.RUNS)
 @pytest.mark.parametrize("kind", ["comment", "summary"])
 def test_hostile_strings_stay_text_in_markdown(run: str, kind: Format):
@@ -111,6 +113,7 @@ def test_hostile_strings_stay_text_in_markdown(run: str, kind: Format):
     assert not re.search(r"(?m)^\s*::|##\[", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", samples.RUNS)
 @pytest.mark.parametrize("kind", ["comment", "summary"])
 def test_hostile_strings_leave_the_layout_alone(run: str, kind: Format):

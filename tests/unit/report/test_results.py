@@ -42,6 +42,7 @@ def test_what_is_written_is_read(run: Callable[[], Results], path: Path):
     assert read_results(path) == run()
 
 
+@pytest.mark.slow
 def test_the_folder_has_nothing_but_the_results(path: Path):
     """No partial file is left, and writing again replaces the file."""
     write_results(samples.red(), path)
@@ -143,6 +144,7 @@ def test_wrong_shape(path: Path):
     assert _refusal(path) == "results.json: not valid results: Results.duration_s: expected a number, got 'long'"
 
 
+@pytest.mark.slow
 def test_a_finding_of_an_unknown_model(path: Path):
     """Findings without a contract would vanish from every table."""
     findings = json.loads(json.dumps([{"rule": "x", "severity": "note", "model": "other", "message": "", "hint": ""}]))
@@ -150,6 +152,7 @@ def test_a_finding_of_an_unknown_model(path: Path):
     assert _refusal(path) == "results.json: model 'other' was observed, but has no contract in the file"
 
 
+@pytest.mark.slow
 def test_a_model_twice(path: Path):
     """Only one observation of a model can be its row."""
     red = samples.red()
@@ -169,6 +172,7 @@ def test_no_models(path: Path):
     assert read_results(path) == shard
 
 
+@pytest.mark.slow
 def test_verified_with_violations(path: Path):
     """A verdict that its own findings contradict is refused."""
     _changed(path, verdict="verified")
@@ -184,6 +188,7 @@ def _place(value: Any, keys: tuple[str | int, ...]) -> Any:
 OUTPUT = ("run", "models", 0, "targets", 0, "cases", 0, "outputs", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "key", "number", "message"),
     [

@@ -75,6 +75,7 @@ def test_golden(run: str):
     assert text == golden(f"{run}.sarif.json", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_every_run_is_valid(run: str):
     """The official schema accepts every kind of run, with any strings in it."""

@@ -139,6 +139,7 @@ def _line(failure: Failure) -> str:
     return f"{failure.source.path}:{failure.source.line} `{failure.source.text}`"
 
 
+@pytest.mark.slow
 def test_a_recurrent_layer_is_named_where_its_length_is_the_constant(models: Any):
     """The advice has what works; a layer whose length is another dim is not mentioned."""
     layer = torch.nn.LSTM(3, 4, batch_first=True)
@@ -205,6 +206,7 @@ def test_a_condition_that_other_sizes_break_is_not_called_a_hard_coded_number():
     assert "hard-coded number" in export_advice(contract(dims=dims), fixed, {}, trials, constant)
 
 
+@pytest.mark.slow
 def test_packed_sequences_are_answered_with_the_same(models: Any):
     """A layer that is given packed sequences cannot be exported either."""
     failure = _refusal(models.Packed(), torch.ones(2, 5, 3), torch.tensor([5, 3]))
@@ -235,6 +237,7 @@ def test_a_size_read_from_values_is_answered_with_checks(models: Any):
     )
 
 
+@pytest.mark.slow
 def test_a_specialized_dim_names_the_size_and_how_to_declare_it(models: Any):
     """A number in the model's code is named as the cause, and a static dim as the solution."""
     failure = _refusal(models.WrittenOut(), torch.ones(4, 3), x={0: TorchDim("batch", min=2, max=8)})
@@ -259,6 +262,7 @@ def test_a_reference_size_of_one_is_the_configs_matter(models: Any):
     )
 
 
+@pytest.mark.slow
 def test_a_size_that_must_be_even_is_answered_with_multiple_of(models: Any):
     """What torch calls `H = 2*_H` is `multiple-of: 2` in the config."""
     failure = _refusal(models.Even(), torch.ones(2, 3, 8, 8), x={2: TorchDim("H", min=4, max=64)})
@@ -269,6 +273,7 @@ def test_a_size_that_must_be_even_is_answered_with_multiple_of(models: Any):
     )
 
 
+@pytest.mark.slow
 def test_sizes_that_must_be_equal_are_one_dim(models: Any):
     """Two names for one size are answered with one name."""
     shapes = {"x": {0: TorchDim("a", max=8)}, "y": {0: TorchDim("b", max=8)}}
@@ -279,6 +284,7 @@ def test_sizes_that_must_be_equal_are_one_dim(models: Any):
     )
 
 
+@pytest.mark.slow
 def test_a_size_twice_another_is_written_as_an_expression(models: Any):
     """What torch calls `b = 2*a` is the shape `2*a` in the config, with the range that fits both."""
     shapes = {"x": {0: TorchDim("a", max=64)}, "y": {0: TorchDim("b", max=64)}}
@@ -291,6 +297,7 @@ def test_a_size_twice_another_is_written_as_an_expression(models: Any):
     )
 
 
+@pytest.mark.slow
 def test_a_size_one_longer_than_another_is_written_as_an_expression(models: Any):
     """What torch calls `a = b + 1` is the shape `b+1` in the config."""
     shapes = {"x": {1: TorchDim("a", min=3, max=9)}, "y": {1: TorchDim("b", min=2, max=8)}}

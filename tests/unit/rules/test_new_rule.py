@@ -77,6 +77,7 @@ def python(copy: Path, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_new_rule_is_one_file_and_one_line(copy: Path):
     """It is judged, fails its rung of the ladder, and appears in SARIF, JUnit and the terminal's report."""
     seen = json.loads(python(copy, "-c", USE, "open"))
@@ -88,6 +89,7 @@ def test_a_new_rule_is_one_file_and_one_line(copy: Path):
     assert "the weights take 2000000000 bytes" in " ".join(seen["terminal"].split())
 
 
+@pytest.mark.slow
 def test_a_new_rule_can_be_waived(copy: Path):
     """The config accepts a waiver of it, and the judge turns its violation into a note."""
     soon = (datetime.now(timezone.utc) + timedelta(days=30)).date().isoformat()

@@ -134,6 +134,7 @@ models: {m: {factory: "model:make", inputs: {x: {dtype: float32, shape: [2]}}}}
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("files", "idle"),
     [
@@ -192,6 +193,7 @@ def is_idle(repository: Path, name: str = "export-gate.yml") -> bool:
     return nothing_to_verify(config, {"PRE_COMMIT_FROM_REF": "HEAD^", "PRE_COMMIT_TO_REF": "HEAD"}) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("keys", "changed"),
     [

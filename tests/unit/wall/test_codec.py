@@ -57,6 +57,7 @@ records: dict[type, st.SearchStrategy[Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", records, ids=lambda kind: kind.__name__)
 def test_every_record_survives_json(kind: type):
     """Every record that crosses the wall is read back equal, non-finite floats included, through strict JSON."""

@@ -40,6 +40,7 @@ def guards(module: nn.Module, promised: ModelContract, **separate: int) -> dict[
     return {guard.words: guard for guard in guards_in_dims(exported, promised, parameters)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 def test_guards_are_told_in_the_dims_of_the_contract(strict: bool):
     """Sums, products, quotients and comparisons of dims are written as in the contract, in either mode."""

@@ -208,6 +208,7 @@ class Picky(nn.Module):
         return {"logits": self.linear(self.conv(x).flatten(1)) * gain}
 
 
+@pytest.mark.slow
 def test_trial_finds_the_size_that_fits():
     """Guesses are tried until forward runs; outputs are described with the dim that they follow."""
     found = _describe(Picky())

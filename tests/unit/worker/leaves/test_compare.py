@@ -137,6 +137,7 @@ def array_pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int | None]:
     return expected, np.where(kept, expected, actual).astype(dtype), draw(st.sampled_from(axes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", [2, 6, totals.BLOCK])
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(pair=array_pairs())

@@ -90,6 +90,7 @@ def test_large_maps_keep_the_largest_of_each_cell():
     assert {(int(r), int(c)): float(grid[r, c]) for r, c in np.argwhere(grid)} == {(18, 3): 0.25, (31, 31): 0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", DTYPES)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())

@@ -73,6 +73,7 @@ def _other_weight(model: Any) -> None:
     tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 
 
+@pytest.mark.slow
 def test_the_node_its_line_and_its_error_are_named(edited: Edit):
     """With the expected inputs the node is as wrong, so the error is its own."""
     trace = _trace(edited(_other_epsilon))

@@ -121,6 +121,7 @@ def test_installed_packages_are_folders_with_entries(tmp_path: Path):
     assert not any(name.startswith(site) for name in answer["files"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "why"),
     [

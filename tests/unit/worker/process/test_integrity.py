@@ -115,6 +115,7 @@ def _forget_watch() -> None:
     integrity._CURRENT = None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("replace", "name"),
     [

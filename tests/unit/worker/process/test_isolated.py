@@ -80,6 +80,7 @@ def test_every_input_may_be_deadly():
     ]
 
 
+@pytest.mark.slow
 def test_a_hang_is_an_answer_and_the_rest_go_on():
     """An input that takes longer than the limit is abandoned; each has the whole limit for itself."""
     runner = Isolated(

@@ -61,6 +61,7 @@ def told(module: nn.Module, promised: ModelContract, folder: Path) -> list[tuple
     return [(effect.surrounding, bool(effect.raised)) for effect in observe_ambience(cases, subject(module, promised))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AMBIENT)
 def test_what_the_answer_depends_on_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
     """The surrounding is named, however the model reads it. Another time zone may also change the year."""

@@ -42,6 +42,7 @@ def observed(function: Callable[..., Any], tmp_path: Path) -> Chance:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function",
     [
@@ -65,6 +66,7 @@ def seeded(x: torch.Tensor) -> torch.Tensor:
     return x + torch.rand_like(x)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "function",
     [seeded, lambda x: x * next(CALLS), lambda x: F.dropout(x, 0.5, training=False)],

@@ -499,6 +499,7 @@ def test_every_contract_dtype_has_a_wrong_one() -> None:
     assert all(dtype != other for dtype, other in planning.OTHER_DTYPE.items())
 
 
+@pytest.mark.slow
 def test_eager_that_dies_or_hangs_outside_its_contract_costs_the_probe_only() -> None:
     """A crash, an exit and a hang of eager are refusals, each with what ended it, and the model continues."""
 

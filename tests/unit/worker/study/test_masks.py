@@ -83,6 +83,7 @@ def contract(**mask: object) -> ModelContract:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["other values at pads", "nothing at empty rows", "another fill"])
 @pytest.mark.parametrize("causal", [False, True])
 def test_other_values_where_the_mask_switches_off_are_excused(change: str, causal: bool):
@@ -93,6 +94,7 @@ def test_other_values_where_the_mask_switches_off_are_excused(change: str, causa
     assert found.suspects == 0 or found.inquiry.masked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", [{}, {"mask": "keep"}])
 @pytest.mark.parametrize("change", ["ignored", "flipped", "on queries", "of row 0"])
 @pytest.mark.parametrize("causal", [False, True])
@@ -144,6 +146,7 @@ def test_any_compares_rows_without_a_position():
     assert (healthy.is_red, strict.is_red) == (False, True)
 
 
+@pytest.mark.slow
 def test_where_compares_what_the_mask_keeps_and_all_compares_everything():
     """The contract may say which positions count."""
     base = contract(mask="keep")
@@ -168,6 +171,7 @@ class Renamed(nn.Module):
         return self.inner(input_ids, 1 - valid if self.drops else valid)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drops", [False, True])
 def test_the_meaning_of_a_mask_without_a_telling_name_is_found_by_trial(drops: bool):
     """Eager itself shows which value switches a position off."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from worker_samples import Recorder, contract, job, tensor
 
 from export_gate.wall.contract import Dim
@@ -29,6 +30,7 @@ def observe(folder: Path, *patterns: str) -> ModelObservation:
     return recorder.observation()
 
 
+@pytest.mark.slow
 def test_an_input_at_a_constant_is_reproduced_by_its_name(tmp_path: Path):
     """Its name alone is enough to run it, together with the plainest input, which the export needs."""
     name = "threshold-rows-2@batch=6"
@@ -36,6 +38,7 @@ def test_an_input_at_a_constant_is_reproduced_by_its_name(tmp_path: Path):
     assert [case.case for case in target.cases] == ["normal-1@batch=4", name]
 
 
+@pytest.mark.slow
 def test_other_names_do_not_bring_it(tmp_path: Path):
     """A run that is narrowed to another input runs only that one."""
     (target,) = observe(tmp_path, "zeros-1@batch=4").targets

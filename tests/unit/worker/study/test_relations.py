@@ -190,6 +190,7 @@ def relations(module: nn.Module, promised: ModelContract, folder: Path) -> tuple
     return missing_relations(cases, observe_eager(cases, asked, recorder.desk), asked, recorder.desk)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_relation_that_is_missing_is_said(tmp_path: Path, name: str):
     """It is reported as the condition and as the key that prevents it, if the contract can express it."""

@@ -53,6 +53,7 @@ def test_values_keep_only_the_digits_that_matter():
     assert sorted(found.tensors["x"].tolist()) == [0, pytest.approx(0.8)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dim", "least"),
     [
