@@ -22,8 +22,7 @@ class ConstantValue:
 
     def check(self, node: Node, scope: Scope) -> Any:
         if isinstance(node.value, dict):
-            scope.problems.expected(node, self.expected)
-            return INVALID
+            return scope.refused(node, self.expected)
         value = Anything(expected=self.expected).check(node, scope)
         return INVALID if isinstance(value, list) and INVALID in _flat(value) else value
 

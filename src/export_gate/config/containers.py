@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from export_gate.config.kinds import INVALID, Choice, Kind, Schema, Scope, Text
-from export_gate.config.nodes import Node, describe
+from export_gate.config.nodes import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,18 +26,13 @@ class ListOf:
     def check(self, node: Node, scope: Scope) -> Any:
         items = node.value
         if not isinstance(items, tuple) or not self._fits(len(items)):
-            scope.problems.expected(node, self.expected, got=self._length(items))
-            return INVALID
+            return scope.refused(node, self.expected, got=self._length(items))
         # All of them, so that every mistake is reported at once.
         values = [self.item.check(item, scope) for item in items]
         if any(value is INVALID for value in values):
             return INVALID
         if self.unique:
-            seen: set[Any] = set()
-            for item, value in zip(items, values, strict=True):
-                if value in seen:
-                    scope.problems.expected(item, "each entry once", got=f"{describe(item)} again")
-                seen.add(value)
+            scope.problems.each_once(items)
         return tuple(values)
 
     def _fits(self, length: int) -> bool:
@@ -69,8 +64,7 @@ class Table:
 
     def check(self, node: Node, scope: Scope) -> Any:
         if not isinstance(node.value, dict) or len(node.value) < self.minimum:
-            scope.problems.expected(node, self.expected)
-            return INVALID
+            return scope.refused(node, self.expected)
         for child in node.children:
             if not self.key.matches(child.key):
                 scope.problems.expected_key(child, f"{self.key.expected} as key")
@@ -129,8 +123,7 @@ class Section:
         known = {field.key: field for field in self.fields}
         entries = {} if node.value is None and self.may_be_null else node.value
         if not isinstance(entries, dict):
-            scope.problems.expected(node, self.expected)
-            return INVALID
+            return scope.refused(node, self.expected)
         for child in entries.values():
             if child.key not in known:
                 then = scope.problems.nearest(child.key, known)

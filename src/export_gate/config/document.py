@@ -68,12 +68,7 @@ class _Composer:
         self._allowance.take(at, path, depth)
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, path, key, key_at, depth)
-        if event.tag is not None:
-            self._problems.add(
-                at,
-                path,
-                f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is text",
-            )
+        self._refuse_tag(event, path)
         node = Node(path=path, key=key, at=at, key_at=key_at or at, value=None)
         if event.anchor:
             self._anchors[event.anchor] = None
@@ -86,6 +81,11 @@ class _Composer:
         if event.anchor:
             self._anchors[event.anchor] = node
         return node
+
+    def _refuse_tag(self, event: Any, path: str) -> None:
+        if event.tag is not None:
+            message = f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is text"
+            self._problems.add(_position(event.start_mark), path, message)
 
     def _scalar(self, event: Any, path: str, at: Position) -> Scalar:
         if event.style:  # None or "" for a plain scalar, by loader
@@ -138,12 +138,7 @@ class _Composer:
             what = "an empty key" if event.value == "" else event.value[:_MAX_KEY]
             self._problems.add(at, path, f"expected text as a key, got {what}; quote it")
             return event.value[:_MAX_KEY], False
-        if event.tag is not None:
-            self._problems.add(
-                at,
-                path,
-                f"expected no YAML tag, got {shorten(event.tag)}; remove it, and quote the value if it is text",
-            )
+        self._refuse_tag(event, path)
         if len(value) > _MAX_KEY:
             message = f"expected a key of at most {_MAX_KEY} characters, got {len(value)}: {shorten(value)}"
             self._problems.add(at, path, message)

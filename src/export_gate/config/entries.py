@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from export_gate.config.containers import ListOf
-from export_gate.config.kinds import INVALID, Number, Schema, Scope, is_number
+from export_gate.config.kinds import Number, Schema, Scope, is_number
 from export_gate.config.nodes import Node
 from export_gate.wall.contract import Size
 from export_gate.wall.sizes import LINEAR, MAX_SIZE, parse_expression, parse_size
@@ -29,8 +29,7 @@ class SizeEntry:
             return parse_size(value if isinstance(value, str) else "")
         except ValueError as error:
             is_size = is_number(value) and isinstance(value, int)
-            scope.problems.expected(node, f"a size from 0 to {MAX_SIZE}" if is_size else str(error))
-            return INVALID
+            return scope.refused(node, f"a size from 0 to {MAX_SIZE}" if is_size else str(error))
 
     def schema(self, defs: Schema) -> Schema:
         expression = {"type": "string", "pattern": r"^[A-Za-z0-9_+\-* ]+$", "maxLength": 100}
@@ -48,8 +47,7 @@ class BoundEntry:
             try:
                 return parse_expression(node.value)
             except ValueError:
-                scope.problems.expected(node, self.expected)
-                return INVALID
+                return scope.refused(node, self.expected)
         return Number().check(node, scope)
 
     def schema(self, defs: Schema) -> Schema:

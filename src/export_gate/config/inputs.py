@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from export_gate.config.constants import CONSTANT
 from export_gate.config.containers import Field, ListOf, Section, Table
@@ -39,16 +39,16 @@ _ITEMS = ListOf(item=InputSpec(), minimum=1, expected="a list of at least one in
 _BUILD = Field("build", ATTRIBUTE, "What makes forward's argument from the tensors: module:attribute.")
 _KEY = Text(expected="a text of one line", pattern=ONE_LINE)
 
+
+def _sequence(kind: Literal["list", "tuple"]) -> Section:
+    items = Field(kind, _ITEMS, f"A {kind} of inputs.", required=True, to="items")
+    return Section(make=partial(SequenceSpec, kind=kind), fields=(items, _BUILD))
+
+
 FORMS = {
     "constant": CONSTANT,
-    "list": Section(
-        make=partial(SequenceSpec, kind="list"),
-        fields=(Field("list", _ITEMS, "A list of inputs.", required=True, to="items"), _BUILD),
-    ),
-    "tuple": Section(
-        make=partial(SequenceSpec, kind="tuple"),
-        fields=(Field("tuple", _ITEMS, "A tuple of inputs.", required=True, to="items"), _BUILD),
-    ),
+    "list": _sequence("list"),
+    "tuple": _sequence("tuple"),
     "dict": Section(
         make=DictSpec,
         fields=(

@@ -43,6 +43,11 @@ class Scope:
     """Whether the text is that of another commit, whose files need not exist here."""
     problems: Problems = field(default_factory=Problems)
 
+    def refused(self, node: Node, expected: str, *, got: str = "", then: str = "") -> Any:
+        """INVALID, after the value of `node` was added to the problems; `then` is the next step."""
+        self.problems.expected(node, expected, got=got, then=then)
+        return INVALID
+
 
 class Kind(Protocol):
     """A kind of value."""
@@ -82,8 +87,7 @@ class Text:
             return node.value
         # YAML has read it as a number or a switch, although it fits as text.
         is_scalar = isinstance(node.value, (bool, int, float))
-        scope.problems.expected(node, self.expected, then="quote it" if is_scalar and self.matches(node.text) else "")
-        return INVALID
+        return scope.refused(node, self.expected, then="quote it" if is_scalar and self.matches(node.text) else "")
 
     def schema(self, defs: Schema) -> Schema:
         # JSON Schema searches for a pattern; the group keeps the anchors around all alternatives.
@@ -115,8 +119,7 @@ class Number:
         is_quoted = isinstance(value, str) and _reads_as_number(value)
         is_infinite = isinstance(value, float) and not math.isfinite(value)
         expected = "a finite number" if is_infinite else self.expected
-        scope.problems.expected(node, expected, then="remove the quotes" if is_quoted else "")
-        return INVALID
+        return scope.refused(node, expected, then="remove the quotes" if is_quoted else "")
 
     def _admits(self, value: Any) -> bool:
         above = self.minimum is None or value >= self.minimum
@@ -155,8 +158,7 @@ class Measured:
             value = self.parse(value)
         if is_number(value) and 0 < value <= self.maximum and (self.bare or has_unit):
             return float(value)
-        scope.problems.expected(node, self.expected)
-        return INVALID
+        return scope.refused(node, self.expected)
 
     def schema(self, defs: Schema) -> Schema:
         text = {"type": "string", "pattern": f"^(?:{self.pattern})$"}
@@ -173,8 +175,7 @@ class Switch:
     def check(self, node: Node, scope: Scope) -> Any:
         if isinstance(node.value, bool):
             return node.value
-        scope.problems.expected(node, self.expected)
-        return INVALID
+        return scope.refused(node, self.expected)
 
     def schema(self, defs: Schema) -> Schema:
         return {"type": "boolean"}
@@ -193,8 +194,7 @@ class Choice:
     def check(self, node: Node, scope: Scope) -> Any:
         if isinstance(node.value, str) and node.value in self.options:
             return node.value
-        scope.problems.expected(node, self.expected, then=scope.problems.nearest(node.value, self.options))
-        return INVALID
+        return scope.refused(node, self.expected, then=scope.problems.nearest(node.value, self.options))
 
     def schema(self, defs: Schema) -> Schema:
         return {"enum": list(self.options)}
@@ -211,8 +211,7 @@ class Exactly:
         # True == 1 == 1.0 in Python.
         if node.value == self.value and type(node.value) is int:
             return self.value
-        scope.problems.expected(node, self.expected)
-        return INVALID
+        return scope.refused(node, self.expected)
 
     def schema(self, defs: Schema) -> Schema:
         return {"const": self.value}
@@ -229,11 +228,9 @@ class Anything:
     def check(self, node: Node, scope: Scope) -> Any:
         value = node.value
         if isinstance(value, float) and not math.isfinite(value):
-            scope.problems.expected(node, "a finite number", then="create it in the model's factory")
-            return INVALID
+            return scope.refused(node, "a finite number", then="create it in the model's factory")
         if isinstance(value, (tuple, dict)) and not self.nested:
-            scope.problems.expected(node, self.expected)
-            return INVALID
+            return scope.refused(node, self.expected)
         if isinstance(value, tuple):
             return [self.check(item, scope) for item in value]
         return {key: self.check(item, scope) for key, item in value.items()} if isinstance(value, dict) else value

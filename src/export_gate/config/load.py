@@ -15,7 +15,7 @@ from export_gate.config.grammar import CONFIG
 from export_gate.config.kinds import Scope
 from export_gate.config.nodes import Allowance, Node, Unreadable
 from export_gate.config.paths import default_pythonpath
-from export_gate.config.record import WAIVERS_MAX_DAYS, Config, Position
+from export_gate.config.record import Config, Position
 from export_gate.config.source import decode_text, read_bytes
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
@@ -76,16 +76,12 @@ def _record(path: Path, content: bytes, folder: Path, root: Node, values: dict[s
     return Config(
         path=path,
         sha256=hashlib.sha256(content).hexdigest(),
-        python=values.get("python"),
         pythonpath=default_pythonpath(folder)
         if listed is None
         else tuple(os.path.normpath(folder / entry) for entry in listed),
         models=values["models"],
-        relaxed=values.get("relaxed", "warn"),
-        fail_on=values.get("fail_on", "violation"),
-        waivers_max_days=values.get("waivers_max_days", WAIVERS_MAX_DAYS),
-        ignore=values.get("ignore", ()),
         positions=_positions(root),
+        **{key: values[key] for key in ("python", "relaxed", "fail_on", "waivers_max_days", "ignore") if key in values},
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from export_gate.config.containers import Field, Section, Table
 from export_gate.config.entries import SHAPE
-from export_gate.config.kinds import INVALID, Choice, Schema, Scope, Text
+from export_gate.config.kinds import Choice, Schema, Scope, Text
 from export_gate.config.names import OUTPUT_NAME
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ONE_LINE
@@ -50,8 +50,7 @@ class OutputSpec:
             return self.section.check(node, scope)
         word = next((word for word in self.words if word == node.value), None)
         if word is None:
-            scope.problems.expected(node, self.expected, then=scope.problems.nearest(node.value, self.words))
-            return INVALID
+            return scope.refused(node, self.expected, then=scope.problems.nearest(node.value, self.words))
         return Output(name=str(node.key), leaf=word)
 
     def schema(self, defs: Schema) -> Schema:

@@ -41,8 +41,7 @@ class RelativePath:
             return INVALID
         expected, then = ("", "") if scope.is_past else self._mistake(text, scope)
         if expected:
-            scope.problems.expected(node, expected, then=then)
-            return INVALID
+            return scope.refused(node, expected, then=then)
         return text
 
     def _mistake(self, text: str, scope: Scope) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from export_gate.config.nodes import Node, describe, shorten
 from export_gate.config.record import Position
+from export_gate.wall.words import printable
 
 
 class Problems:
@@ -33,6 +34,14 @@ class Problems:
         """Add a mistake about the key of `node`."""
         self.add(node.key_at, node.path, _sentence(expected, got or shorten(node.key), then))
 
+    def each_once(self, items: Iterable[Node]) -> None:
+        """Add a mistake for every value that an earlier item has as well."""
+        seen: set[object] = set()
+        for item in items:
+            if item.value in seen:
+                self.expected(item, "each entry once", got=f"{describe(item)} again")
+            seen.add(item.value)
+
     def nearest(self, word: object, known: Iterable[str]) -> str:
         """Return `did you mean 'Z'?`, or an empty string if no known word is close.
 
@@ -48,14 +57,9 @@ class Problems:
         """One line per mistake, from the top of the file `name` to its end."""
         by_place = sorted(self._lines.items(), key=lambda item: item[0][:2])
         return "\n".join(
-            f"{name}:{line}:{column}: {_printable(f'{_clipped(path)}: {message}' if path else message)}"
+            f"{name}:{line}:{column}: {printable(f'{_clipped(path)}: {message}' if path else message)}"
             for (line, column, message), path in by_place
         )
-
-
-def _printable(text: str) -> str:
-    """Escape characters that a terminal would interpret or not show; other names stay as written."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _clipped(path: str) -> str:

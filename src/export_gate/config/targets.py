@@ -87,8 +87,7 @@ class TargetsSpec:
 
     def check(self, node: Node, scope: Scope) -> Any:
         if not isinstance(node.value, dict):
-            scope.problems.expected(node, self.expected)
-            return INVALID
+            return scope.refused(node, self.expected)
         values = [self._check(child, scope) for child in node.children]
         if any(value is INVALID for value in values):
             return INVALID

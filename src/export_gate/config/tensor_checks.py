@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from export_gate.config.containers import Values
 from export_gate.config.elements import is_whole, verify_element
 from export_gate.config.kinds import Scope, is_number
-from export_gate.config.nodes import Node, describe
+from export_gate.config.nodes import Node
 from export_gate.wall.contract import BOOL_DRAWS, FLOAT_DRAWS, INTEGER_DRAWS, Size
 
 STRICT = "strictly-increasing"
@@ -80,11 +78,7 @@ def _verify_allowed(values: Values, node: Node, scope: Scope) -> None:
         if "order" in values or values["dtype"] == "bool":
             scope.problems.expected(child, "one list of numbers with an order, and none for bool", got="lists")
     for entries in [item.children for item in child.children if item.children] or [child.children]:
-        seen: set[Any] = set()
-        for item in entries:
-            if item.value in seen:
-                scope.problems.expected(item, "each entry once", got=f"{describe(item)} again")
-            seen.add(item.value)
+        scope.problems.each_once(entries)
 
 
 def _verify_bounds(values: Values, node: Node, scope: Scope) -> None:

@@ -7,8 +7,8 @@ import re
 from export_gate.config.kinds import Measured
 
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
-_BYTES = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
-_FLOPS = {"MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12}
+_AMOUNTS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "MFLOP": 1e6, "GFLOP": 1e9, "TFLOP": 1e12}
+"""Powers of 1000, for bytes too."""
 
 
 def parse_time(text: str) -> float:
@@ -16,11 +16,10 @@ def parse_time(text: str) -> float:
     return float(sum(int(number) * _SECONDS[unit] for number, unit in re.findall("([0-9]+)([hms])", text)))
 
 
-def parse_work(text: str) -> float:
-    """Floating-point operations of an amount such as `200 GFLOP`."""
-    # Every unit has five letters.
-    number, unit = text[:-5], text[-5:]
-    return float(number) * _FLOPS[unit]
+def parse_amount(text: str) -> float:
+    """Bytes or floating-point operations of a text such as `200 MB` or `1.5 GFLOP`."""
+    unit = text.lstrip("0123456789. ")
+    return float(text.removesuffix(unit)) * _AMOUNTS[unit]
 
 
 TIME = Measured(
@@ -31,12 +30,6 @@ TIME = Measured(
 )
 
 
-def parse_bytes(text: str) -> float:
-    """Bytes of a size such as `200 MB`, in powers of 1000."""
-    number, unit = text[:-2], text[-2:]
-    return float(number) * _BYTES[unit]
-
-
 def parse_percent(text: str) -> float:
     """The share in a text such as `10%`."""
     return float(text[:-1]) / 100
@@ -45,7 +38,7 @@ def parse_percent(text: str) -> float:
 SIZE = Measured(
     expected="a size above 0 such as 200 MB (or kB, GB), or a number of bytes",
     pattern=r"[0-9]{1,12}(?:\.[0-9]{1,12})? ?(?:kB|MB|GB)",
-    parse=parse_bytes,
+    parse=parse_amount,
     maximum=1e15,
 )
 
@@ -60,6 +53,6 @@ GROWTH = Measured(
 WORK = Measured(
     expected="an amount of work above 0 such as 200 GFLOP (or MFLOP, TFLOP), or a number of operations",
     pattern=r"[0-9]{1,15}(?:\.[0-9]{1,15})? ?[MGT]FLOP",
-    parse=parse_work,
+    parse=parse_amount,
     maximum=1e18,
 )

@@ -32,8 +32,7 @@ class Variables:
 
     def check(self, node: Node, scope: Scope) -> Any:
         if not isinstance(node.value, (tuple, dict)):
-            scope.problems.expected(node, self.expected)
-            return INVALID
+            return scope.refused(node, self.expected)
         is_list = isinstance(node.value, tuple)
         found = _LISTED.check(node, scope) if is_list else _GIVEN.check(node, scope)
         refused = [child for child in node.children if not may_be_passed(_name(child, is_list=is_list))]

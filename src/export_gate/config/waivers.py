@@ -11,7 +11,7 @@ from datetime import date
 from typing import Any
 
 from export_gate.config.containers import Field, ListOf, Section, Values
-from export_gate.config.kinds import INVALID, Schema, Scope, Text
+from export_gate.config.kinds import Schema, Scope, Text
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ONE_LINE
 from export_gate.rules import CATALOGUE, NAMED
@@ -28,23 +28,24 @@ class Day:
     expected: str = "a date such as 2027-01-31"
 
     def check(self, node: Node, scope: Scope) -> Any:
-        # The pattern too, because from Python 3.11 on fromisoformat accepts other forms, which do not sort as text.
-        if isinstance(node.value, str) and re.fullmatch(_DAY, node.value) and _exists(node.value):
+        if is_day(node.value):
             return node.value
         is_unreal = isinstance(node.value, str) and bool(re.fullmatch(_DAY, node.value))
-        scope.problems.expected(node, self.expected, then="this day does not exist" if is_unreal else "")
-        return INVALID
+        return scope.refused(node, self.expected, then="this day does not exist" if is_unreal else "")
 
     def schema(self, defs: Schema) -> Schema:
         return {"type": "string", "format": "date", "pattern": f"^{_DAY}$"}
 
 
-def _exists(day: str) -> bool:
+def is_day(text: object) -> bool:
+    """Whether the text is a valid ISO date; only such texts sort in the order of their dates."""
+    # The pattern too, because from Python 3.11 on fromisoformat accepts other forms, which do not sort as text.
+    if not isinstance(text, str) or not re.fullmatch(_DAY, text):
+        return False
     try:
-        date.fromisoformat(day)
+        return bool(date.fromisoformat(text))
     except ValueError:
         return False
-    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,7 @@ class WaivableRule:
         rule = NAMED.get(node.value) if isinstance(node.value, str) else None
         if rule is not None and rule.severity == "violation":
             then = "it reports that something was not measured, which no waiver can accept"
-        scope.problems.expected(node, self.expected, then=then)
-        return INVALID
+        return scope.refused(node, self.expected, then=then)
 
     def schema(self, defs: Schema) -> Schema:
         return {"enum": list(_WAIVABLE)}

@@ -12,6 +12,7 @@ from export_gate.wall.codec import decode
 from export_gate.wall.conformance import KIT_SCHEMA, MANIFEST, ONNX_FILE, Kit, KitExport
 from export_gate.wall.errors import UserError
 from export_gate.wall.strict_json import parse_strictly
+from export_gate.wall.words import printable
 
 LARGEST_MANIFEST_BYTES = 16 * 1024 * 1024
 """A few hundred bytes per control input are usual; this limits what an untrusted file can make us load."""
@@ -77,7 +78,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _line(error: BaseException) -> str:
-    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(error))
+    text = printable(str(error))
     return text if len(text) <= 300 else f"{text[:300]}..."  # noqa: PLR2004 - a few terminal lines
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from export_gate.wall.codec import decode
 from export_gate.wall.observation import CaseResult, Environment, Failure
 from export_gate.wall.protocol import Event
 from export_gate.wall.request import ReplayRequest
+from export_gate.wall.words import signal_name
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,14 +60,7 @@ def _death(at: Event, number: int) -> Failure:
     return Failure(
         stage=stage,
         kind="died",
-        type=_signal_name(number),
+        type=signal_name(number),
         message="the process was killed",
         case=str(at.value or "") or None,
     )
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -14,6 +14,7 @@ from export_gate.wall.contract import NAME_OF_TARGET
 from export_gate.wall.errors import UserError
 from export_gate.wall.strict_json import parse_strictly
 from export_gate.wall.targets import KIND_NAMES
+from export_gate.wall.words import printable
 
 LARGEST_BYTES = 8 * 1024 * 1024
 _MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -95,7 +96,7 @@ def parse_lock(content: bytes, name: str) -> Lock:
     except json.JSONDecodeError as error:
         raise UserError(f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}", HINT) from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{name}: not a lock: {_printable(str(error))}", HINT) from error
+        raise UserError(f"{name}: not a lock: {printable(str(error)[:400])}", HINT) from error
     return lock
 
 
@@ -112,8 +113,3 @@ def _verify(lock: Lock) -> None:
         for dim, sizes in model.dims.items():
             if sizes.multiple_of < 1 or sizes.min > sizes.max:
                 raise ValueError(f"Lock.models.{name}.dims.{dim!r:.80}: not a range of sizes")
-
-
-def _printable(text: str) -> str:
-    """Text from an untrusted file, without control characters, on one line, and not too long."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text[:400])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from export_gate.wall.contract import ModelContract
@@ -55,8 +55,14 @@ class Checked:
 
     models: tuple[ModelContract, ...]
     python: str | None = None
+    """The project's interpreter as written, relative to the config's folder."""
     pythonpath: tuple[str, ...] = ()
+    """Folders put on the worker's sys.path: absolute, or from the root of the checkout where two commits compare."""
     relaxed: Policy = "warn"
+    """What a change that loosens the check gets; the base's value counts."""
     fail_on: FailOn = "violation"
+    """The lowest severity that fails the check; the base's value counts if it is lower."""
     waivers_max_days: int = 90
-    ignore: tuple[str, ...] = field(default=())
+    """The farthest end of a waiver, in days from the day of the check."""
+    ignore: tuple[str, ...] = ()
+    """Glob patterns of files, from the repository's root, that no model can read."""

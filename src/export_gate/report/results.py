@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
 from pathlib import Path
 from typing import Any
 
+from export_gate.config.waivers import is_day
 from export_gate.loosening.record import CONFIG, ConfigChange, FailOn
 from export_gate.report.commands import Caller
 from export_gate.report.escape import one_line
@@ -190,11 +189,3 @@ def _foreign_options(results: Results) -> Iterator[str]:
         for target in contract.targets:
             if problem := target.option_problem():
                 yield f"model {contract.name!r:.80}, target {target.name}: {problem}"
-
-
-def is_day(text: str) -> bool:
-    """Whether the text is a valid ISO date; only such texts sort in the order of their dates."""
-    try:
-        return bool(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text) and date.fromisoformat(text))
-    except ValueError:
-        return False

@@ -155,7 +155,7 @@ def _compared(
 def _checked(config: Config, root: Path) -> Checked:
     """What the config checks, without the folders of this machine."""
     folders = tuple(Path(os.path.relpath(entry, root)).as_posix() for entry in config.pythonpath)
-    return replace(config.checked, pythonpath=folders)
+    return replace(config, pythonpath=folders)
 
 
 def _unknown(origin: str, why: str) -> ConfigChange:

@@ -1,6 +1,8 @@
-"""Sentences that the reports and a hook share."""
+"""Words that several sides share."""
 
 from __future__ import annotations
+
+import signal
 
 SHOWN_COMMIT = 10
 """Number of characters of a commit that reports show."""
@@ -11,3 +13,16 @@ def unchanged_words(commit: str, day: str) -> str:
     sha, dash, dirty = commit.partition("-")
     since = f" since {sha[:SHOWN_COMMIT]}{dash}{dirty}" if commit else ""
     return f"unchanged{since}, verified {day}"
+
+
+def printable(text: str) -> str:
+    """Text of others on one line: what a terminal would interpret or not show is spelled out; other names stay."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def signal_name(number: int) -> str:
+    """`SIGSEGV` for 11."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

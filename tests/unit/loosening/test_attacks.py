@@ -227,7 +227,7 @@ def change(before: str, after: str) -> ConfigChange:
     """What the second config does to the check of the first."""
     path = Path("export-gate.yml")
     first, second = (parse_config(text.encode(), path, is_past=True) for text in (before, after))
-    return compare_configs("the base", first.checked, second.checked)
+    return compare_configs("the base", first, second)
 
 
 def texts(found: ConfigChange, effect: Effect) -> list[str]:

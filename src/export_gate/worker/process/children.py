@@ -184,14 +184,6 @@ def bound_log(child: Child) -> None:
             stream.write(f"[export-gate cut this log at {LOG_LIMIT_BYTES >> 20} MiB; its end:]\n{end}".encode())
 
 
-def signal_name(number: int) -> str:
-    """`SIGSEGV` for 11."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
 def driver_lives() -> bool:
     """Whether the process that started this one is still running."""
     # Windows keeps the number of a parent that has ended; elsewhere the process gets another parent.

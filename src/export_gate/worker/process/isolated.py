@@ -17,7 +17,8 @@ from typing import Generic, TypeVar
 import torch
 
 from export_gate.wall.codec import decode, encode
-from export_gate.worker.process.children import CAN_FORK, READ_BYTES, signal_name
+from export_gate.wall.words import signal_name
+from export_gate.worker.process.children import CAN_FORK, READ_BYTES
 
 Record = TypeVar("Record")
 Input = TypeVar("Input")

@@ -17,6 +17,7 @@ from export_gate.wall.contract import Job
 from export_gate.wall.observation import OWN_FAULT, Failure, Stage
 from export_gate.wall.protocol import Event
 from export_gate.wall.request import Request
+from export_gate.wall.words import signal_name
 from export_gate.worker.process import children, preload
 from export_gate.worker.process.channel import Channel, read_numbered
 from export_gate.worker.process.children import Child, Work
@@ -175,7 +176,7 @@ def _failure(attempt: Attempt, timed_out: bool, exit_status: int, printed: str) 
     elif attempt.broke:
         kind, what, message = "died", OWN_FAULT, "the traceback is among the last lines printed"
     elif exit_status < 0:
-        kind, what, message = "died", children.signal_name(-exit_status), "the worker process was killed"
+        kind, what, message = "died", signal_name(-exit_status), "the worker process was killed"
     else:
         kind, what, message = "died", f"exit {exit_status}", "the worker process ended before its work was done"
     return Failure(
