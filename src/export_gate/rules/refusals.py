@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from export_gate.rules.cases import is_layout_case
-from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.inputs import tensors
 from export_gate.wall.observation import ModelObservation, PromiseBroken
 
 RAISED = re.compile(r"\w+: ")
@@ -50,11 +51,5 @@ def refused_empty_masks(
 
 def _meaning(contract: ModelContract, path: str) -> str | None:
     """What the contract says that 1 means in that input."""
-    first, *rest = path.split(".")
-    spec: Spec | None = contract.inputs.get(first)
-    for key in rest:
-        if isinstance(spec, SequenceSpec):
-            spec = spec.items[int(key)]
-        elif isinstance(spec, DictSpec):
-            spec = spec.items.get(key)
-    return spec.mask if isinstance(spec, TensorSpec) else "any"
+    spec = dict(tensors(contract.inputs)).get(path)
+    return spec.mask if spec else "any"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from export_gate.rules.blame import Blame
 from export_gate.rules.wording import listing
-from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.inputs import tensors
 from export_gate.wall.smallest import SmallestInput
 
 NAMES = {"nan": "NaN", "inf": "infinity"}
@@ -25,7 +26,7 @@ def special_advice(contract: ModelContract, blame: Blame) -> str:
             "declare a `range` or `values` without zero, if callers never pass it."
         )
     handle = f"handle it in the model, e.g. with `torch.nan_to_num` before {_operator(blame)}"
-    declared = {path: spec.nonfinite for path, spec in _tensors(contract.inputs) if spec.nonfinite}
+    declared = {path: spec.nonfinite for path, spec in tensors(contract.inputs) if spec.nonfinite}
     if not declared:
         return f"{handle[0].upper()}{handle[1:]}."
     kinds = _kinds(declared, blame.smallest)
@@ -46,12 +47,3 @@ def _kinds(declared: Mapping[str, tuple[str, ...]], smallest: SmallestInput | No
     every = [kind for kind in NAMES if any(kind in kinds for kinds in declared.values())]
     texts = [tensor.text for tensor in smallest.tensors if tensor.text] if smallest else []
     return [kind for kind in every if any(kind in text for text in texts)] or every
-
-
-def _tensors(inputs: Mapping[str, Spec]) -> Iterator[tuple[str, TensorSpec]]:
-    for name, spec in inputs.items():
-        if isinstance(spec, TensorSpec):
-            yield name, spec
-        elif isinstance(spec, (SequenceSpec, DictSpec)):
-            items = spec.items if isinstance(spec.items, dict) else dict(enumerate(spec.items))
-            yield from ((f"{name}.{path}", leaf) for path, leaf in _tensors({str(k): v for k, v in items.items()}))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.inputs import parts
 
 
 def named_files(config: Config, root: Path) -> frozenset[str]:
@@ -46,12 +47,9 @@ def _references(specs: Iterable[Spec]) -> Iterator[str | None]:
         match spec:
             case TensorSpec():
                 yield spec.make
-            case SequenceSpec():
+            case SequenceSpec() | DictSpec():
                 yield spec.build
-                yield from _references(spec.items)
-            case DictSpec():
-                yield spec.build
-                yield from _references(spec.items.values())
+        yield from _references(parts(spec).values())
 
 
 def _file(reference: str, pythonpath: Sequence[str]) -> Iterator[str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from export_gate.rules.lock.record import LockedBound, LockedDim, LockedModel, LockedTarget, LockedTensor, Margin
 from export_gate.rules.measure import Measured, Measurement
-from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, Target, TensorSpec
+from export_gate.wall.contract import Dim, ModelContract, Size, Target, TensorSpec
 from export_gate.wall.equivalence import Norm
+from export_gate.wall.inputs import tensors
 from export_gate.wall.observation import ModelObservation, OutputLeaf, TargetObservation
 from export_gate.wall.targets import LAYOUT_FAMILIES
 
@@ -23,7 +24,8 @@ def locked_model(measured: Measured, *, is_whole: bool = True) -> LockedModel:
     # A few inputs may leave a dim at one size, which would then look like a constant.
     inferred = _inferred(observation) if is_whole else {}
     return LockedModel(
-        inputs=tuple(tensor for name, spec in contract.inputs.items() for tensor in _tensors(name, spec)),
+        # Constants have no tensor: they are baked into the artifact.
+        inputs=tuple(_input(path, spec) for path, spec in tensors(contract.inputs)),
         outputs=tuple(_output(contract, leaf, inferred) for leaf in observation.outputs),
         dims={dim.name: _dim(dim, observation) for dim in contract.dims},
         targets={
@@ -45,20 +47,9 @@ def _dim(dim: Dim, observation: ModelObservation) -> LockedDim:
     return LockedDim(min=low, max=high, multiple_of=dim.multiple_of, separate=dim.separate)
 
 
-def _tensors(path: str, spec: Spec) -> Iterator[LockedTensor]:
-    """Tensors of an input by path: `x`, `pyramid.0`, `state.hidden`."""
-    match spec:
-        case TensorSpec():
-            shape = tuple(map(str, spec.shape))
-            yield LockedTensor(name=spec.name or path, dtype=spec.dtype, shape=shape, range=_range(spec))
-        case SequenceSpec():
-            for number, item in enumerate(spec.items):
-                yield from _tensors(f"{path}.{number}", item)
-        case DictSpec():
-            for key, item in spec.items.items():
-                yield from _tensors(f"{path}.{key}", item)
-        case _:
-            return  # a constant is baked into the artifact
+def _input(path: str, spec: TensorSpec) -> LockedTensor:
+    shape = tuple(map(str, spec.shape))
+    return LockedTensor(name=spec.name or path, dtype=spec.dtype, shape=shape, range=_range(spec))
 
 
 def _range(spec: TensorSpec) -> tuple[LockedBound, LockedBound] | None:

@@ -12,7 +12,7 @@ from export_gate.worker.controls.intervals import Interval, float_interval, is_r
 from export_gate.worker.controls.made import has_makers
 from export_gate.worker.controls.record import ControlCase, case_name
 from export_gate.worker.controls.sizes import Sizes
-from export_gate.worker.controls.specs import build_values, elements_at, shape_at, tensor_leaves
+from export_gate.worker.controls.specs import build_values, elements_at, shape_at, tensor_leaves, total_elements
 from export_gate.worker.leaves.values import Values
 
 LIMIT = 4096
@@ -48,10 +48,10 @@ def affine_cases(contract: ModelContract, sizes: Sizes) -> tuple[ControlCase, ..
     rows = packs_rows(contract)
     if rows is not None:
         # Of one row: the batch is not chosen yet.
-        sizes = {**sizes, rows: _batch(contract, rows, _dimension(contract, {**sizes, rows: 1}))}
+        sizes = {**sizes, rows: _batch(contract, rows, total_elements(contract, {**sizes, rows: 1}))}
     corners = {path: _corner(spec.at(sizes)) for path, spec in leaves}
     batch = 1 if rows is None else sizes[rows]
-    dimension = sum(elements_at(spec, sizes) for _, spec in leaves) // max(batch, 1)
+    dimension = total_elements(contract, sizes) // max(batch, 1)
     calls = -(-(dimension + 1) // max(batch, 1))
     if any(corner.step == 0 for corner in corners.values()) or not 0 < dimension <= LIMIT or calls > LIMIT_CASES:
         return ()
@@ -88,10 +88,6 @@ def packs_rows(contract: ModelContract) -> str | None:
 def _bounds(spec: TensorSpec) -> list[Size]:
     """The bounds that depend on sizes."""
     return [bound for bound in spec.range or () if isinstance(bound, Size)]
-
-
-def _dimension(contract: ModelContract, sizes: Sizes) -> int:
-    return sum(elements_at(spec, sizes) for _, spec in tensor_leaves(contract))
 
 
 def _batch(contract: ModelContract, rows: str, dimension: int) -> int:

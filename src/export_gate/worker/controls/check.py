@@ -6,7 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Any
 
+import numpy.typing as npt
 import torch
 
 from export_gate.wall.contract import Dim, ModelContract, Size, TensorSpec
@@ -20,13 +22,14 @@ Named = tuple[str, TensorSpec, tuple[int, ...]]
 """Input path, what was declared, the shape found."""
 
 
-def check_dtype(place: str, path: str, spec: TensorSpec, tensor: torch.Tensor) -> None:
+def check_dtype(place: str, path: str, spec: TensorSpec, array: torch.Tensor | npt.NDArray[Any]) -> None:
     """Check the declared element type.
 
     Raises:
         UserError: it has another.
     """
-    found = str(tensor.dtype).removeprefix("torch.")
+    # The text of NumPy's types has the byte order as well (`>f4`), their name does not.
+    found = str(getattr(array.dtype, "name", array.dtype)).removeprefix("torch.")
     if found != spec.dtype:
         raise UserError(
             f"{place}: input '{path}': expected dtype {spec.dtype}, got {found}",
@@ -144,7 +147,7 @@ def _axes_of(place: str, path: str, spec: TensorSpec, shape: tuple[int, ...]) ->
     if len(shape) != len(spec.shape):
         raise UserError(
             f"{place}: input '{path}': expected shape {shape_text(spec.shape)}, got {_text(shape)}",
-            f"Give it {_axes(len(spec.shape))}, not {len(shape)}.",
+            f"Give it {axes_text(len(spec.shape))}, not {len(shape)}.",
         )
     return [GivenAxis(path=path, spec=spec, shape=shape, index=index) for index in range(len(shape))]
 
@@ -161,7 +164,8 @@ def _check_size(contract: ModelContract, place: str, dim: Dim, size: int) -> Non
     )
 
 
-def _axes(count: int) -> str:
+def axes_text(count: int) -> str:
+    """`1 axis`, `2 axes`."""
     return "1 axis" if count == 1 else f"{count} axes"
 
 

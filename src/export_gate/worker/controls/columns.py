@@ -167,14 +167,9 @@ def as_tensor(place: str, path: str, spec: TensorSpec, array: Any) -> torch.Tens
     Raises:
         UserError: it has another element type.
     """
+    check_dtype(place, path, spec, array)
     if isinstance(array, torch.Tensor):
-        check_dtype(place, path, spec, array)
         return array
-    if array.dtype.name != spec.dtype:
-        raise UserError(
-            f"{place}: input '{path}': expected dtype {spec.dtype}, got {array.dtype.name}",
-            f"Store it as {spec.dtype}, or declare `dtype: {array.dtype.name}`.",
-        )
     # torch takes no other byte order. The reshape, because `ascontiguousarray` gives a scalar an axis.
     return torch.from_numpy(np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("=")).reshape(array.shape))
 

@@ -14,15 +14,15 @@ from export_gate.worker.controls.draws import MASK_ENDS, REPEATED, base_family, 
 from export_gate.worker.controls.floats import WHOLE
 from export_gate.worker.controls.layout import CHANNELS_LAST_RANKS, channels_last, noncontiguous
 from export_gate.worker.controls.made import MadeTensor, has_makers, joint_values, made_values
-from export_gate.worker.controls.record import ControlCase, case_name
+from export_gate.worker.controls.record import ControlCase, case_name, generated_case
 from export_gate.worker.controls.sizes import SizePlan, Sizes, reference_sizes
 from export_gate.worker.controls.specs import (
     build_values,
-    elements_at,
     is_floating,
     is_integer,
     shape_at,
     tensor_leaves,
+    total_elements,
 )
 from export_gate.worker.controls.stream import Stream
 from export_gate.worker.leaves.values import Values
@@ -90,20 +90,14 @@ def boundary_cases(contract: ModelContract, plan: SizePlan) -> Iterator[ControlC
 def further_cases(contract: ModelContract, plan: SizePlan) -> Iterator[ControlCase]:
     """All other generated cases; sizes without elements are left to the boundary cases."""
     for family, index, sizes in _further(contract, plan):
-        if any(elements_at(spec, sizes) for _, spec in tensor_leaves(contract)):
+        if total_elements(contract, sizes):
             yield drawn_case(contract, family, index, sizes)
 
 
 def drawn_case(contract: ModelContract, family: str, index: int, sizes: Sizes) -> ControlCase:
     """One generated case."""
     make = _LAYOUTS.get(family, values_at)
-    return ControlCase(
-        name=case_name(f"{family}-{index}", sizes),
-        family=family,
-        group="generated",
-        sizes=dict(sizes),
-        make=partial(make, contract, sizes, family, index),
-    )
+    return generated_case(family, index, sizes, partial(make, contract, sizes, family, index))
 
 
 def case_named(contract: ModelContract, name: str) -> ControlCase | None:

@@ -16,12 +16,13 @@ INFINITE_BOUND = 1e4
 """How far values go towards a bound declared infinite."""
 
 _COMPONENT = {"complex64": torch.float32, "complex128": torch.float64}
-_BITS = {
+BITS = {
     torch.float64: torch.int64,
     torch.float32: torch.int32,
     torch.float16: torch.int16,
     torch.bfloat16: torch.int16,
 }
+"""The integer type that holds the bits of a float of each type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,10 +133,10 @@ def _inside(bound: float, dtype: torch.dtype, direction: int) -> float:
         return value
     if value == 0:  # the bound underflowed: the type's smallest value is beyond it
         # As bits, 1 is the smallest positive value.
-        return direction * float(torch.tensor(1, dtype=_BITS[dtype]).view(dtype))
+        return direction * float(torch.tensor(1, dtype=BITS[dtype]).view(dtype))
     # Bits of floats of one sign are in the order of their magnitudes.
     away_from_zero = (value > 0) == (direction > 0)
-    return float((rounded.view(_BITS[dtype]) + (1 if away_from_zero else -1)).view(dtype))
+    return float((rounded.view(BITS[dtype]) + (1 if away_from_zero else -1)).view(dtype))
 
 
 def _outside_values(allowed: tuple[float, ...], values: torch.Tensor) -> str:

@@ -16,14 +16,7 @@ def clone(value: Any) -> Any:
 
     Expanded axes stay expanded and slices stay slices, unlike `Tensor.clone`, which makes such tensors contiguous.
     """
-    if isinstance(value, torch.Tensor):
-        return _clone_tensor(value)
-    if isinstance(value, dict):
-        return {key: clone(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [clone(item) for item in value]
-        return items if isinstance(value, list) else tuple(items)
-    return value
+    return map_tensors(value, _clone_tensor)
 
 
 def noncontiguous(value: Any) -> Any:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from export_gate.wall.contract import Controls, DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.contract import Controls, ModelContract, TensorSpec
 from export_gate.wall.errors import UserError
+from export_gate.wall.inputs import with_tensors
 from export_gate.worker.controls.check import check_dtype, check_values
 from export_gate.worker.controls.specs import shape_at, tensor_leaves
 from export_gate.worker.controls.stream import Stream
@@ -43,7 +44,7 @@ def with_makers(contract: ModelContract, base: Path) -> ModelContract:
         UserError: one cannot be imported, or is not callable.
     """
     key = f"models.{contract.name}"
-    inputs = {name: _with_maker(spec, f"{key}.inputs.{name}", base) for name, spec in contract.inputs.items()}
+    inputs = with_tensors(contract.inputs, lambda path, spec: _with_maker(spec, f"{key}.inputs.{path}.make", base))
     controls = contract.controls
     if controls.make is not None:
         joint = _load(controls.make, base, f"{key}.controls.make")
@@ -86,17 +87,8 @@ def made_values(contract: ModelContract, path: str, spec: MadeTensor, sizes: dic
     return _checked(place, path, spec, made, sizes)
 
 
-def _with_maker(spec: Spec, place: str, base: Path) -> Spec:
-    match spec:
-        case TensorSpec() if spec.make is not None:
-            return MadeTensor(**_fields(spec), function=_load(spec.make, base, f"{place}.make"))
-        case SequenceSpec():
-            items = tuple(_with_maker(item, f"{place}.{index}", base) for index, item in enumerate(spec.items))
-            return replace(spec, items=items)
-        case DictSpec():
-            return replace(spec, items={k: _with_maker(item, f"{place}.{k}", base) for k, item in spec.items.items()})
-        case _:
-            return spec
+def _with_maker(spec: TensorSpec, role: str, base: Path) -> TensorSpec:
+    return spec if spec.make is None else MadeTensor(**_fields(spec), function=_load(spec.make, base, role))
 
 
 def _fields(record: Any) -> dict[str, Any]:

@@ -5,19 +5,12 @@ from __future__ import annotations
 import torch
 
 from export_gate.wall.contract import TensorSpec
-from export_gate.worker.controls.intervals import float_interval, integer_bounds, is_restricted, is_undeclared
+from export_gate.worker.controls.intervals import BITS, float_interval, integer_bounds, is_restricted, is_undeclared
 from export_gate.worker.controls.specs import is_floating, is_integer, shape_at
 
 STRICT = "strictly-increasing"
 SPREAD = ("normal", "uniform", "sweep", "offset", "large")
 """Families of floats whose values differ by more than the type's last bit once all of them must differ."""
-
-_BITS = {
-    torch.float64: torch.int64,
-    torch.float32: torch.int32,
-    torch.float16: torch.int16,
-    torch.bfloat16: torch.int16,
-}
 
 
 def ordered(spec: TensorSpec, tensor: torch.Tensor) -> torch.Tensor:
@@ -106,12 +99,12 @@ def _distinct(spec: TensorSpec, rising: torch.Tensor) -> torch.Tensor:
 
 def _ordinals(values: torch.Tensor) -> torch.Tensor:
     """The place of each float among all floats of its type, 0 for zero."""
-    bits = values.view(_BITS[values.dtype]).to(torch.int64)
+    bits = values.view(BITS[values.dtype]).to(torch.int64)
     # Bits of negative floats count up with their magnitude from -0.0, which is the least integer.
-    least = torch.iinfo(_BITS[values.dtype]).min
+    least = torch.iinfo(BITS[values.dtype]).min
     return torch.where(bits >= 0, bits, least - bits)
 
 
 def _values(ordinals: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    bits = _BITS[dtype]
+    bits = BITS[dtype]
     return torch.where(ordinals >= 0, ordinals, torch.iinfo(bits).min - ordinals).to(bits).view(dtype)

@@ -12,13 +12,14 @@ from functools import partial
 
 import torch
 
-from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.contract import ModelContract, TensorSpec
+from export_gate.wall.inputs import with_tensors
 from export_gate.worker.controls.draws import draw, families
 from export_gate.worker.controls.generate import MIXED, SAME, drawn_case, known_families, main_family
 from export_gate.worker.controls.made import has_makers
-from export_gate.worker.controls.record import ControlCase, case_name
+from export_gate.worker.controls.record import ControlCase, case_name, generated_case
 from export_gate.worker.controls.sizes import Sizes, reference_sizes
-from export_gate.worker.controls.specs import build_values, elements_at, shape_at, tensor_leaves
+from export_gate.worker.controls.specs import build_values, shape_at, tensor_leaves, total_elements
 from export_gate.worker.controls.stream import Stream
 from export_gate.worker.controls.threshold_rows import FAMILY as THRESHOLD_ROWS
 from export_gate.worker.controls.threshold_rows import Constant, threshold_case, threshold_cases
@@ -44,7 +45,7 @@ def random_cases(
         seed: Chooses sizes; values follow from a case's name, so that it can be run again by it.
         count: How many.
     """
-    open_contract = replace(contract, inputs={name: _any_draws(spec) for name, spec in contract.inputs.items()})
+    open_contract = replace(contract, inputs=with_tensors(contract.inputs, lambda _, spec: replace(spec, draws=())))
     pool = _pool(open_contract, constants)
     for turn in range(count):
         family = pool[turn % len(pool)]
@@ -67,13 +68,7 @@ def _case(contract: ModelContract, family: str, index: int, sizes: Sizes, consta
         return threshold_case(contract, constants, index, sizes)
     if family != MOSAIC:
         return drawn_case(contract, family, index, sizes)
-    return ControlCase(
-        name=case_name(f"{MOSAIC}-{index}", sizes),
-        family=MOSAIC,
-        group="generated",
-        sizes=dict(sizes),
-        make=partial(_mosaic, contract, sizes, index),
-    )
+    return generated_case(MOSAIC, index, sizes, partial(_mosaic, contract, sizes, index))
 
 
 def _mosaic(contract: ModelContract, sizes: Sizes, index: int) -> Values:
@@ -101,17 +96,4 @@ def _sizes(contract: ModelContract, stream: Stream) -> Sizes:
     for dim in contract.dims:
         if dim.mode != "static" and len(dim.sizes) > 1:
             found[dim.name] = dim.sizes[int(stream.integers(0, len(dim.sizes) - 1, 1)[0])]
-    has_elements = any(elements_at(spec, found) for _, spec in tensor_leaves(contract))
-    return found if has_elements else reference_sizes(contract)
-
-
-def _any_draws(spec: Spec) -> Spec:
-    match spec:
-        case TensorSpec():
-            return replace(spec, draws=())
-        case SequenceSpec():
-            return replace(spec, items=tuple(map(_any_draws, spec.items)))
-        case DictSpec():
-            return replace(spec, items={key: _any_draws(item) for key, item in spec.items.items()})
-        case _:
-            return spec
+    return found if total_elements(contract, found) else reference_sizes(contract)

@@ -49,6 +49,12 @@ def case_name(label: str, sizes: dict[str, int]) -> str:
     return f"{label}@{at}" if at else label
 
 
+def generated_case(family: str, index: int, sizes: dict[str, int], make: Callable[[], Values]) -> ControlCase:
+    """A control input that the gate draws itself."""
+    name = case_name(f"{family}-{index}", sizes)
+    return ControlCase(name=name, family=family, group="generated", sizes=dict(sizes), make=make)
+
+
 def sanitized(name: str) -> str:
     """The name with everything but letters, digits and `._+-` replaced, for file names, globs and shells."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", name) or "unnamed"

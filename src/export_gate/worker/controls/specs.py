@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.inputs import tensors
 from export_gate.worker.leaves.values import Values
 
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
@@ -14,7 +15,7 @@ INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 
 def tensor_leaves(contract: ModelContract) -> tuple[tuple[str, TensorSpec], ...]:
     """Tensor arguments in forward's order, each with its path (`x`, `pyramid.0`, `state.hidden`)."""
-    return tuple(leaf for name, spec in contract.inputs.items() for leaf in _leaves(name, spec))
+    return tuple(tensors(contract.inputs))
 
 
 def build_values(contract: ModelContract, leaf: Callable[[str, TensorSpec], Any]) -> Values:
@@ -42,23 +43,14 @@ def elements_at(spec: TensorSpec, sizes: dict[str, int]) -> int:
     return math.prod(shape_at(spec, sizes))
 
 
+def total_elements(contract: ModelContract, sizes: dict[str, int]) -> int:
+    """The number of elements of all tensors at these sizes."""
+    return sum(elements_at(spec, sizes) for _, spec in tensor_leaves(contract))
+
+
 def shape_text(shape: tuple[Size, ...]) -> str:
     """`[batch, 1, 2*seq+1]`."""
     return f"[{', '.join(str(size) for size in shape)}]"
-
-
-def _leaves(path: str, spec: Spec) -> Iterator[tuple[str, TensorSpec]]:
-    match spec:
-        case TensorSpec():
-            yield path, spec
-        case SequenceSpec():
-            for index, item in enumerate(spec.items):
-                yield from _leaves(f"{path}.{index}", item)
-        case DictSpec():
-            for key, item in spec.items.items():
-                yield from _leaves(f"{path}.{key}", item)
-        case ConstantSpec():
-            pass
 
 
 def _build(path: str, spec: Spec, leaf: Callable[[str, TensorSpec], Any]) -> Any:

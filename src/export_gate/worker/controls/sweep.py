@@ -8,7 +8,7 @@ from export_gate.wall.contract import ModelContract
 from export_gate.worker.controls.generate import drawn_case, main_family
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.sizes import Sizes, reference_sizes
-from export_gate.worker.controls.specs import elements_at, tensor_leaves
+from export_gate.worker.controls.specs import total_elements
 from export_gate.worker.controls.stream import Stream
 
 LONGEST = 512
@@ -23,7 +23,7 @@ def sweep_cases(contract: ModelContract) -> tuple[ControlCase, ...]:
     """
     family = main_family(contract)
     unique = {tuple(sizes.values()): sizes for sizes in _sizes(contract)}
-    cases = [drawn_case(contract, family, 1, sizes) for sizes in unique.values() if _has_elements(contract, sizes)]
+    cases = [drawn_case(contract, family, 1, sizes) for sizes in unique.values() if total_elements(contract, sizes)]
     return tuple(cases[place] for place in Stream(contract.controls.seed, "sweep").permutation(len(cases)))
 
 
@@ -50,7 +50,3 @@ def _spread(sizes: range) -> list[int]:
         return list(sizes)
     last = len(sizes) - 1
     return [sizes[turn * last // (LONGEST - 1)] for turn in range(LONGEST)]
-
-
-def _has_elements(contract: ModelContract, sizes: Sizes) -> bool:
-    return any(elements_at(spec, sizes) for _, spec in tensor_leaves(contract))

@@ -12,7 +12,7 @@ import torch
 from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.draws import base_family, draw
 from export_gate.worker.controls.intervals import float_interval, integer_bounds, is_restricted, torch_dtype
-from export_gate.worker.controls.record import ControlCase, case_name
+from export_gate.worker.controls.record import ControlCase, case_name, generated_case
 from export_gate.worker.controls.sizes import Sizes, plan_sizes
 from export_gate.worker.controls.specs import build_values, is_integer, shape_at, tensor_leaves
 from export_gate.worker.controls.stream import Floats, Stream
@@ -38,13 +38,7 @@ def threshold_cases(contract: ModelContract, constants: Sequence[Constant]) -> t
 
 def threshold_case(contract: ModelContract, constants: Sequence[Constant], index: int, sizes: Sizes) -> ControlCase:
     """One draw."""
-    return ControlCase(
-        name=case_name(f"{FAMILY}-{index}", sizes),
-        family=FAMILY,
-        group="generated",
-        sizes=dict(sizes),
-        make=partial(_values, contract, sizes, tuple(constants), index),
-    )
+    return generated_case(FAMILY, index, sizes, partial(_values, contract, sizes, tuple(constants), index))
 
 
 def _values(contract: ModelContract, sizes: Sizes, constants: Sequence[Constant], index: int) -> Values:
@@ -100,13 +94,22 @@ def _multiples(low: float, high: float, step: float) -> tuple[int, int]:
     return math.ceil(max(low / step, -EXACT)), math.floor(min(high / step, EXACT))
 
 
+def _float_bounds(low: float, high: float) -> tuple[float, float]:
+    """The outermost floats within integer bounds."""
+    # As a float, the largest int64 is 2^63, which wraps around to the smallest one once it is an integer again.
+    return (
+        float(low) if float(low) >= low else math.nextafter(low, math.inf),
+        float(high) if float(high) <= high else math.nextafter(high, -math.inf),
+    )
+
+
 def _stepped(spec: TensorSpec, values: Floats, stream: Stream) -> torch.Tensor:
     """The values in the element type, a quarter of them one step lower and a quarter one step higher."""
     low, high = _bounds(spec) or (0.0, 0.0)
     steps = stream.integers(0, 3, len(values))
     if is_integer(spec):
         moved = np.round(values) + np.select([steps == 0, steps == 1], [-1, 1], 0)
-        return torch.from_numpy(np.clip(moved, low, high)).to(torch_dtype(spec.dtype))
+        return torch.from_numpy(np.clip(moved, *_float_bounds(low, high))).to(torch_dtype(spec.dtype))
     exact = torch.from_numpy(values).to(torch_dtype(spec.dtype))
     lower, higher = (torch.nextafter(exact, torch.full_like(exact, end)) for end in (-math.inf, math.inf))
     side = torch.from_numpy(steps)

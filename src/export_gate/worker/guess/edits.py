@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from export_gate.wall.contract import Bound, DictSpec, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.contract import Bound, Size, Spec, TensorSpec
+from export_gate.wall.inputs import leaves, tensors, with_tensors
 from export_gate.worker.guess.layers import DIMS, LENGTH, SEQ, Option
 from export_gate.worker.guess.outputs import FIRST
 from export_gate.worker.guess.watch import Failed, Path
@@ -41,22 +42,10 @@ class Case:
 
 def put(options: Options, path: Path, spec: TensorSpec, reason: str = "") -> Options:
     """The options with another tensor at that place, and another reason if there is one."""
-    name, *below = path
-    old = options[str(name)]
-    return {**options, str(name): Option(spec=_within(old.spec, tuple(below), spec), reason=reason or old.reason)}
-
-
-def _within(old: Spec, path: Path, spec: TensorSpec) -> Spec:
-    if not path:
-        return spec
-    if isinstance(old, SequenceSpec):
-        items = tuple(
-            _within(item, path[1:], spec) if place == path[0] else item for place, item in enumerate(old.items)
-        )
-        return replace(old, items=items)
-    if isinstance(old, DictSpec):
-        return replace(old, items={k: _within(v, path[1:], spec) if k == path[0] else v for k, v in old.items.items()})
-    raise AssertionError(f"there is nothing at {path}")
+    name, place = str(path[0]), ".".join(map(str, path))
+    old = options[name]
+    changed = with_tensors({name: old.spec}, lambda here, leaf: spec if here == place else leaf)
+    return {**options, name: Option(spec=changed[name], reason=reason or old.reason)}
 
 
 def fixed(options: Options, sizes: Mapping[str, int]) -> dict[str, Option]:
@@ -70,10 +59,10 @@ def fixed(options: Options, sizes: Mapping[str, int]) -> dict[str, Option]:
 
 def with_known_bounds(options: Options) -> Options:
     """Bounds by dims that no shape has become numbers: a config can name a dim only if an input has it."""
-    leaves = leaves_of(options)
-    named = {dim for spec in leaves.values() for size in spec.shape for dim in size.factors}
+    given = leaves_of(options)
+    named = {dim for spec in given.values() for size in spec.shape for dim in size.factors}
     sizes = {name: size for name, size in {**FIRST, SEQ: LENGTH}.items() if name not in named}
-    for path, spec in leaves.items():
+    for path, spec in given.items():
         if spec.range is not None:
             within = (_number(spec.range[0], sizes), _number(spec.range[1], sizes))
             options = put(options, path, replace(spec, range=within))
@@ -87,16 +76,7 @@ def _number(bound: Bound, sizes: Mapping[str, int]) -> Bound:
 
 def leaves_of(options: Options) -> dict[Path, TensorSpec]:
     """The tensors of all parameters."""
-    return {path: spec for name, option in options.items() for path, spec in _leaves((name,), option.spec)}
-
-
-def _leaves(path: Path, spec: Spec) -> Iterator[tuple[Path, TensorSpec]]:
-    if isinstance(spec, TensorSpec):
-        yield path, spec
-    elif isinstance(spec, (SequenceSpec, DictSpec)):
-        items = spec.items.items() if isinstance(spec, DictSpec) else enumerate(spec.items)
-        for key, item in items:
-            yield from _leaves((*path, key), item)
+    return {path: spec for name, option in options.items() for path, spec in leaves((name,), option.spec)}
 
 
 def specs_of(options: Options) -> dict[str, Spec]:
@@ -106,6 +86,5 @@ def specs_of(options: Options) -> dict[str, Spec]:
 
 def dims_of(specs: Mapping[str, Spec]) -> list[str]:
     """Dims that the specs name, the batch first."""
-    leaves = (leaf for name, spec in specs.items() for _, leaf in _leaves((name,), spec))
-    found = {dim for leaf in leaves for size in leaf.shape for dim in size.factors}
+    found = {dim for _, leaf in tensors(specs) for size in leaf.shape for dim in size.factors}
     return [name for name in DIMS if name in found]

@@ -17,6 +17,7 @@ import torch
 
 from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
 from export_gate.wall.errors import UserError
+from export_gate.wall.inputs import parts
 from export_gate.worker.leaves.values import plain
 from export_gate.worker.model.factory import load_attribute
 
@@ -83,10 +84,8 @@ def _plain_output(returned: Any) -> Any:
 
 
 def _builds(spec: Spec) -> bool:
-    if not isinstance(spec, (SequenceSpec, DictSpec)):
-        return False
-    items = spec.items.values() if isinstance(spec, DictSpec) else spec.items
-    return spec.build is not None or any(map(_builds, items))
+    is_built = isinstance(spec, (SequenceSpec, DictSpec)) and spec.build is not None
+    return is_built or any(map(_builds, parts(spec).values()))
 
 
 def _changed(changes: Mapping[str, Change], name: str, value: Any) -> Any:
@@ -99,16 +98,11 @@ def _change(spec: Spec, place: str, base: Path) -> Change | None:
             return None
         case ConstantSpec():
             return None if spec.dtype is None else _fixed(torch.tensor(spec.value, dtype=getattr(torch, spec.dtype)))
-        case SequenceSpec():
-            parts: dict[Any, Change | None] = {
-                index: _change(item, f"{place}.{index}", base) for index, item in enumerate(spec.items)
-            }
-        case DictSpec():
-            parts = {key: _change(item, f"{place}.{key}", base) for key, item in spec.items.items()}
+    changes = {key: _change(part, f"{place}.{key}", base) for key, part in parts(spec).items()}
     build = None if spec.build is None else _load(spec.build, base, f"{place}.build")
-    if build is None and not any(parts.values()):
+    if build is None and not any(changes.values()):
         return None
-    return functools.partial(_rebuilt, {key: part for key, part in parts.items() if part is not None}, build)
+    return functools.partial(_rebuilt, {key: change for key, change in changes.items() if change is not None}, build)
 
 
 def _fixed(tensor: torch.Tensor) -> Change:

@@ -9,10 +9,13 @@ from typing import Any, Literal
 
 import torch
 
-from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.contract import Dim, ModelContract, TensorSpec
+from export_gate.wall.inputs import leaves, tensors
+from export_gate.worker.controls.check import axes_text
 from export_gate.worker.controls.ordering import STRICT, impossible
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.sizes import Sizes
+from export_gate.worker.controls.specs import total_elements
 from export_gate.worker.export.program import is_static
 from export_gate.worker.leaves.values import Call, Values
 
@@ -81,8 +84,9 @@ def plan_probes(
     """All probes of a model, smallest input first, with a reason at those that are not tried (see `left_out_notes`)."""
     inputs = Inputs(contract=contract, reference=dict(reference), values_at=values_at, bind=bind)
     probes = [probe for dim in contract.dims for probe in _dim_probes(dim, inputs)]
-    probes += [probe for path, spec in _tensors(contract.inputs) for probe in _tensor_probes(path, spec, inputs)]
-    largest = max(GROWTH * _elements(contract, inputs.reference), SMALL)
+    paths = [leaf for name, spec in contract.inputs.items() for leaf in leaves((name,), spec)]
+    probes += [probe for path, spec in paths for probe in _tensor_probes(path, spec, inputs)]
+    largest = max(GROWTH * total_elements(contract, inputs.reference), SMALL)
     return _within_limit([_within_size(probe, largest) for probe in probes])
 
 
@@ -145,7 +149,7 @@ def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
                 axis=dim.name,
                 declared=declared,
                 tried=str(size),
-                elements=_elements(inputs.contract, sizes),
+                elements=total_elements(inputs.contract, sizes),
                 call=_maker(inputs, sizes),
                 left_out=_impossible(inputs.contract, sizes),
                 sizes=sizes,
@@ -161,7 +165,7 @@ def _outside(dim: Dim, bound: int, step: int) -> int:
 
 
 def _tensor_probes(path: Path, spec: TensorSpec, inputs: Inputs) -> Iterator[PlannedProbe]:
-    name, elements = ".".join(map(str, path)), _elements(inputs.contract, inputs.reference)
+    name, elements = ".".join(map(str, path)), total_elements(inputs.contract, inputs.reference)
     rank, other = len(spec.shape), OTHER_DTYPE[spec.dtype]
     lengths = [size.at(inputs.reference) for size in spec.shape]
     tried: list[tuple[Kind, str, str, str, int, Edit]] = [
@@ -177,7 +181,7 @@ def _tensor_probes(path: Path, spec: TensorSpec, inputs: Inputs) -> Iterator[Pla
         if not size.factors and not (spec.order == STRICT and axis == rank - 1)  # one value more may not be there
     ]
     tried.append(("wrong-dtype", name, spec.dtype, other, 0, lambda tensor: tensor.to(getattr(torch, other))))
-    tried.append(("wrong-rank", name, _axes(rank), _axes(rank + 1), 0, lambda tensor: tensor.unsqueeze(0)))
+    tried.append(("wrong-rank", name, axes_text(rank), axes_text(rank + 1), 0, lambda tensor: tensor.unsqueeze(0)))
     for kind, axis_name, declared, instead, added, edit in tried:
         yield PlannedProbe(
             kind=kind,
@@ -192,10 +196,6 @@ def _tensor_probes(path: Path, spec: TensorSpec, inputs: Inputs) -> Iterator[Pla
 def _slice(lengths: Sequence[int], axis: int) -> int:
     """Elements of one slice across an axis."""
     return math.prod(length for at, length in enumerate(lengths) if at != axis)
-
-
-def _axes(rank: int) -> str:
-    return "1 axis" if rank == 1 else f"{rank} axes"
 
 
 def _longer(axis: int, *, at_end: bool) -> Edit:
@@ -229,25 +229,11 @@ def _edited(value: Any, path: Path, edit: Edit) -> Any:
     return type(value)(items)
 
 
-def _tensors(specs: Mapping[Any, Spec], path: Path = ()) -> Iterator[tuple[Path, TensorSpec]]:
-    for key, spec in specs.items():
-        if isinstance(spec, TensorSpec):
-            yield (*path, key), spec
-        elif isinstance(spec, SequenceSpec):
-            yield from _tensors(dict(enumerate(spec.items)), (*path, key))
-        elif isinstance(spec, DictSpec):
-            yield from _tensors(spec.items, (*path, key))
-
-
-def _elements(contract: ModelContract, sizes: Sizes) -> int:
-    return sum(math.prod(size.at(sizes) for size in spec.shape) for _, spec in _tensors(contract.inputs))
-
-
 def _impossible(contract: ModelContract, sizes: Sizes) -> str:
     """Why an input has no values at these sizes; empty if all have some."""
-    reasons = ((path, impossible(spec, sizes)) for path, spec in _tensors(contract.inputs))
-    return next((f"input {'.'.join(map(str, path))}: {reason}" for path, reason in reasons if reason), "")
+    reasons = ((path, impossible(spec, sizes)) for path, spec in tensors(contract.inputs))
+    return next((f"input {path}: {reason}" for path, reason in reasons if reason), "")
 
 
 def _are_possible(contract: ModelContract, sizes: Sizes) -> bool:
-    return all(size.at(sizes) >= 0 for _, spec in _tensors(contract.inputs) for size in spec.shape)
+    return all(size.at(sizes) >= 0 for _, spec in tensors(contract.inputs) for size in spec.shape)

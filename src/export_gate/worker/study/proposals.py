@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from export_gate.wall.contract import Bound, DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.contract import Bound, Dim, ModelContract, Size, TensorSpec
+from export_gate.wall.inputs import with_tensors
 from export_gate.worker.controls.specs import is_integer, tensor_leaves
 
 OFFSETS = (-1, 0, -2, 1)
@@ -225,19 +226,7 @@ def _limited(seen: _Seen, dim: Dim, words: str, change: Mapping[str, Any]) -> Pr
 
 
 def _with(contract: ModelContract, path: str, **changes: Any) -> ModelContract:
-    inputs = {name: _changed(name, spec, path, changes) for name, spec in contract.inputs.items()}
-    return replace(contract, inputs=inputs)
+    def changed(here: str, spec: TensorSpec) -> TensorSpec:
+        return replace(spec, **changes) if here == path else spec
 
-
-def _changed(here: str, spec: Spec, path: str, changes: Mapping[str, Any]) -> Spec:
-    match spec:
-        case TensorSpec():
-            return replace(spec, **changes) if here == path else spec
-        case SequenceSpec():
-            parts = (_changed(f"{here}.{index}", item, path, changes) for index, item in enumerate(spec.items))
-            return replace(spec, items=tuple(parts))
-        case DictSpec():
-            named = {key: _changed(f"{here}.{key}", item, path, changes) for key, item in spec.items.items()}
-            return replace(spec, items=named)
-        case _:
-            return spec
+    return replace(contract, inputs=with_tensors(contract.inputs, changed))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import CaseResult, Comparison
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.controls.specs import elements_at, tensor_leaves
+from export_gate.worker.controls.specs import total_elements
 from export_gate.worker.controls.sweep import sweep_cases
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.factory import Parameter, bind
@@ -57,11 +57,11 @@ def affordable(
         nodes: Of the exported graph; None if there is none.
     """
     names = {case.name for case in known}
-    first = max(_elements(contract, known[0]), 1) if known else 1
+    first = max(total_elements(contract, known[0].sizes), 1) if known else 1
     left = contract.controls.budget_flops / SHARE
     kept: list[ControlCase] = []
     for case in sweep_cases(contract):
-        left -= (flops or 0.0) * _elements(contract, case) / first + CALL_FLOPS * (nodes or UNKNOWN_NODES)
+        left -= (flops or 0.0) * total_elements(contract, case.sizes) / first + CALL_FLOPS * (nodes or UNKNOWN_NODES)
         # A prefix of the seeded order, so that a larger budget only adds cases.
         if left < 0:
             break
@@ -132,7 +132,3 @@ def _difference(output: Comparison) -> float:
     if is_other or output.nonfinite_mismatched or (output.mismatched_elements and not is_float):
         return math.inf
     return output.max_abs_diff / (output.expected_max_abs or 1.0)
-
-
-def _elements(contract: ModelContract, case: ControlCase) -> int:
-    return sum(elements_at(spec, case.sizes) for _, spec in tensor_leaves(contract))

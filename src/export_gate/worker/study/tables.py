@@ -8,7 +8,8 @@ from typing import Any
 
 import torch
 
-from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.contract import ModelContract, TensorSpec
+from export_gate.wall.inputs import with_tensors
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.intervals import is_undeclared
 from export_gate.worker.controls.specs import is_integer, tensor_leaves
@@ -40,23 +41,11 @@ def with_table_ranges(subject: Subject, desk: Desk) -> tuple[Subject, tuple[str,
 
 def with_ranges(contract: ModelContract, ranges: Mapping[str, tuple[float, float]]) -> ModelContract:
     """The contract with these ranges at the tensor leaves of those paths."""
-    inputs = {name: _with_ranges(name, spec, ranges) for name, spec in contract.inputs.items()}
-    return replace(contract, inputs=inputs)
 
+    def ranged(path: str, spec: TensorSpec) -> TensorSpec:
+        return replace(spec, range=ranges[path]) if path in ranges else spec
 
-def _with_ranges(path: str, spec: Spec, ranges: Mapping[str, tuple[float, float]]) -> Spec:
-    match spec:
-        case TensorSpec():
-            return replace(spec, range=ranges[path]) if path in ranges else spec
-        case SequenceSpec():
-            items = tuple(_with_ranges(f"{path}.{index}", item, ranges) for index, item in enumerate(spec.items))
-            return replace(spec, items=items)
-        case DictSpec():
-            return replace(
-                spec, items={key: _with_ranges(f"{path}.{key}", item, ranges) for key, item in spec.items.items()}
-            )
-        case _:
-            return spec
+    return replace(contract, inputs=with_tensors(contract.inputs, ranged))
 
 
 def _lengths(subject: Subject) -> dict[str, int]:

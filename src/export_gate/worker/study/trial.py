@@ -16,7 +16,7 @@ from export_gate.worker.controls.build import build_control_set, digest, referen
 from export_gate.worker.controls.case_file import file_case
 from export_gate.worker.controls.generate import case_named
 from export_gate.worker.controls.record import ControlCase, ControlSet
-from export_gate.worker.controls.specs import elements_at, tensor_leaves
+from export_gate.worker.controls.specs import total_elements
 from export_gate.worker.controls.threshold_rows import FAMILY
 from export_gate.worker.model.reference import count_flops
 from export_gate.worker.process.stages import Desk
@@ -111,7 +111,7 @@ def within_budget(cases: Sequence[ControlCase], subject: Subject) -> tuple[tuple
     flops = _first_case_flops(cases, subject)
     if not flops:
         return tuple(cases), flops
-    elements = [_elements(subject.contract, case) for case in cases]
+    elements = [total_elements(subject.contract, case.sizes) for case in cases]
     kept: list[ControlCase] = []
     spent = 0.0
     for case, count in zip(cases, elements, strict=True):
@@ -145,10 +145,6 @@ def _affine_basis(contract: ModelContract, subject: Subject) -> tuple[ControlCas
         return ()
     basis = affine_cases(contract, reference_sizes(contract))
     return basis if basis and (wanted == "always" or looks_affine(subject)) else ()
-
-
-def _elements(contract: ModelContract, case: ControlCase) -> int:
-    return sum(elements_at(spec, case.sizes) for _, spec in tensor_leaves(contract))
 
 
 def _describe(

@@ -56,3 +56,13 @@ def test_a_tiny_step_gives_multiples_that_float64_holds():
     promised = contract(ROWS, x=tensor("float64", "n", 8, range=(-6, 6)))
     x = threshold_cases(promised, [(1e-30, True)])[1].make()["x"]
     assert 0 < float(x.abs().max()) <= 1e-30 * 2**54
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32"])
+def test_integers_at_the_end_of_their_type_stay_within_it(dtype: str):
+    """The largest int64 has no float of its own: one above it must not wrap around to the smallest."""
+    largest = torch.iinfo(getattr(torch, dtype)).max
+    promised = contract(ROWS, x=tensor(dtype, "n", 8, range=(0, largest)))
+    for case in threshold_cases(promised, [(float(largest), False), (2.0**60, True)]):
+        x = case.make()["x"]
+        assert int(x.min()) >= 0
