@@ -29,7 +29,7 @@ class GateStep:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Of the step, and those of `JOB` with `job ` before them."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """Variables of workflow, job and step that choose an interpreter, or that the inputs name."""
+    """Variables of workflow, job and step, without those of `HARMLESS`."""
     around: tuple[str, ...] = ()
     """What else its job runs: each other step, or each line of its script; `HERE` stands for the gate."""
 
@@ -43,6 +43,8 @@ class Workflow:
     """Event -> its filters."""
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Of an action of the repository's own: its inputs, which the step may pass on."""
+    others: tuple[str, ...] = ()
+    """The checks of its jobs that do not run the gate, by the names that branch protection knows."""
 
 
 HERE = "the gate"
@@ -101,8 +103,8 @@ def compare_workflows(before: Mapping[str, Workflow], after: Mapping[str, Workfl
 
 
 def _all(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Iterator[tuple[str, Step]]:
-    kept = [step for workflow in after.values() for step in workflow.steps]
     for file, workflow in before.items():
+        kept = [step for other in _taking_over(file, workflow, after) for step in other.steps]
         now = after.get(file, Workflow(steps=()))
         told: set[tuple[str, Step]] = set()  # two steps of a job share what their job says
         for step, other in _pairs(workflow.steps, now.steps):
@@ -117,6 +119,25 @@ def _all(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Itera
         if now.steps:
             yield from ((file, found) for found in _triggers(workflow.triggers, now.triggers))
             yield from ((file, found) for found in _each("input", workflow.defaults, now.defaults))
+    ours = {
+        step.settings.get("job name") or step.part.removeprefix("job ")
+        for each in before.values()
+        for step in each.steps
+    }
+    for file, workflow in after.items():
+        known = before.get(file, Workflow(steps=())).others
+        for name in (name for name in workflow.others if name in ours and name not in known):
+            yield file, ("loosened", "", f"a job without the gate has the name of its check, {name}")
+
+
+def _taking_over(file: str, workflow: Workflow, after: Mapping[str, Workflow]) -> Iterator[Workflow]:
+    """Workflows that GitHub runs whenever it ran this one: steps may have moved there."""
+    for other, now in after.items():
+        is_same_kind = other.rpartition("/")[0] == file.rpartition("/")[0] or not (workflow.triggers or now.triggers)
+        if is_same_kind and not any(
+            effect == "loosened" for effect, _, _ in _triggers(workflow.triggers, now.triggers)
+        ):
+            yield now
 
 
 def _pairs(before: Sequence[GateStep], after: Sequence[GateStep]) -> Iterator[tuple[GateStep, GateStep | None]]:

@@ -15,8 +15,8 @@ from export_gate.loosening.workflow import HERE, JOB, STEP, GateStep, Workflow
 
 GATE = "export-gate"
 COMMAND = re.compile(r"export[-_]gate\s+-*[a-z]")
-INTERPRETER = re.compile(r"EXPORT_GATE_\w+|PATH|VIRTUAL_ENV|BASH_ENV|ENV|PYTHON\w*|LD_\w+|GIT_\w+")
-"""Variables that choose an interpreter, what it loads, or the repository that git reads."""
+HARMLESS = re.compile(r"(FORCE_|NO_|CLI)?COLOR\w*|TERM|TZ", re.ASCII)
+"""Variables that choose nothing. Any other may: an interpreter, what bash or pip load, git's repository, an input."""
 DEPTH = 4
 """How many files of the repository may call each other before the gate runs; GitHub allows as many."""
 
@@ -94,10 +94,17 @@ def _workflow(value: dict[str, Any], known: Known) -> Workflow:
     jobs = value.get("jobs")
     if isinstance(jobs, dict):
         found = [step for name in jobs for step in _steps(_Job(name=name, jobs=jobs, workflow=value), known)]
-        return Workflow(steps=tuple(found), triggers=_triggers(value.get("on")))
+        running = {step.part for step in found}
+        checks = {f"job {name}": as_text(_name(job) or name) for name, job in jobs.items()}
+        others = tuple(check for part, check in checks.items() if part not in running)
+        return Workflow(steps=tuple(found), triggers=_triggers(value.get("on")), others=others)
     # An action has `runs` with the steps, where a workflow has jobs.
     inner = _Job(name="", jobs={"": value.get("runs")}, workflow={})
     return Workflow(steps=tuple(_steps(inner, known)), defaults=texts(value.get("inputs")))
+
+
+def _name(job: Any) -> Any:
+    return job.get("name") if isinstance(job, dict) else None
 
 
 def _plain(node: Node) -> Any:
@@ -159,7 +166,6 @@ def _steps(job: _Job, known: Known) -> Iterator[GateStep]:
         given = {name.lower(): value for name, value in texts(step.get("with")).items()}
         # The innermost one counts, as GitHub merges them.
         everything = {**texts(job.workflow.get("env")), **texts(job.value.get("env")), **texts(step.get("env"))}
-        words = set(re.findall(r"\w+", " ".join((*given.values(), *commands))))
         own = () if step is job.value else STEP
         yield GateStep(
             part=f"job {job.name}" if job.name else "",
@@ -169,7 +175,7 @@ def _steps(job: _Job, known: Known) -> Iterator[GateStep]:
             commands=commands,
             inputs=given,
             settings={**job.settings(), **{key: as_text(step[key]) for key in own if step.get(key) is not None}},
-            env={n: v for n, v in everything.items() if INTERPRETER.fullmatch(n) or n in words},
+            env={name: value for name, value in everything.items() if not HARMLESS.fullmatch(name)},
             around=tuple(dict.fromkeys(_around(job, known))),
         )
 

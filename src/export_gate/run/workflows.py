@@ -27,13 +27,15 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     """
     repository = environment.get("GITHUB_ACTION_REPOSITORY") or GATE
     words = (GATE, "export_gate", repository, "./")
-    before = dict(_past(base, words, environment))
-    now = dict(_present(base.root, words, environment))
+    # All workflows, as the job of one may have the name of the gate's check.
+    before = dict(_past(base, (*words, "jobs"), environment))
+    now = dict(_present(base.root, (*words, "jobs"), environment))
     old, new = (_read(texts, repository) for texts in (before, now))
     # One that this change did not break says nothing about the change.
-    unread = [name for name in new if new[name] is None and before.get(name) != now[name] and _ran(old.get(name))]
+    broken = [name for name in new if new[name] is None and before.get(name) != now[name]]
+    unread = [name for name in broken if _ran(old.get(name)) and any(w in before.get(name, now[name]) for w in words)]
     said = (Alteration(effect="loosened", model=CONFIG, what=f"{name}: cannot be read any more") for name in unread)
-    read = [{name: workflow for name, workflow in each.items() if workflow and workflow.steps} for each in (old, new)]
+    read = [{name: workflow for name, workflow in each.items() if workflow} for each in (old, new)]
     return (*said, *compare_workflows({n: w for n, w in read[0].items() if n not in unread}, read[1]))
 
 

@@ -147,6 +147,8 @@ LOOSER = {
         "export EXPORT_GATE_PYTHON=x",
         "steps without pip install export-gate; also export EXPORT_GATE_PYTHON=x",
     ),
+    "a function of bash": ('COLOR: "1"', '"BASH_FUNC_git%%": x', "env BASH_FUNC_git%% none -> x"),
+    "other settings of pip": ('COLOR: "1"', "PIP_CONFIG_FILE: x", "env PIP_CONFIG_FILE none -> x"),
     "another repository of git": ('COLOR: "1"', 'COLOR: "1", GIT_DIR: fake', "env GIT_DIR none -> fake"),
     "no step": (
         TEXT[TEXT.index("      - uses: acme") : TEXT.index("      - run: |")],
@@ -221,6 +223,46 @@ def test_steps_that_moved_to_another_file_still_run(repository: Path):
     finally:
         (repository / FILE).with_name("gate.yml").unlink()
     assert said(repository, "on: push\njobs: {}\n") == [f"{JOB}no longer runs the gate"] * 2
+
+
+@pytest.mark.parametrize("place", [".github/ci.yml", ".github/workflows/old/ci.yml", "action.yml"])
+def test_steps_that_moved_where_nothing_runs_them_are_gone(repository: Path, place: str):
+    """GitHub runs the files of one folder."""
+    (repository / FILE).unlink(missing_ok=True)
+    new = repository / place
+    new.parent.mkdir(parents=True, exist_ok=True)
+    new.write_text(TEXT)
+    try:
+        found = workflow_alterations(Base(commit="HEAD", root=repository), dict(os.environ))
+        assert [each.text for each in found] == [f"{JOB}no longer runs the gate"] * 2
+    finally:
+        new.unlink()
+
+
+def test_steps_that_moved_to_other_events_are_gone(repository: Path):
+    """What runs the gate elsewhere must start as often."""
+    (repository / FILE).with_name("gate.yml").write_text(TEXT.replace("  pull_request:\n", ""))
+    try:
+        assert said(repository, "on: push\njobs: {}\n") == [f"{JOB}no longer runs the gate"] * 2
+    finally:
+        (repository / FILE).with_name("gate.yml").unlink()
+
+
+def test_another_job_with_the_name_of_the_check_is_said(repository: Path):
+    """Branch protection knows a check by its name, whichever job and file it is from."""
+    other = (repository / FILE).with_name("other.yml")
+    other.write_text(
+        "on: push\njobs: {a: {name: gate, steps: [{run: 'true'}]}, b: {name: test, steps: [{run: 'true'}]}}\n"
+    )
+    broken = other.with_name("broken.yml")
+    broken.write_text("jobs: [\n")
+    try:
+        assert said(repository, TEXT) == [
+            ".github/workflows/other.yml: a job without the gate has the name of its check, gate"
+        ]
+    finally:
+        other.unlink()
+        broken.unlink()
 
 
 def test_a_workflow_that_calls_one_that_runs_the_gate_is_compared(repository: Path):
@@ -338,7 +380,9 @@ def test_a_workflow_that_cannot_be_read_is_said(repository: Path):
 
 def test_a_variable_may_have_any_name(repository: Path):
     """What the change writes is no pattern, which could be a mistake or take forever."""
-    assert said(repository, TEXT.replace("{EXPORT_GATE_PYTHON", '{"A(": x, EXPORT_GATE_PYTHON')) == []
+    assert said(repository, TEXT.replace("{EXPORT_GATE_PYTHON", '{"A(": x, EXPORT_GATE_PYTHON')) == [
+        f"{JOB}env A( none -> x"
+    ]
 
 
 def test_the_action_under_another_name_is_known_by_its_repository(tmp_path: Path):
