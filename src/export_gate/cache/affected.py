@@ -13,8 +13,8 @@ from export_gate.cache.entry import Entry
 from export_gate.cache.folder import CacheFolder
 from export_gate.cache.recall import holding
 from export_gate.cache.scene import Scene, entry_key, owner
-from export_gate.run.base import FETCH, UnreadableError, find_commit, within
-from export_gate.run.git import git_paths
+from export_gate.run.base import FETCH, find_commit, within
+from export_gate.run.git import UnreadableError, git_paths
 from export_gate.run.pushing import DIFF, few
 from export_gate.wall.contract import Job, ModelContract
 from export_gate.wall.errors import UserError
@@ -39,10 +39,10 @@ def changed_since(ref: str, folder: Path, environment: Mapping[str, str]) -> fro
     """
     try:
         base = within(find_commit(ref, folder, environment), repository_root(folder) / ".git", environment)
+        changed = git_paths(base.root, *DIFF, "--no-renames", base.commit, "--")
+        return frozenset((*changed, *git_paths(base.root, "ls-files", "--others", "--exclude-standard")))
     except UnreadableError as error:
         raise UserError(f"--changed-since {ref:.80}: {error}", FETCH) from error
-    changed = git_paths(base.root, *DIFF, "--no-renames", base.commit, "--")
-    return frozenset((*changed, *git_paths(base.root, "ls-files", "--others", "--exclude-standard")))
 
 
 def affected(scene: Scene, jobs: Sequence[Job], changed: Collection[str], ref: str) -> tuple[Affected, ...]:

@@ -11,7 +11,8 @@ from export_gate.config import Config
 from export_gate.lock.file import HINT, LARGEST_BYTES, lock_path, parse_lock, read_lock
 from export_gate.loosening.record import CONFIG, Alteration, ConfigChange
 from export_gate.rules.lock.record import Lock, LockUsed
-from export_gate.run.base import FETCH, SHOWN_SHA, Base, UnreadableError, Wanted, file_at, find_commit
+from export_gate.run.base import FETCH, SHOWN_SHA, Base, Wanted, file_at, find_commit
+from export_gate.run.git import UnreadableError
 from export_gate.run.moved import moved_from
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_gate.run.git import git_output
+from export_gate.run.git import UnreadableError, git_output
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
 
@@ -20,10 +20,6 @@ FETCH = (
     "In a workflow, set `fetch-depth: 0` for actions/checkout to get the base commit; elsewhere, fetch it, "
     "or omit --base to use the lock in the working tree."
 )
-
-
-class UnreadableError(Exception):
-    """The base is not a commit here, or git cannot read its contents."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,9 @@ from export_gate.config.load import parse_config
 from export_gate.config.source import MAX_BYTES
 from export_gate.loosening.configs import compare_configs
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect, Policy
-from export_gate.run.base import FETCH, SHOWN_SHA, Base, UnreadableError, Wanted, file_at, find_commit
+from export_gate.run.base import FETCH, SHOWN_SHA, Base, Wanted, file_at, find_commit
 from export_gate.run.committed import interpreter_alterations
+from export_gate.run.git import UnreadableError
 from export_gate.run.left import unreadable_alterations
 from export_gate.run.moved import SIBLINGS, configs_at, moved_from, require_read
 from export_gate.run.same_file import with_moved_files
@@ -51,22 +53,33 @@ def find_change(
         commit = find_commit(base, path.parent, environment)
     except UnreadableError as error:
         return _unreadable(config, str(error), error), config
-    # With a config that nobody compares, a workflow that chose it is all there is to see.
-    around = (
-        *interpreter_alterations(config, commit, environment, python),
-        *workflow_alterations(commit, environment),
-    )
-    is_certain = not any(each.effect == "loosened" for each in around)
+    around: tuple[Alteration, ...] = ()
     try:
+        # With a config that nobody compares, a workflow that chose it is all there is to see.
+        around = (
+            *interpreter_alterations(config, commit, environment, python),
+            *workflow_alterations(commit, environment),
+        )
+        is_certain = not any(each.effect == "loosened" for each in around)
         change, terms = _own(config, commit, path, environment)
     except UnreadableError as error:
         change, terms, is_certain = _unreadable(config, commit.commit[:SHOWN_SHA], error), config, False
     if not is_certain:
-        # A change must not choose whose policy counts by choosing another config.
-        others = [other for _, other in configs_at(config, commit, environment)]
-        change = replace(change, policy="fail" if any(o.relaxed == "fail" for o in others) else change.policy)
-        terms = replace(terms, fail_on="warning" if any(o.fail_on == "warning" for o in others) else terms.fail_on)
+        change, terms = _strictest(config, commit, environment, change, terms)
     return replace(change, alterations=(*around, *change.alterations)), terms
+
+
+def _strictest(
+    config: Config, base: Base, environment: Mapping[str, str], change: ConfigChange, terms: Config
+) -> tuple[ConfigChange, Config]:
+    """The same with the policies of the other configs: a change must not choose whose counts by choosing its config."""
+    others: list[Config] = []
+    with suppress(UnreadableError):
+        others = [other for _, other in configs_at(config, base, environment)]
+    return (
+        replace(change, policy="fail" if any(o.relaxed == "fail" for o in others) else change.policy),
+        replace(terms, fail_on="warning" if any(o.fail_on == "warning" for o in others) else terms.fail_on),
+    )
 
 
 def _unreadable(config: Config, origin: str, error: UnreadableError) -> ConfigChange:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.loosening.record import CONFIG, Alteration
-from export_gate.run.base import Base, UnreadableError, within
-from export_gate.run.git import git_paths
+from export_gate.run.base import Base, within
+from export_gate.run.git import UnreadableError, git_paths
 from export_gate.run.interpreter import with_environment
 from export_gate.run.pushing import DIFF, few
 from export_gate.wall.repository import repository_root

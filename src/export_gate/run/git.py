@@ -1,10 +1,10 @@
-"""Run git in the one way in which the gate does: it never prompts, and a failure is None."""
+"""Run git in the one way in which the gate does: it never prompts, and no setting hides a change."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 LIMIT_S = 60.0
@@ -18,19 +18,35 @@ ELSEWHERE = frozenset({
 
 A hook gets some of them, which are wrong for submodules, and a workflow may set them to hide the base.
 """
+OPTIONS = (
+    # Objects are read as they were committed: replacement refs (`refs/replace/`), which may be fetched, do not count.
+    "--no-replace-objects",
+    # Files are looked at themselves, not at what a program says about them, and by all that the system tells.
+    *("-c", "core.fsmonitor=false", "-c", "core.trustctime=true", "-c", "core.checkStat=default"),
+)
+NO_MATCH = ("grep", "check-ignore")
+"""Commands that end with 1 if nothing matches."""
+
+
+class UnreadableError(Exception):
+    """Git cannot read what was asked for: the base is not a commit here, or a command failed."""
 
 
 def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> bytes | None:
-    """What git prints in that folder, or None if it fails.
+    """What git prints in that folder, or None if it fails."""
+    answer = _run(folder, arguments, environment, b"")
+    return answer.stdout if answer is not None and answer.returncode == 0 else None
 
-    Objects are read as they were committed: replacement refs (`refs/replace/`), which may be fetched, do not count.
-    """
+
+def _run(
+    folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None, given: bytes
+) -> subprocess.CompletedProcess[bytes] | None:
     try:
-        answer = subprocess.run(
-            ["git", "--no-replace-objects", *arguments],
+        return subprocess.run(
+            ["git", *OPTIONS, *arguments],
             cwd=folder,
             env={**_own(os.environ if environment is None else environment), "GIT_TERMINAL_PROMPT": "0"},
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             timeout=LIMIT_S,
             check=False,
@@ -38,7 +54,6 @@ def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | N
     # ValueError: an argument contains a NUL byte.
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    return answer.stdout if answer.returncode == 0 else None
 
 
 def _own(environment: Mapping[str, str]) -> dict[str, str]:
@@ -52,9 +67,16 @@ def git_line(folder: Path, *arguments: str) -> str | None:
 
 
 def git_paths(
-    folder: Path, command: str, *arguments: str, environment: Mapping[str, str] | None = None
+    folder: Path, command: str, *arguments: str, environment: Mapping[str, str] | None = None, given: Iterable[str] = ()
 ) -> tuple[str, ...]:
-    """The paths that a command of git lists; none if it fails."""
+    """The paths that a command of git lists.
+
+    Raises:
+        UnreadableError: it fails. No paths would mean that nothing has changed.
+    """
     # `-z`, since git otherwise quotes and escapes unusual names.
-    answer = git_output(folder, command, "-z", *arguments, environment=environment)
-    return tuple(path for path in os.fsdecode(answer or b"").split("\0") if path)
+    lines = os.fsencode("".join(f"{path}\0" for path in given))
+    answer = _run(folder, (command, "-z", *arguments), environment, lines)
+    if answer is None or answer.returncode > (1 if command in NO_MATCH else 0) or answer.returncode < 0:
+        raise UnreadableError(f"git {command} failed in {folder}")
+    return tuple(path for path in os.fsdecode(answer.stdout).split("\0") if path)

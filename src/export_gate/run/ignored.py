@@ -8,7 +8,7 @@ from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.run.change import find_change
-from export_gate.run.git import git_line, git_output, git_paths
+from export_gate.run.git import UnreadableError, git_line, git_output, git_paths
 from export_gate.run.named import named_files
 from export_gate.run.pushing import DIFF, few
 from export_gate.wall.errors import UserError
@@ -24,16 +24,16 @@ def nothing_to_verify(config: Config, environment: Mapping[str, str], python: st
     root = git_line(config.path.resolve().parent, "rev-parse", "--show-toplevel")
     if not (config.ignore and start and end and root and _is_pushed(config, Path(root), end)):
         return None
-    # As two files (`--no-renames`): git would list only the new name, and a model may have read the old one.
-    changed = git_paths(
-        Path(root), *DIFF, "--ignore-submodules=none", "--no-renames", f"{start}^{{commit}}", f"{end}^{{commit}}"
-    )
-    named = named_files(config, Path(root))
-    if not changed or not all(_is_ignored(path, config, named) for path in changed):
-        return None
     try:
+        # As two files (`--no-renames`): git would list only the new name, and a model may have read the old one.
+        changed = git_paths(
+            Path(root), *DIFF, "--ignore-submodules=none", "--no-renames", f"{start}^{{commit}}", f"{end}^{{commit}}"
+        )
+        named = named_files(config, Path(root))
+        if not changed or not all(_is_ignored(path, config, named) for path in changed):
+            return None
         change, _ = find_change(config, start, environment, python)
-    except UserError:
+    except (UserError, UnreadableError):
         return None
     if change is None or change.of("loosened"):
         return None

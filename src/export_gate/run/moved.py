@@ -10,8 +10,8 @@ from pathlib import Path
 from export_gate.config import Config
 from export_gate.config.load import parse_config
 from export_gate.config.source import MAX_BYTES
-from export_gate.run.base import Base, UnreadableError, Wanted, file_at, within
-from export_gate.run.git import git_paths
+from export_gate.run.base import Base, Wanted, file_at, within
+from export_gate.run.git import UnreadableError, git_paths
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.errors import UserError
 
@@ -75,7 +75,15 @@ def _is_at(base: Base, path: Path, environment: Mapping[str, str]) -> bool:
 
 def _renamed(base: Base, path: Path, environment: Mapping[str, str]) -> Path | None:
     listed = git_paths(
-        base.root, "diff", "-M", "--diff-filter=R", "--name-status", base.commit, environment=environment
+        base.root,
+        "diff",
+        "--no-ext-diff",
+        "-O/dev/null",
+        "-M",
+        "--diff-filter=R",
+        "--name-status",
+        base.commit,
+        environment=environment,
     )
     words = iter(listed)
     # One iterator three times: `-z` gives status, old and new path as three texts.
@@ -104,7 +112,16 @@ def _with_factories(base: Base, environment: Mapping[str, str]) -> Iterator[str]
 
 def _changed_submodules(base: Base, environment: Mapping[str, str]) -> Iterator[Path]:
     """The folders of submodules that are not at the commit of the base, or no submodules any more."""
-    asked = ("diff", "--raw", "--no-renames", "--ignore-submodules=dirty", base.commit, "--")
+    asked = (
+        "diff",
+        "--no-ext-diff",
+        "-O/dev/null",
+        "--raw",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+        base.commit,
+        "--",
+    )
     words = iter(git_paths(base.root, *asked, environment=environment))
     # `:<mode before> <mode> <sha before> <sha> <status>`, then the path.
     return (base.root / path for entry, path in zip(words, words, strict=False) if entry.startswith(":160000"))

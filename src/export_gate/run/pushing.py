@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import os.path
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 
-from export_gate.run.base import Base, UnreadableError, find_commit, within
-from export_gate.run.git import git_line, git_paths
+from export_gate.run.base import Base, find_commit, within
+from export_gate.run.git import UnreadableError, git_line, git_output, git_paths
+from export_gate.run.untracked import all_untracked, shown_untracked, submodules
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
 
-DIFF = ("diff", "--name-only", "--no-relative")
+DIFF = ("diff", "--no-ext-diff", "-O/dev/null", "--name-only", "--no-relative")
 """From the root of the checkout, whatever the user's settings of git say."""
 STARTERS = (".github/*.yml", ".github/*.yaml", "*action.yml", "*action.yaml", ".pre-commit-config.yaml")
 """Files that may start the gate: an action of the repository's own may be in any folder."""
@@ -48,7 +49,10 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
         base = find_commit(pushed, folder, environment)
     except (UserError, UnreadableError):
         return Push(notes=(f"the commit that is pushed was not found: {pushed:.80}",))
-    return Push(notes=tuple(_notes(base)), unpushed=_unpushed(base, repository_root(folder), environment))
+    try:
+        return Push(notes=tuple(_notes(base)), unpushed=_unpushed(base, repository_root(folder), environment))
+    except UnreadableError as error:
+        return Push(notes=(f"what is pushed cannot be compared: {error}",), unpushed={WHOLE: "git cannot tell"})
 
 
 def _notes(base: Base) -> Iterator[str]:
@@ -61,8 +65,11 @@ def _notes(base: Base) -> Iterator[str]:
         )
     if changed := tuple(_differing(base.root, "HEAD")):
         yield f"the check includes uncommitted changes that will not be pushed: {few(changed)}"
-    if untracked := _untracked(base.root, "--exclude-standard"):
+    if untracked := shown_untracked(base.root):
         yield f"the check includes untracked files that will not be pushed: {few(untracked)}"
+    if absent := [path for path in git_paths(base.root, "ls-files", "-t") if path.startswith("S ")]:
+        missing = [path[2:] for path in absent if not os.path.lexists(base.root / path[2:])]
+        yield from (f"the check has no files that are not checked out: {few(names)}" for names in [missing] if names)
 
 
 def _unpushed(base: Base, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
@@ -73,11 +80,9 @@ def _unpushed(base: Base, root: Path, environment: Mapping[str, str]) -> dict[st
         return {WHOLE: "not committed"}
     if own.root != root:
         return {WHOLE: "untracked"}
-    # What only this machine ignores (info/exclude, core.excludesFile) is missing elsewhere all the same. It is no note,
-    # since editors and systems leave much of it; a model that reads it is a violation.
-    kinds = (_untracked(root, ignoring) for ignoring in ("--exclude-standard", "--exclude-per-directory=.gitignore"))
-    differing = dict.fromkeys(_differing(root, own.commit), "not committed")
-    return {**differing, **dict.fromkeys(chain.from_iterable(kinds), "untracked")}
+    differing = tuple(_differing(root, own.commit))
+    untracked = all_untracked(root, differing)
+    return {**dict.fromkeys(differing, "not committed"), **dict.fromkeys(untracked, "untracked")}
 
 
 def _differing(root: Path, commit: str) -> Iterator[str]:
@@ -95,22 +100,23 @@ def _differing(root: Path, commit: str) -> Iterator[str]:
             and git_line(root, "hash-object", path) != git_line(root, "rev-parse", f"{commit}:{path}")
         ):
             yield path
-    for path in _submodules(root):
+    yield from (path for path in _filtered(root) if path not in seen and not _is_as_checked_out(root, commit, path))
+    for path in submodules(root):
         recorded = git_line(root, "rev-parse", f"{commit}:{path}") if path not in seen else None
         yield from (f"{path}/{name}" for name in (_differing(root / path, recorded) if recorded else ()))
 
 
-def _untracked(root: Path, ignoring: str) -> tuple[str, ...]:
-    """Files that are neither tracked nor ignored, also those in submodules; a repository in this one is one folder."""
-    own = git_paths(root, "ls-files", "--others", ignoring)
-    theirs = (f"{path}/{name}" for path in _submodules(root) for name in _untracked(root / path, ignoring))
-    return (*(path.rstrip("/") for path in own), *theirs)
+def _filtered(root: Path) -> tuple[str, ...]:
+    """Files with a filter of `.gitattributes`, which may make other bytes of a file the same to git.
+
+    Those of LFS do not: git compares digests of the content, and a checkout may have to download it.
+    """
+    return git_paths(root, "ls-files", "--", ":(exclude,attr:!filter)", ":(exclude,attr:filter=lfs)")
 
 
-def _submodules(root: Path) -> list[str]:
-    """Those that are checked out."""
-    entries = (entry.partition("\t") for entry in git_paths(root, "ls-files", "--stage"))
-    return [path for mode, _, path in entries if mode.startswith("160000 ") and (root / path / ".git").exists()]
+def _is_as_checked_out(root: Path, commit: str, path: str) -> bool:
+    place = root / path
+    return not place.is_file() or git_output(root, "cat-file", "--filters", f"{commit}:{path}") == place.read_bytes()
 
 
 def _pushed(environment: Mapping[str, str]) -> str | None:

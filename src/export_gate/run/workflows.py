@@ -8,8 +8,8 @@ from pathlib import Path
 
 from export_gate.loosening.record import CONFIG, Alteration
 from export_gate.loosening.workflow import Workflow, compare_workflows
-from export_gate.run.base import Base, UnreadableError, Wanted, file_at
-from export_gate.run.git import git_paths
+from export_gate.run.base import Base, Wanted, file_at
+from export_gate.run.git import UnreadableError, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.pushing import STARTERS
 from export_gate.run.workflow_file import GATE, read_workflows

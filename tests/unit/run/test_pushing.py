@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -93,7 +94,7 @@ def test_what_only_this_machine_ignores_is_not_pushed_either(repository: Path):
 
 
 def test_each_file_that_is_not_pushed_as_it_is_has_its_reason(repository: Path):
-    """The comparison is with the pushed commit, which may not be HEAD; ignored files are left out."""
+    """The comparison is with the pushed commit, which may not be HEAD and ignores what its own .gitignore says."""
     (repository / ".gitignore").write_text("*.log\n")
     (repository / "run.log").write_text("x")
     (repository / "new folder").mkdir()
@@ -108,7 +109,8 @@ def test_each_file_that_is_not_pushed_as_it_is_has_its_reason(repository: Path):
         "model.py": "not committed",
         "staged.py": "not committed",
         "weights.bin": "not committed",
-        "new folder/über.py": "untracked",
+        "new folder": "untracked",
+        "run.log": "untracked",
     }
 
 
@@ -392,3 +394,78 @@ def test_no_pattern_covers_what_loosens_the_check(repository: Path, name: str, o
     git(repository, "commit", "--quiet", "--all", "--message", "files")
 
     assert is_idle(repository) == idle
+
+
+def ignores_itself(root: Path) -> None:
+    """A folder that nobody else gets, as caches have it."""
+    (root / "lib").mkdir()
+    (root / "lib" / ".gitignore").write_text("*\n")
+    (root / "lib" / "net.py").touch()
+
+
+def is_ignored_here(root: Path) -> None:
+    """A pattern that is not committed."""
+    (root / ".gitignore").write_text("lib\n.gitignore\n")
+    (root / "lib").touch()
+
+
+def reports_no_change(root: Path) -> None:
+    """A program that git asks which files have changed."""
+    monitor = root / ".git" / "monitor"
+    monitor.write_text('#!/bin/sh\nprintf "token\\0"\n')
+    monitor.chmod(0o755)
+    git(root, "config", "core.fsmonitor", ".git/monitor")
+    git(root, "update-index", "--fsmonitor")
+    git(root, "status")
+    (root / "lib").write_text("two")
+
+
+def looks_the_same(root: Path) -> None:
+    """A change that a filter takes back when git looks."""
+    (root / ".git" / "info").mkdir(exist_ok=True)
+    (root / ".git" / "info" / "attributes").write_text("lib filter=own\n")
+    git(root, "config", "filter.own.clean", "printf one")
+    (root / "lib").write_text("two")
+
+
+def shows_nothing(root: Path) -> None:
+    """Settings with which a diff is empty, or fails."""
+    git(root, "config", "diff.external", "true")
+    git(root, "config", "diff.orderFile", "missing")
+    (root / "lib").write_text("two")
+
+
+@pytest.mark.parametrize(
+    ("hide", "has_file"),
+    [(ignores_itself, False), (is_ignored_here, False)]
+    + [(hide, True) for hide in (reports_no_change, looks_the_same, shows_nothing)],
+)
+def test_no_setting_hides_what_is_not_pushed(repository: Path, hide: Callable[[Path], None], has_file: bool):
+    """Others have neither the settings nor the files."""
+    if has_file:
+        (repository / "lib").write_text("one")
+        git(repository, "add", "--all")
+        git(repository, "commit", "--quiet", "--message", "lib")
+    hide(repository)
+
+    assert "lib" in find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository).unpushed
+
+
+def test_a_comparison_that_fails_is_no_push_without_differences(repository: Path):
+    """Nothing listed would look like nothing changed."""
+    git(repository, "config", "core.bare", "true")
+
+    push = find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository)
+
+    assert push.notes == (f"what is pushed cannot be compared: git diff failed in {repository}",)
+    assert push.unpushed == {".": "git cannot tell"}
+
+
+def test_files_that_are_not_checked_out_are_said(repository: Path):
+    """In a sparse checkout the commit has more than what was verified."""
+    git(repository, "update-index", "--skip-worktree", "model.py")
+    (repository / "model.py").unlink()
+
+    assert said({"PRE_COMMIT_TO_REF": "HEAD"}, repository) == [
+        "the check has no files that are not checked out: model.py"
+    ]
