@@ -98,7 +98,8 @@ def write_results(results: Results, path: Path) -> None:
     Raises:
         GateError: the file cannot be written.
     """
-    text = json.dumps(encode(results), indent=1, allow_nan=False) + "\n"
+    # On one line: only then does Python write JSON in C, five times as fast. `report --format json` indents it.
+    text = json.dumps(encode(results), allow_nan=False, separators=(",", ":")) + "\n"
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Records to JSON values and back, with the standard library alone (the worker has nothing else).
 
-Non-finite floats become the strings "nan", "inf" and "-inf": JSON has no other way to say them.
+Non-finite floats become the strings "nan", "inf" and "-inf": JSON has no other way to say them. How a class is written
+and read is worked out once, since a run has tens of thousands of records.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ import dataclasses
 import math
 import re
 import types
+from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from itertools import repeat
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Record = TypeVar("Record")
+Reader = Callable[[Any], Any]
+"""Takes a JSON value; raises `_Refused`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -24,16 +29,7 @@ class Pattern:
 
 def encode(value: Any) -> Any:
     """JSON value of a record, or of a container of records."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        # Field by field: dataclasses.asdict would copy every container, and not write out lone surrogates.
-        return {name: encode(getattr(value, name)) for name in _hints(type(value))}
-    if isinstance(value, dict):
-        return {_text(str(key)): encode(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [encode(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
-    return _text(value) if isinstance(value, str) else value
+    return _writer(_type(value))(value)
 
 
 def decode(kind: type[Record], value: Any) -> Record:
@@ -42,8 +38,38 @@ def decode(kind: type[Record], value: Any) -> Record:
     Raises:
         ValueError: `value` does not have that shape; the message says where.
     """
-    decoded: Record = _decode(kind, value, kind.__name__)
+    wanted: Any = kind
+    try:
+        decoded: Record = _reader(wanted)(value)
+    except _Refused as refused:
+        # Not chained: the way down through the value is in the message.
+        raise ValueError("; ".join(f"{kind.__name__}{place}: {why}" for place, why in refused.problems)) from None
     return decoded
+
+
+_type: Callable[[Any], Any] = type
+
+
+@cache
+def _writer(kind: Any) -> Callable[[Any], Any]:
+    # None calls `encode`, whose frame would take from the depth that a value may have.
+    if _is_record(kind):
+        names = tuple(_hints(kind))
+        # Field by field: dataclasses.asdict would copy every container, and not write out lone surrogates.
+        return lambda value: {name: _writer(_type(item := getattr(value, name)))(item) for name in names}
+    if issubclass(kind, dict):
+        return lambda value: {_text(str(key)): _writer(_type(item))(item) for key, item in value.items()}
+    if issubclass(kind, (list, tuple)):
+        return lambda value: [_writer(_type(item))(item) for item in value]
+    if issubclass(kind, float):
+        return _number
+    return _text if issubclass(kind, str) else lambda value: value
+
+
+def _number(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "nan" if math.isnan(value) else ("inf" if value > 0 else "-inf")
 
 
 def _text(text: str) -> str:
@@ -51,96 +77,175 @@ def _text(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and dataclasses.is_dataclass(kind)
+
+
 @cache
 def _hints(record: Any) -> dict[str, Any]:
     return get_type_hints(record, include_extras=True)
 
 
+class _Refused(Exception):  # noqa: N818 - not an error yet: another kind of a union may take the value
+    """A value that is not of a kind: places inside of it, and what is wrong there."""
+
+    def __init__(self, *problems: tuple[str, str]) -> None:
+        self.problems = problems
+
+    def inside(self, part: str) -> _Refused:
+        """The same, seen from the container."""
+        return _Refused(*((part + place, why) for place, why in self.problems))
+
+
+def _refuse(expected: str, found: Any) -> NoReturn:
+    raise _Refused(("", f"expected {expected}, got {found!r:.80}"))
+
+
 @cache
-def _shape(kind: Any) -> tuple[Any, tuple[Any, ...], bool]:
-    """What a kind is made of; asked for every value, and slow to find."""
-    return get_origin(kind), get_args(kind), isinstance(kind, type) and dataclasses.is_dataclass(kind)
-
-
-def _decode(kind: Any, value: Any, place: str) -> Any:
-    origin, arguments, is_record = _shape(kind)
+def _reader(kind: Any) -> Reader:
+    origin, arguments = get_origin(kind), get_args(kind)
     if kind is Any or kind is object:
-        return value
-    if is_record:
-        return _decode_record(kind, value, place)
+        return lambda value: value
+    if _is_record(kind):
+        return _record_reader(kind)
     if origin in (Union, types.UnionType):
-        return _decode_union(arguments, value, place)
+        return _union_reader(arguments)
     if origin is Annotated:
-        text, pattern = _decode(arguments[0], value, place), arguments[1].text
-        return _require(re.fullmatch(pattern, text), text, text, place, f"a text like {pattern}")
+        return _pattern_reader(_reader(arguments[0]), arguments[1].text)
     if origin is Literal:
-        return value if value in arguments else _require(False, value, value, place, f"one of {arguments}")
+        return lambda value: value if value in arguments else _refuse(f"one of {arguments}", value)
     if origin is tuple:
-        items = _require(isinstance(value, list), value, value, place, "a list")
-        kinds = [arguments[0]] * len(items) if arguments[1:] == (...,) else list(arguments)
-        _require(len(kinds) == len(items), value, value, place, f"{len(kinds)} items")
-        return tuple(_decode(k, item, f"{place}[{i}]") for i, (k, item) in enumerate(zip(kinds, items, strict=True)))
+        return _tuple_reader(arguments)
     if origin is dict:
-        pairs = _require(isinstance(value, dict), value, value, place, "an object")
-        return {key: _decode(arguments[1], item, f"{place}.{key}") for key, item in pairs.items()}
-    return _decode_scalar(kind, value, place)
+        return _dict_reader(arguments[1])
+    return _SCALARS.get(kind) or _scalar_reader(kind)
 
 
-def _decode_record(kind: Any, value: Any, place: str) -> Any:
-    _require(isinstance(value, dict), value, value, place, "an object")
-    hints = _hints(kind)
-    if not value.keys() <= hints.keys():
-        _require(False, value, sorted(value.keys() - hints.keys()), place, f"only {sorted(hints)}")
-    fields = {name: _decode(hints[name], item, f"{place}.{name}") for name, item in value.items()}
-    try:
-        return kind(**fields)
-    except TypeError as error:
-        # A required field is missing; those with a default may be, which is how results of older versions are read.
-        raise ValueError(f"{place}: {error}") from error
+@cache
+def _fields(kind: Any) -> dict[str, Reader]:
+    return {name: _reader(hint) for name, hint in _hints(kind).items()}
 
 
-def _decode_union(kinds: tuple[Any, ...], value: Any, place: str) -> Any:
-    if type(value) is int and {int, float} <= set(kinds):
-        return value  # a constant of the model's, as large as Python's are
-    problems: list[str] = []
-    # The exact type first, so that a constant "inf" stays a text: only where no text is allowed is it a float.
-    for kind in sorted(kinds, key=lambda kind: kind is not type(value)):
+def _record_reader(kind: Any) -> Reader:
+    def read(value: Any) -> Any:
+        # Not outside of `read`, since a record may contain others of its own kind.
+        readers = _fields(kind)
+        if not isinstance(value, dict):
+            _refuse("an object", value)
+        if not value.keys() <= readers.keys():
+            _refuse(f"only {sorted(readers)}", sorted(value.keys() - readers.keys()))
+        fields = {}
+        for name, item in value.items():
+            try:
+                fields[name] = readers[name](item)
+            except _Refused as refused:
+                raise refused.inside(f".{name}") from None
         try:
-            return _decode(kind, value, place)
-        except ValueError as error:
-            problems.append(str(error))
-    raise ValueError("; ".join(problems))
+            return kind(**fields)
+        except TypeError as error:
+            # A required field is missing; those with a default may be, which is how results of older versions are read.
+            raise _Refused(("", str(error))) from error
+
+    return read
 
 
-def _decode_scalar(kind: Any, value: Any, place: str) -> Any:
-    if kind is type(None):
-        return _require(value is None, None, value, place, "null")
-    if kind is float:
-        return _decode_float(value, place)
+def _union_reader(kinds: tuple[Any, ...]) -> Reader:
+    readers = [(kind, _reader(kind)) for kind in kinds]
+    has_numbers = {int, float} <= set(kinds)
+
+    def read(value: Any) -> Any:
+        own = type(value)
+        if own is int and has_numbers:
+            return value  # a constant of the model's, as large as Python's are
+        problems: list[tuple[str, str]] = []
+        # The exact type first, so that a constant "inf" stays a text: only where no text is allowed is it a float.
+        for _, reader in sorted(readers, key=lambda each: each[0] is not own):
+            try:
+                return reader(value)
+            except _Refused as refused:
+                problems += refused.problems
+        raise _Refused(*problems)
+
+    return read
+
+
+def _pattern_reader(inner: Reader, pattern: str) -> Reader:
+    matches = re.compile(pattern).fullmatch
+
+    def read(value: Any) -> Any:
+        text = inner(value)
+        return text if matches(text) else _refuse(f"a text like {pattern}", text)
+
+    return read
+
+
+def _tuple_reader(kinds: tuple[Any, ...]) -> Reader:
+    is_open = kinds[1:] == (...,)
+    readers = [_reader(kind) for kind in (kinds[:1] if is_open else kinds)]
+
+    def read(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            _refuse("a list", value)
+        if not is_open and len(value) != len(readers):
+            _refuse(f"{len(readers)} items", value)
+        items: list[Any] = []
+        try:
+            for reader, item in zip(repeat(readers[0]) if is_open else readers, value):  # noqa: B905 - one has no end
+                items.append(reader(item))
+        except _Refused as refused:
+            raise refused.inside(f"[{len(items)}]") from None
+        return tuple(items)
+
+    return read
+
+
+def _dict_reader(kind: Any) -> Reader:
+    reader = _reader(kind)
+
+    def read(value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            _refuse("an object", value)
+        items = {}
+        for key, item in value.items():
+            try:
+                items[key] = reader(item)
+            except _Refused as refused:
+                raise refused.inside(f".{key}") from None
+        return items
+
+    return read
+
+
+def _scalar_reader(kind: type) -> Reader:
+    return lambda value: value if isinstance(value, kind) else _refuse(kind.__name__, value)
+
+
+def _read_null(value: Any) -> None:
+    return None if value is None else _refuse("null", value)
+
+
+def _read_integer(value: Any) -> int:
     # isinstance(True, int) holds, but `true` in a count is a mistake.
-    matches = isinstance(value, kind) and not (kind is int and isinstance(value, bool))
-    _require(matches, value, value, place, kind.__name__)
-    return _require(kind is not int or _has_64_bits(value), value, value, place, "an int of 64 bits")
+    if not isinstance(value, int) or isinstance(value, bool):
+        _refuse("int", value)
+    return value if _has_64_bits(value) else _refuse("an int of 64 bits", value)
 
 
-def _decode_float(value: Any, place: str) -> float:
+def _read_float(value: Any) -> float:
     number = float(value) if value in ("nan", "inf", "-inf") else value
-    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    _require(is_number, number, value, place, "a number")
+    if not isinstance(number, (int, float)) or isinstance(number, bool):
+        _refuse("a number", value)
     if isinstance(number, int) and _has_64_bits(number):
         return number  # exact, as the bounds of int64 tensors are
     try:
         return float(number)
     except OverflowError:
-        raise ValueError(f"{place}: expected a number that float64 can hold, got {value!r:.80}") from None
+        _refuse("a number that float64 can hold", value)
+
+
+_SCALARS: dict[Any, Reader] = {type(None): _read_null, int: _read_integer, float: _read_float}
 
 
 def _has_64_bits(number: int) -> bool:
     """Whether int64 or uint64 can hold it."""
     return -(2**63) <= number < 2**64
-
-
-def _require(condition: object, result: Any, found: Any, place: str, expected: str) -> Any:
-    if not condition:
-        raise ValueError(f"{place}: expected {expected}, got {found!r:.80}")
-    return result
