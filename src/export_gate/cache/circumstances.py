@@ -40,13 +40,6 @@ def circumstances(python: str, environment: Mapping[str, str]) -> dict[str, str]
     }
 
 
-def visible_variables(environment: Mapping[str, str], wanted: Mapping[str, str | None], folder: str) -> dict[str, str]:
-    """The variables that a model's process has, where `wanted` is the contract's `env`."""
-    given = {name: environment.get(name) if value is None else value for name, value in wanted.items()}
-    set_here = {name: value for name, value in given.items() if value is not None}
-    return {**worker_environment(environment), **set_here, "PWD": folder}
-
-
 def digest_of(lines: Iterable[str]) -> str:
     """A sha256 over lines of text."""
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogateescape")).hexdigest()

@@ -76,19 +76,32 @@ class Present:
     def _file(self, name: str) -> str:
         path = self.root / name
         try:
-            found, link = path.stat(), path.lstat()
+            link = path.lstat()
+            found = path.stat() if stat.S_ISLNK(link.st_mode) else link
             if not stat.S_ISREG(found.st_mode):
                 return "a folder" if stat.S_ISDIR(found.st_mode) else "no regular file"
             # Of the link too: it may have been pointed at an older file.
             self.changed_ns[name] = max(found.st_ctime_ns, link.st_ctime_ns)
             # With another target of the same bytes, relative names in the file may lead to other files.
-            real = os.path.realpath(path)
-            moved = "" if real == os.path.join(os.path.realpath(self.root), name) else f" in {self.named(real)}"  # noqa: PTH118
+            real = os.path.realpath(path) if link is not found else self._really(path)
+            moved = "" if real == os.path.join(self._real_folder(self.root), name) else f" in {self.named(real)}"  # noqa: PTH118
             return digest_file(path) + moved
         except FileNotFoundError:
             return MISSING
         except OSError as error:
             return f"unreadable: {error.strerror or error}"
+
+    def _really(self, path: Path) -> str:
+        """Where a file that is no link really is."""
+        return os.path.join(self._real_folder(path.parent), path.name)  # noqa: PTH118
+
+    def _real_folder(self, folder: Path) -> str:
+        return self._once("real", str(folder), lambda: self._resolved(folder))
+
+    def _resolved(self, folder: Path) -> str:
+        # Not always by realpath, which asks the system about every part: most files share their folders.
+        is_plain = folder.name not in ("", os.pardir) and folder.is_absolute() and not folder.is_symlink()
+        return self._really(folder) if is_plain else os.path.realpath(folder)
 
     def _entries(self, name: str) -> list[str] | None:
         """Names in the folder, those of folders with `/`; None if there is none."""

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_gate.cache.circumstances import circumstances, visible_variables
+from export_gate.cache.circumstances import circumstances
 from export_gate.cache.compare import Now
 from export_gate.cache.folder import CacheFolder
 from export_gate.cache.present import Present
+from export_gate.run.environment import worker_environment
 from export_gate.wall.repository import repository_root
 
 
@@ -29,6 +30,8 @@ class Scene:
     """The config, from the root of the checkout."""
     python: Path
     environment: Mapping[str, str]
+    passed: Mapping[str, str]
+    """What of it every process of the project has."""
     circumstances: Mapping[str, str]
     present: Present
     today: str
@@ -41,10 +44,12 @@ class Scene:
 
     def now(self, env: Mapping[str, str | None]) -> Now:
         """The present for a model whose contract has this `env`."""
+        given = {name: self.environment.get(name) if value is None else value for name, value in env.items()}
+        set_here = {name: value for name, value in given.items() if value is not None}
         return Now(
             present=self.present,
             circumstances=self.circumstances,
-            variables=visible_variables(self.environment, env, str(self.base)),
+            variables={**self.passed, **set_here, "PWD": str(self.base)},
             today=self.today,
         )
 
@@ -80,6 +85,7 @@ def make_scene(folder: CacheFolder, config: Path, python: Path, environment: Map
         config=name,
         python=python,
         environment=environment,
+        passed=worker_environment(environment),
         circumstances=circumstances(present.named(os.path.abspath(python)), environment),  # noqa: PTH100 - a venv's is a link
         present=present,
         today=today,

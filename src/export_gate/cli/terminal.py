@@ -6,22 +6,20 @@ may come from a stranger, so everything is made inert here.
 
 from __future__ import annotations
 
-import io
 import os
 import sys
-import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-import click
-
 from export_gate import __version__
 from export_gate.report.escape import log_text
 
+# A hook that has nothing to do prints a few lines: what only other commands need is imported where they print.
 if TYPE_CHECKING:
+    import click
+
     from export_gate.github.workflow_commands import Annotation
     from export_gate.outcome.judging import Outcome
     from export_gate.run.interpreter import Interpreter
@@ -36,12 +34,17 @@ def color() -> bool:
 
 def say(text: object) -> None:
     """Print lines on standard output; none of them is a command to a CI runner."""
-    click.echo(log_text(str(text)))
+    _write(sys.stdout, log_text(str(text)))
 
 
 def complain(text: object) -> None:
     """Print lines on standard error; none of them is a command to a CI runner."""
-    click.echo(log_text(str(text)), err=True)
+    _write(sys.stderr, log_text(str(text)))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(f"{text}\n")
+    stream.flush()
 
 
 def order(line: Annotation | str) -> None:
@@ -49,19 +52,23 @@ def order(line: Annotation | str) -> None:
     from export_gate.github.workflow_commands import Annotation, annotate
 
     if isinstance(line, Annotation):
-        click.echo(annotate(line))
+        _write(sys.stdout, annotate(line))
     else:
         say(line)
 
 
 def show_document(text: str) -> None:
     """Print a document of `report.formats`, whose format has made it inert already."""
+    import click
+
     # None lets click decide, which strips styles if the output is not a terminal.
     click.echo(text, nl=False, color=True if color() else None)
 
 
 def complain_of_usage(error: click.ClickException) -> None:
     """Print click's own words for a wrong command line, which repeat it."""
+    import io
+
     words = io.StringIO()
     error.show(file=words)
     complain(words.getvalue().rstrip("\n"))
@@ -69,11 +76,14 @@ def complain_of_usage(error: click.ClickException) -> None:
 
 def complain_of_bug(error: BaseException) -> None:
     """Print the traceback, whose messages may quote anything."""
+    import traceback
+
     complain("".join(traceback.format_exception(error)).rstrip("\n"))
 
 
 def route_warnings() -> None:
     """Print Python's own warnings through `complain` too, because they quote paths and values."""
+    import warnings
 
     def show_warning(
         message: Warning | str,

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-ANSI = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]")
-_LINE_ENDS = re.compile(r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+# Patterns are texts, which `re` compiles when they are used first: a hook prints a line and needs none of them.
+ANSI = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_]"
+_LINE_ENDS = r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
 _UNSEEN = {"Cc", "Cf", "Cs", "Cn", "Co"}
 """Unicode categories without a glyph: control, format (bidi, zero width), surrogate, unassigned, private."""
 _NOTHING = "\u200b"
@@ -23,8 +24,7 @@ _MARKUP = str.maketrans({character: f"&#{ord(character)};" for character in "\\`
     ord(">"): "&gt;",
 }
 # What GitHub acts on even where Markdown sees plain text. The group is where the zero-width space goes.
-_ACTIVE = re.compile(
-    r"""
+_ACTIVE = r"""(?ix)
     @(?=\w)                               # a mention, an address
   | \#(?=\d)                              # an issue
   | (?<![^\W_])(?:GH|GHSA|CVE)-(?=\w)     # an issue, an advisory; not the end of `high-1`
@@ -32,21 +32,21 @@ _ACTIVE = re.compile(
   | www(?=\.)                             # a link without a scheme
   | :(?=[\w+-]+:)                         # an emoji: `model.py:100: error` is one
   | (?<![^\W_])[0-9a-f]{6}(?=[0-9a-f]+(?![^\W_]))  # a commit
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-_LOOSE_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")
-_BLOCK_START = re.compile(r"^()([#+=-])|^(\d+)([.)])(?=\s|$)")
+"""
+_LOOSE_UNDERSCORE = r"(?<![^\W_])_|_(?![^\W_])"
+_BLOCK_START = r"^()([#+=-])|^(\d+)([.)])(?=\s|$)"
 # The runner ends a line at a carriage return too, and drops any white space before `::`; `##[` it finds anywhere.
 _BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
 _BLANKS = rf"(?:[^\S{_BREAKS}]|[\u180e\u200b-\u200f\u2060\ufeff])*"
-_COMMAND = re.compile(rf"((?:\A|(?<=[{_BREAKS}])){_BLANKS}):(?=:)|##(?=\[)")
+_COMMAND = rf"((?:\A|(?<=[{_BREAKS}])){_BLANKS}):(?=:)|##(?=\[)"
 
 
 def visible(text: str) -> str:
     """`text` as lines of what can be seen: no terminal styling, no control, bidi or zero-width characters."""
+    if text.isprintable():
+        return text  # as nearly all are; neither line ends nor ESC are printable
     # Sequences first: without their ESC, the rest of one would stay as text.
-    lines = _LINE_ENDS.split(ANSI.sub("", text).expandtabs(4))
+    lines = re.split(_LINE_ENDS, re.sub(ANSI, "", text).expandtabs(4))
     return "\n".join(line if line.isprintable() else "".join(map(_visible_character, line)) for line in lines)
 
 
@@ -66,9 +66,9 @@ def markdown(text: object) -> str:
 
     Entities rather than backslashes, since a backslash means nothing inside HTML and little inside a table cell.
     """
-    plain = _ACTIVE.sub(lambda match: match.group() + _NOTHING, one_line(text))
-    inline = _LOOSE_UNDERSCORE.sub("&#95;", plain.translate(_MARKUP))
-    return _BLOCK_START.sub(_open_no_block, inline)
+    plain = re.sub(_ACTIVE, lambda match: match.group() + _NOTHING, one_line(text))
+    inline = re.sub(_LOOSE_UNDERSCORE, "&#95;", plain.translate(_MARKUP))
+    return re.sub(_BLOCK_START, _open_no_block, inline)
 
 
 def _open_no_block(match: re.Match[str]) -> str:
@@ -128,7 +128,9 @@ def log_text(text: str) -> str:
 
 def inert_commands(text: str) -> str:
     """`text` in which no line is a workflow command (`::error::`, `##[group]`) to the runner that prints it."""
-    return _COMMAND.sub(lambda match: f"{match.group(1)}: " if match.group().endswith(":") else "## ", text)
+    if "::" not in text and "##[" not in text:
+        return text
+    return re.sub(_COMMAND, lambda match: f"{match.group(1)}: " if match.group().endswith(":") else "## ", text)
 
 
 def inert_json(text: str) -> str:
@@ -141,4 +143,4 @@ def inert_json(text: str) -> str:
 
 def inert_xml(text: str) -> str:
     """An XML or HTML document that says the same, in which no line is a workflow command."""
-    return _COMMAND.sub(lambda match: f"{match.group(1)}&#58;" if match.group().endswith(":") else "#&#35;", text)
+    return re.sub(_COMMAND, lambda match: f"{match.group(1)}&#58;" if match.group().endswith(":") else "#&#35;", text)

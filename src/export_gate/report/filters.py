@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
@@ -154,7 +155,7 @@ def align(text: str) -> str:
 
 
 def _width(text: str) -> int:
-    return cell_len(escape.ANSI.sub("", text))
+    return cell_len(re.sub(escape.ANSI, "", text))
 
 
 def _padded(cell: str, width: int) -> str:

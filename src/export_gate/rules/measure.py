@@ -225,8 +225,6 @@ def measure_leaf(
 def _leaves(
     contract: ModelContract, observation: ModelObservation, target: TargetObservation, case: CaseResult
 ) -> Iterator[Measurement]:
-    members = observation.controls.inputs if observation.controls else ()
-    is_own = any(member.name == case.case and member.group in OWN_GROUPS for member in members)
     masked = {found.kept.output: found for found in target.masked if found.case == case.case}
     noise = {found.output: found for found in target.noise if found.case == case.case}
     for comparison in _pairs(case):
@@ -237,8 +235,14 @@ def _leaves(
         if leaf.fault in ("value", "nonfinite"):
             leaf = _without_masked(leaf, masked.get(comparison.output))
         if leaf.fault == "value" and not _is_arithmetic(observation, target, leaf):
-            leaf = _within_noise(leaf, noise.get(comparison.output), is_own=is_own)
+            leaf = _within_noise(leaf, noise.get(comparison.output), is_own=_is_own(observation, case))
         yield replace(leaf, target=target.target, export=target.export)
+
+
+def _is_own(observation: ModelObservation, case: CaseResult) -> bool:
+    """Whether the input is the project's own."""
+    members = observation.controls.inputs if observation.controls else ()
+    return any(member.name == case.case and member.group in OWN_GROUPS for member in members)
 
 
 def _is_arithmetic(observation: ModelObservation, target: TargetObservation, leaf: Measurement) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 LIMIT_S = 60.0
@@ -38,14 +40,37 @@ def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | N
     return answer.stdout if answer is not None and answer.returncode == 0 else None
 
 
-def _run(
-    folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None, given: bytes
-) -> subprocess.CompletedProcess[bytes] | None:
+@contextmanager
+def each_question_once() -> Iterator[None]:
+    """Inside, git is started once for the same question: that takes longer than what it answers."""
+    token = _ANSWERS.set({})
+    try:
+        yield
+    finally:
+        _ANSWERS.reset(token)
+
+
+_Answer = subprocess.CompletedProcess[bytes] | None
+_ANSWERS: ContextVar[dict[object, _Answer] | None] = ContextVar("answers", default=None)
+
+
+def _run(folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None, given: bytes) -> _Answer:
+    variables = {**_own(os.environ if environment is None else environment), "GIT_TERMINAL_PROMPT": "0"}
+    answers = _ANSWERS.get()
+    if answers is None:
+        return _ask(folder, arguments, variables, given)
+    question = (folder, tuple(arguments), tuple(variables.items()), given)
+    if question not in answers:
+        answers[question] = _ask(folder, arguments, variables, given)
+    return answers[question]
+
+
+def _ask(folder: Path, arguments: Sequence[str], variables: Mapping[str, str], given: bytes) -> _Answer:
     try:
         return subprocess.run(
             ["git", *OPTIONS, *arguments],
             cwd=folder,
-            env={**_own(os.environ if environment is None else environment), "GIT_TERMINAL_PROMPT": "0"},
+            env=variables,
             input=given,
             capture_output=True,
             timeout=LIMIT_S,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -96,13 +95,20 @@ def with_environment(python: Path) -> tuple[Path, ...]:
 def _named(text: str, base: Path, source: str, environment: Mapping[str, str]) -> Path:
     """A path, or a command on PATH if it has no separator."""
     is_command = os.sep not in text and "/" not in text
-    found = shutil.which(text, path=environment.get("PATH", "")) if is_command else None
+    found = _which(text, environment.get("PATH", "")) if is_command else None
     path = Path(found) if found else base / Path(text).expanduser()
     if not path.is_file():
         raise UserError(f"{source}: there is no interpreter {text!r} (looked for {path})")
     if not os.access(path, os.X_OK):
         raise UserError(f"{source}: {path} is not executable")
     return path
+
+
+def _which(command: str, path: str) -> str | None:
+    # Not above: it takes a twentieth of the time of a hook, which seldom asks.
+    import shutil  # noqa: PLC0415
+
+    return shutil.which(command, path=path)
 
 
 def _above(folder: Path) -> tuple[Path, ...]:
@@ -128,7 +134,7 @@ def _on_path(environment: Mapping[str, str]) -> Path | None:
     # pre-commit and `activate` put the driver's own environment first on PATH.
     own = Path(sys.prefix) / BIN
     entries = [entry for entry in environment.get("PATH", "").split(os.pathsep) if entry and Path(entry) != own]
-    found = next((path for name in PYTHON_NAMES if (path := shutil.which(name, path=os.pathsep.join(entries)))), None)
+    found = next((path for name in PYTHON_NAMES if (path := _which(name, os.pathsep.join(entries)))), None)
     return Path(found) if found else None
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from export_gate.run.base import Base, find_commit, within
-from export_gate.run.git import UnreadableError, git_line, git_output, git_paths
+from export_gate.run.git import UnreadableError, each_question_once, git_line, git_output, git_paths
 from export_gate.run.untracked import all_untracked, shown_untracked, submodules
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
@@ -50,7 +50,8 @@ def find_push(environment: Mapping[str, str], folder: Path) -> Push:
     except (UserError, UnreadableError):
         return Push(notes=(f"the commit that is pushed was not found: {pushed:.80}",))
     try:
-        return Push(notes=tuple(_notes(base)), unpushed=_unpushed(base, repository_root(folder), environment))
+        with each_question_once():
+            return Push(notes=tuple(_notes(base)), unpushed=_unpushed(base, repository_root(folder), environment))
     except UnreadableError as error:
         return Push(notes=(f"what is pushed cannot be compared: {error}",), unpushed={WHOLE: "git cannot tell"})
 
@@ -63,7 +64,7 @@ def _notes(base: Base) -> Iterator[str]:
             f"out and verified; check out {commit[:10]} and run `export-gate run`, or leave that commit to the "
             "required check"
         )
-    if changed := tuple(_differing(base.root, "HEAD")):
+    if changed := tuple(_differing(base.root, head or "HEAD")):
         yield f"the check includes uncommitted changes that will not be pushed: {few(changed)}"
     if untracked := shown_untracked(base.root):
         yield f"the check includes untracked files that will not be pushed: {few(untracked)}"
