@@ -8,6 +8,9 @@ action="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 source "$action/action/quiet.sh"
 cd -- "$WORKING_DIRECTORY"
 
+# A change could bring the files of a bare repository, whose settings run commands.
+git() { command git -c safe.bareRepository=explicit "$@"; }
+
 # A token in .git is one that the project's code can read. `git config` follows the file that newer checkouts include.
 if git config --get-regexp '^http\..*\.extraheader$' >/dev/null 2>&1; then
   annotate warning "actions/checkout left its token in .git, where the code under test can read it; give it persist-credentials: false"

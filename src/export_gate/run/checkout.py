@@ -8,6 +8,7 @@ from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.run.git import git_line
+from export_gate.wall.repository import repository_root
 
 ELSEWHERE = "..."
 """Replaces the folders of a path outside the repository in reports that other people read."""
@@ -67,15 +68,15 @@ def _keys(config: Config, model: str) -> dict[str, int]:
 
 def head_revision(folder: Path) -> str | None:
     """The commit that is checked out, or None outside of git."""
-    return git_line(folder, "rev-parse", "HEAD")
+    return git_line(repository_root(folder), "rev-parse", "HEAD")
 
 
 def described_revision(folder: Path) -> str | None:
     """The commit that is checked out, followed by `-dirty` if tracked files differ from it."""
     # Without any tag to describe by (`--exclude=*`), `--always` prints the commit itself.
-    return git_line(folder, "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
+    return git_line(repository_root(folder), "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
 
 
 def _top_level(folder: Path) -> Path | None:
-    top = git_line(folder, "rev-parse", "--show-toplevel")
+    top = git_line(repository_root(folder), "rev-parse", "--show-toplevel")
     return Path(top).resolve() if top else None

@@ -23,6 +23,8 @@ A hook gets some of them, which are wrong for submodules, and a workflow may set
 OPTIONS = (
     # Objects are read as they were committed: replacement refs (`refs/replace/`), which may be fetched, do not count.
     "--no-replace-objects",
+    # A folder with the files of a bare repository is not one: a change could bring it, with settings that run commands.
+    *("-c", "safe.bareRepository=explicit"),
     # Files are looked at themselves, not at what a program says about them, and by all that the system tells.
     *("-c", "core.fsmonitor=false", "-c", "core.trustctime=true", "-c", "core.checkStat=default"),
 )

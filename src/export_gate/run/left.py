@@ -1,46 +1,60 @@
-"""A config that the next change cannot be compared with, since git does not store what was read."""
+"""A config or lock that the next change cannot be compared with, since git does not store what was read."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from export_gate.config import Config
-from export_gate.config.load import parse_config
 from export_gate.loosening.record import CONFIG, Alteration
 from export_gate.run.git import git_output
-from export_gate.wall.errors import UserError
+from export_gate.wall.repository import repository_root
 
 
 def unreadable_alterations(config: Config, environment: Mapping[str, str]) -> tuple[Alteration, ...]:
-    """One alteration if git's index has no config in the place of this one.
+    """One alteration for the config, and for its lock, if git does not store it as it is.
 
-    The index, since a run before a commit is no reason to say so.
+    Changes that are not committed yet are no reason to say so.
 
     Args:
         config: one that the base has.
         environment: for git.
     """
     path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
-    why = _why_not(path, environment)
-    what = f"git does not store {path.name} as it was read ({why}), so that the next change cannot be compared with it"
-    return (Alteration(effect="loosened", model=CONFIG, what=what),) if why else ()
+    lock = path.with_suffix(".lock")
+    found = [(place, _why_not(place, environment)) for place in (path, *([lock] if lock.is_file() else ()))]
+    return tuple(
+        Alteration(
+            effect="loosened",
+            model=CONFIG,
+            what=f"git does not store {place.name} as it was read ({why}), so that the next change cannot be compared "
+            "with it",
+        )
+        for place, why in found
+        if why
+    )
 
 
 def _why_not(path: Path, environment: Mapping[str, str]) -> str:
-    # From the folder as it is written: behind a link, git tracks the link alone.
-    listed = git_output(
-        path.parent, "ls-files", "-z", "--stage", "--", f":(literal){path.name}", environment=environment
-    )
+    root = repository_root(path.parent)
+    # By the path as it is written: behind a link, git tracks the link alone.
+    name = path.relative_to(root).as_posix()
+    listed = git_output(root, "ls-files", "-z", "--stage", "--", f":(literal){name}", environment=environment)
     if not listed:
         return "it is not tracked"
-    mode, sha = listed.decode("ascii", "replace").split(" ")[:2]
-    if mode == "120000":
+    if listed.startswith(b"120000 "):
         return "it is a link"
-    content = git_output(path.parent, "cat-file", "blob", sha, environment=environment)
-    try:
-        parse_config(content or b"", path, is_past=True)
-    except UserError:
-        return "a filter of .gitattributes changes it"
-    return ""
+    stored = git_output(root, "hash-object", "--", name, environment=environment)
+    content = path.read_bytes()
+    # Line ends alone mean nothing. A filter, or an encoding such as UTF-7, stores another text.
+    names = {_blob(text, stored or b"") for text in (content, content.replace(b"\r\n", b"\n"))}
+    return "" if stored in names else "a filter or an encoding of .gitattributes changes it"
+
+
+def _blob(content: bytes, like: bytes) -> bytes:
+    """The name that git gives to the content, in a repository with names such as `like`."""
+    digest = hashlib.sha256() if len(like.strip()) == 64 else hashlib.sha1(usedforsecurity=False)  # noqa: PLR2004
+    digest.update(b"blob %d\0%b" % (len(content), content))
+    return digest.hexdigest().encode() + b"\n"

@@ -23,11 +23,12 @@ def with_moved_files(
         old, new = _artifact(before, alteration), _artifact(after, alteration)
         if alteration.effect != "loosened" or old is None or new is None:
             return alteration
-        # `./` makes it relative to the folder that git runs in, and not to the root.
-        there = git_output(_folder(before), "rev-parse", f"{base.commit}:./{old}", environment=environment)
+        # From the root: what is around a file of the change may look like another repository.
+        there, now = (os.path.relpath(place, base.root) for place in (_folder(before) / old, _folder(after) / new))
+        past = git_output(base.root, "rev-parse", f"{base.commit}:{Path(there).as_posix()}", environment=environment)
         # With its path, so that line endings and filters of .gitattributes apply as when it is committed.
-        here = git_output(_folder(after), "hash-object", "--", new, environment=environment)
-        if there is None or there != here:
+        here = git_output(base.root, "hash-object", "--", now, environment=environment)
+        if past is None or past != here:
             return alteration
         return replace(alteration, effect="changed", what=f"{alteration.key} {old} -> {new}, the same file")
 

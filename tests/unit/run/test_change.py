@@ -233,13 +233,22 @@ def test_a_config_that_moved_is_compared_with_the_one_that_it_was(config: Path, 
 
 @pytest.mark.parametrize(
     ("how", "why"),
-    [("filter", "a filter of .gitattributes changes it"), ("link", "it is a link"), ("step", "it is not tracked")],
+    [
+        ("filter", "a filter or an encoding of .gitattributes changes it"),
+        ("encoding", "a filter or an encoding of .gitattributes changes it"),
+        ("link", "it is a link"),
+        ("step", "it is not tracked"),
+    ],
 )
 def test_a_config_that_git_does_not_store_is_said(config: Path, how: str, why: str):
     """The same config now, but with no base for the change after it: a filter, a link, or a step that writes it."""
     if how == "filter":
         (config.parent / ".gitattributes").write_text("*.yml filter=lfs\n")
         git(config.parent, "config", "filter.lfs.clean", "echo version https://git-lfs.github.com/spec/v1")
+    elif how == "encoding":
+        # Git stores a line end for `+AAo-`, and so another config than the one that is read.
+        (config.parent / ".gitattributes").write_text("*.yml working-tree-encoding=UTF-7\n")
+        config.write_text(CONFIG + "# +AAo-waivers-max-days: 300\n")
     elif how == "link":
         config.rename(config.with_name("real.yml"))
         config.symlink_to("real.yml")
@@ -250,6 +259,31 @@ def test_a_config_that_git_does_not_store_is_said(config: Path, how: str, why: s
     assert loosened(config, "HEAD") == [
         f"git does not store export-gate.yml as it was read ({why}), so that the next change cannot be compared with it"
     ]
+
+
+def test_line_ends_are_no_other_text(config: Path):
+    """Git may store others than the system has."""
+    (config.parent / ".gitattributes").write_text("*.yml text eol=crlf\n")
+    git(config.parent, "add", "--all")
+    config.write_bytes(CONFIG.replace("\n", "\r\n").encode())
+
+    assert found(config, "HEAD").alterations == ()
+
+
+@pytest.mark.parametrize("is_old", [False, True])
+def test_files_of_a_bare_repository_are_no_repository(config: Path, is_old: bool, monkeypatch: pytest.MonkeyPatch):
+    """A change could bring one around its config, with another history and with commands that git runs."""
+    if is_old:  # which does not know the setting
+        monkeypatch.setattr("export_gate.run.git.OPTIONS", ("--no-replace-objects",))
+    for folder in ("objects", "refs"):
+        (config.parent / folder).mkdir()
+        (config.parent / folder / "keep").touch()
+    (config.parent / "HEAD").write_text("ref: refs/heads/main\n")
+    (config.parent / "config").write_text(f"[core]\nworktree = {config.parent}\n")
+    config.write_text(CONFIG.replace("100", "1"))
+    git(config.parents[1], "add", "--all")
+
+    assert [each.text for each in found(config, "HEAD").alterations] == ["`m`: controls.limit 100 -> 1"]
 
 
 def test_a_copy_is_compared_with_the_config_that_stays(config: Path):
