@@ -20,9 +20,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import seed_everything
-from export_gate.worker.nodes.gap import Gap, measure
+from export_gate.worker.nodes.gap import Gap, measure, with_gap
 from export_gate.worker.nodes.points import points
-from export_gate.worker.nodes.program import array_of, described, flat_inputs, module_of, nodes_of, walk
+from export_gate.worker.nodes.program import array_of, described, flat_inputs, module_of, nodes_of, unmapped, walk
 from export_gate.worker.nodes.search import Suspicion, suspicions
 
 BUDGET_BYTES = 256 * 1024 * 1024
@@ -110,9 +110,7 @@ class EagerTrace:
             origin="gradual" if confirmed is None else "untested" if confirmed[1] is None else "introduced",
             guilty=None if confirmed is None else self._guilty(confirmed[0].name, gaps, confirmed[1]),
             mapped=len(gaps),
-            unmapped=sum(
-                1 for n in nodes.values() if n.name not in gaps and isinstance(n.meta.get("val"), torch.Tensor)
-            ),
+            unmapped=unmapped(nodes, gaps),
             points=points([(name, gaps[name]) for name in nodes if name in gaps]),
         )
 
@@ -139,17 +137,7 @@ class EagerTrace:
         return _gap(eagers[node.name], actual, strict_dtype=False)
 
     def _guilty(self, name: str, gaps: Mapping[str, Gap], own: Gap | None) -> GuiltyNode:
-        gap = gaps[name]
-        return replace(
-            described(nodes_of(self.module)[name], self.roots),
-            point=name,
-            max_abs_diff=gap.max_abs_diff,
-            expected_at=gap.expected_at,
-            actual_at=gap.actual_at,
-            expected_max_abs=gap.scale,
-            own_max_abs_diff=own.max_abs_diff if own else None,
-            words=gap.words,
-        )
+        return with_gap(replace(described(nodes_of(self.module)[name], self.roots), point=name), gaps[name], own)
 
     def _end(self, output: int) -> str:
         (returned,) = [node for node in self.module.graph.nodes if node.op == "output"]

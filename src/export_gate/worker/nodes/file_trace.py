@@ -18,9 +18,9 @@ import torch
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.nodes.file import FileGraph, fetch, parents
-from export_gate.worker.nodes.gap import Gap, measure
+from export_gate.worker.nodes.gap import Gap, measure, with_gap
 from export_gate.worker.nodes.points import points
-from export_gate.worker.nodes.program import Stopped, array_of, described, module_of, nodes_of, walk
+from export_gate.worker.nodes.program import Stopped, array_of, described, module_of, nodes_of, unmapped, walk
 from export_gate.worker.nodes.search import Suspicion, suspicions
 from export_gate.worker.targets.onnx import call_tensors
 
@@ -90,7 +90,7 @@ class FileTrace:
             origin="gradual" if guilty is None else "introduced" if tested else "untested",
             guilty=guilty,
             mapped=len(gaps),
-            unmapped=self._unmapped(gaps),
+            unmapped=unmapped(self.nodes, {self.mapped[name] for name in gaps}),
             points=points([(self.mapped[n], gaps[n]) for n in sorted(nearby, key=order.__getitem__)]),
         )
 
@@ -107,19 +107,24 @@ class FileTrace:
         feeds, gaps = self._feeds(call), {}
         values = _by_node(self.mapped)
         waiting: dict[str, Array] = {}
+        held_bytes = 0
 
         def flush() -> None:
+            nonlocal held_bytes
             names = [name for node in waiting for name in values[node]]
             for name, actual in fetch(self.session, names, feeds).items():
                 gaps[name] = measure(waiting[self.mapped[name]], actual, strict_dtype=strict_dtype)
             waiting.clear()
+            held_bytes = 0
 
         def see(node: torch.fx.Node, value: Any) -> None:
             array = array_of(value) if node.name in values else None
             if array is None:
                 return
+            nonlocal held_bytes
             waiting[node.name] = array
-            if sum(each.nbytes for each in waiting.values()) > self.budget_bytes:
+            held_bytes += array.nbytes
+            if held_bytes > self.budget_bytes:
                 flush()
 
         walk(self.program, self.module, call, see)
@@ -176,26 +181,8 @@ class FileTrace:
         origins = self.graph.origins(nodes)
         # Where the converter merges nodes, the value has the name of the last one, and the file's node that of its own.
         own_node = origins[0] if len(origins) == 1 and origins[0] in self.nodes else node
-        return replace(
-            described(self.nodes[own_node], self.roots),
-            point=node,
-            file_nodes=tuple(self.graph.label(at) for at in reversed(nodes[-FILE_NODES:])),
-            max_abs_diff=gap.max_abs_diff,
-            expected_at=gap.expected_at,
-            actual_at=gap.actual_at,
-            expected_max_abs=gap.scale,
-            own_max_abs_diff=None if own is None else own.max_abs_diff,
-            words=gap.words,
-        )
-
-    def _unmapped(self, gaps: Mapping[str, Gap]) -> int:
-        """The program's operators on tensors without a value in the file."""
-        compared = {self.mapped[name] for name in gaps}
-        return sum(1 for name, node in self.nodes.items() if name not in compared and _is_tensor(node))
-
-
-def _is_tensor(node: torch.fx.Node) -> bool:
-    return isinstance(node.meta.get("val"), torch.Tensor)
+        files = tuple(self.graph.label(at) for at in reversed(nodes[-FILE_NODES:]))
+        return with_gap(replace(described(self.nodes[own_node], self.roots), point=node, file_nodes=files), gap, own)
 
 
 def _is_confirmed(suspicion: Suspicion, own: Mapping[str, Gap | None], gaps: Mapping[str, Gap]) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from export_gate.wall.nodes import GuiltyNode
 from export_gate.worker.leaves.sentinels import EXTREME, sentinels
 
 Array = npt.NDArray[Any]
@@ -43,6 +44,19 @@ class Gap:
     def is_wrong(self) -> bool:
         """Whether it is more than rounding."""
         return self.error > self.floor
+
+
+def with_gap(node: GuiltyNode, gap: Gap, own: Gap | None) -> GuiltyNode:
+    """The node with what differs there, and how far it is with the expected inputs, if that was tried."""
+    return replace(
+        node,
+        max_abs_diff=gap.max_abs_diff,
+        expected_at=gap.expected_at,
+        actual_at=gap.actual_at,
+        expected_max_abs=gap.scale,
+        own_max_abs_diff=own.max_abs_diff if own else None,
+        words=gap.words,
+    )
 
 
 def measure(expected: Array, actual: Array, *, strict_dtype: bool = False) -> Gap:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +99,11 @@ def array_of(value: Any) -> Array | None:
 def nodes_of(module: torch.fx.GraphModule) -> Mapping[str, torch.fx.Node]:
     """The program's operators by name."""
     return {node.name: node for node in module.graph.nodes if node.op == "call_function"}
+
+
+def unmapped(nodes: Mapping[str, torch.fx.Node], compared: Collection[str]) -> int:
+    """The number of operators on tensors that have no counterpart."""
+    return sum(name not in compared and isinstance(n.meta.get("val"), torch.Tensor) for name, n in nodes.items())
 
 
 def described(node: torch.fx.Node, roots: tuple[Path, ...]) -> GuiltyNode:
