@@ -53,7 +53,7 @@ def preload() -> None:
     runpy.run_path(str(WORKER))["load_package"]()
     from export_gate.worker.process import preload as lists
 
-    for name in (*lists.ALWAYS, *lists.EXPORT_MODULES, *lists.TARGET_MODULES):
+    for name in (*lists.ALWAYS, *lists.EXPORT_MODULES, *(module for kind in lists.KINDS for module in kind.preload)):
         try:
             importlib.import_module(name)
         except Exception:  # noqa: BLE001 - the worker reports it, in its own words

@@ -11,9 +11,9 @@ from export_gate.cache.entry import Entry
 from export_gate.cache.folder import CacheFolder
 from export_gate.cache.place import choose_folder
 from export_gate.cache.standing import command_name, standing_entries
-from export_gate.cli.terminal import complain, counted, say
+from export_gate.cli.terminal import complain, say
 from export_gate.run.pushing import find_push
-from export_gate.wall.words import unchanged_words
+from export_gate.wall.words import count, unchanged_words
 
 OPTIONS = "EXPORT_GATE_RUN_"
 """How variables begin that stand for options of the command."""
@@ -30,7 +30,7 @@ def is_nothing_changed(arguments: Sequence[str]) -> bool:
     entries, notes = found
     for line in notes:
         complain(f"note: {line}")
-    say(f"export-gate: nothing to verify: {counted(len(entries), 'model')} unchanged")
+    say(f"export-gate: nothing to verify: {count(len(entries), 'model')} unchanged")
     for model, entry in entries.items():
         say(f"{model}: {unchanged_words(entry.commit, entry.day)}")
     return True

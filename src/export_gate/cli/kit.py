@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, find_config, python_option, quiet_option
-from export_gate.cli.terminal import complain, counted, follow, say, show
+from export_gate.cli.terminal import complain, follow, say, show
+from export_gate.wall.words import count
 
 
 @click.command()
@@ -67,4 +68,4 @@ def kit(
         sys.exit(made.outcome.judgement.exit_code or 1)
     if made.why_not:
         complain(f"warning: {made.why_not}, and the kit says so")
-    say(f"{place}: written, {model} with {counted(made.kit.cases, 'data set')}; kit.json has sha256 {made.sha256}")
+    say(f"{place}: written, {model} with {count(made.kit.cases, 'data set')}; kit.json has sha256 {made.sha256}")

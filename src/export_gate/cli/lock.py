@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, find_config
-from export_gate.cli.terminal import counted, say
+from export_gate.cli.terminal import say
+from export_gate.wall.words import count
 
 
 @click.command()
@@ -21,5 +22,5 @@ def lock(results: Path | None, config: Path | None) -> None:
     from export_gate.outcome.locking import write_lock_of
 
     path = find_config(config)
-    written, count = write_lock_of(results or path.parent / ".export-gate" / "results.json", path)
-    say(f"{written}: written, {counted(count, 'model')}")
+    written, models = write_lock_of(results or path.parent / ".export-gate" / "results.json", path)
+    say(f"{written}: written, {count(models, 'model')}")

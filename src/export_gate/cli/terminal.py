@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from export_gate import __version__
 from export_gate.report.escape import log_text
+from export_gate.wall.words import count
 
 # A hook that has nothing to do prints a few lines: what only other commands need is imported where they print.
 if TYPE_CHECKING:
@@ -106,18 +107,13 @@ def show(outcome: Outcome, folder: Path | None = None) -> None:
     show_document(render(outcome.report, "terminal", color=color(), report_file=place))
 
 
-def counted(number: int, noun: str) -> str:
-    """The number with its noun, e.g. `3 models`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 @contextmanager
 def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], Listener]]:
     """Progress on standard error: live on a terminal, plain lines elsewhere, nothing if quiet."""
     from export_gate.cli.progress import LiveProgress, PlainProgress
 
     def header(python: Interpreter, jobs: tuple[Job, ...]) -> str:
-        return f"export-gate {__version__}: {counted(len(jobs), 'model')} with {python.path} ({python.reason})"
+        return f"export-gate {__version__}: {count(len(jobs), 'model')} with {python.path} ({python.reason})"
 
     if quiet:
         yield lambda _python, _jobs: lambda _event: None

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from export_gate.cli.options import config_option, find_config
-from export_gate.cli.terminal import counted, say
+from export_gate.cli.terminal import say
 from export_gate.wall.errors import UserError
+from export_gate.wall.words import count
 
 
 @click.command()
@@ -29,7 +30,7 @@ def validate(configs: tuple[Path, ...], config: Path | None) -> None:
         try:
             loaded = load_config(path)
             require_short_waivers(loaded, datetime.now(timezone.utc).date(), loaded.waivers_max_days)
-            say(f"{path}: valid, {counted(len(loaded.models), 'model')}")
+            say(f"{path}: valid, {count(len(loaded.models), 'model')}")
         except UserError as error:
             mistakes.append(error.text)
     if mistakes:

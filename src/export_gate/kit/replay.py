@@ -15,12 +15,13 @@ from export_gate.kit.run import Seen, run_kit
 from export_gate.rules.measure import Measurement, measure_leaf
 from export_gate.rules.numbers import describe_fault
 from export_gate.rules.structure_mismatch import describe_structure
-from export_gate.rules.wording import count, first_line, place, scientific
+from export_gate.rules.wording import first_line, place, scientific
 from export_gate.run.interpreter import Interpreter, find_runtime
 from export_gate.wall.conformance import MANIFEST, Kit, KitExport
 from export_gate.wall.digest import digest_file
 from export_gate.wall.observation import CaseResult, Environment, Failure
 from export_gate.wall.request import ReplayRequest
+from export_gate.wall.words import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,6 @@ from export_gate.kit.files import list_files
 from export_gate.kit.manifest import describe_kit, write_manifest
 from export_gate.kit.read import read_manifest
 from export_gate.outcome.judging import Outcome
-from export_gate.rules.wording import count
 from export_gate.run.checkout import described_revision
 from export_gate.run.interpreter import Interpreter
 from export_gate.run.launch import Listener
@@ -28,6 +27,7 @@ from export_gate.wall.digest import digest_file
 from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.request import WriteKit
 from export_gate.wall.targets import KIND_NAMES, KINDS, kind_named
+from export_gate.wall.words import count
 
 ONNX = "onnx"
 """The kind of target that is replayed."""

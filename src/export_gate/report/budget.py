@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from export_gate.report.record import FindingView, ProblemView, Report, Row
 from export_gate.rules.base import Severity
-from export_gate.rules.wording import count
+from export_gate.wall.words import count
 
 COMMENT_CHARACTERS = 65_536
 """GitHub's limit for the body of a comment, marker included."""

@@ -24,10 +24,10 @@ from export_gate.report.scope import find_scopes
 from export_gate.rules import check_loosened
 from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, measure_run
-from export_gate.rules.wording import count
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import ModelObservation
 from export_gate.wall.targets import KIND_NAMES, KINDS
+from export_gate.wall.words import count
 
 
 def build_report(results: Results, measured: tuple[Measured, ...] | None = None) -> Report:

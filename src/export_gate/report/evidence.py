@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from export_gate.report.record import Ladder, Row
-from export_gate.rules.wording import count
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.observation import ControlSetObservation, Reused
-from export_gate.wall.words import unchanged_words
+from export_gate.wall.words import count, unchanged_words
 
 NOT_A_PROOF = "evidence at those points, not a proof"
 AFFINE = "affine: d+1 basis points cover the whole input space, up to rounding"

@@ -12,8 +12,8 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from export_gate.report import escape
-from export_gate.rules import wording
 from export_gate.rules.base import SEVERITIES, Finding
+from export_gate.wall import words
 
 TERMINAL_COLUMNS = 100
 SHORTEST_NAME = 12
@@ -97,19 +97,19 @@ def duration(seconds: float) -> str:
 def how_often(finding: Finding) -> str:
     """`; 15 of 140 inputs` or `; all 48 inputs`, or else ` and 2 more times`, after the worst one."""
     if finding.tried > 1 and finding.occurrences == finding.tried:
-        return f"; all {wording.count(finding.tried, 'input')}"
+        return f"; all {words.count(finding.tried, 'input')}"
     if finding.tried:
-        return f"; {finding.occurrences} of {wording.count(finding.tried, 'input')}"
-    return f" and {wording.count(finding.occurrences - 1, 'more time')}" if finding.occurrences > 1 else ""
+        return f"; {finding.occurrences} of {words.count(finding.tried, 'input')}"
+    return f" and {words.count(finding.occurrences - 1, 'more time')}" if finding.occurrences > 1 else ""
 
 
 def tally(marks: Sequence[str]) -> str:
     """`3 violations, 1 waived, 1 warning`."""
     counted = [(marks.count(mark), mark) for mark in SEVERITIES]
-    words = [wording.count(number_of, noun) for number_of, noun in counted if number_of]
+    parts = [words.count(number_of, noun) for number_of, noun in counted if number_of]
     # After the violations, if there are any: True is 1.
-    words.insert("violation" in marks, f"{marks.count('waived')} waived")
-    return ", ".join(word for word in words if word != "0 waived")
+    parts.insert("violation" in marks, f"{marks.count('waived')} waived")
+    return ", ".join(part for part in parts if part != "0 waived")
 
 
 def clip(text: str, characters: int | None) -> str:
@@ -203,7 +203,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "size": size,
     "count": count,
     "duration": duration,
-    "plural": wording.count,
+    "plural": words.count,
     "tally": tally,
     "how_often": how_often,
     "clip": clip,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from export_gate.report.charts.model import ModelCharts, model_charts
 from export_gate.report.record import STATES, Report, Row
 from export_gate.report.results import Results
-from export_gate.rules.wording import count
+from export_gate.wall.words import count
 
 MOST_PICTURED = 40
 """Most models with pictures on a page; each takes about 60 kB."""

@@ -8,7 +8,8 @@ from export_gate.report.record import Row
 from export_gate.report.results import Results
 from export_gate.rules import NAMED
 from export_gate.rules.base import Finding
-from export_gate.rules.wording import count, listing
+from export_gate.rules.wording import listing
+from export_gate.wall.words import count
 
 Scopes = Mapping[str, tuple[str, str]]
 """Model -> what is fine beside a failed target, and beside a failed export."""

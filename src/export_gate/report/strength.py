@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from export_gate.report.escape import terminal
-from export_gate.rules.wording import count, listing, source_place
+from export_gate.rules.wording import listing, source_place
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.errors import UserError
 from export_gate.wall.observation import ModelObservation
 from export_gate.wall.source import SourceLine
 from export_gate.wall.strength import MUTATION_KINDS, Catch, Mutant, Outcome, Strength
+from export_gate.wall.words import count
 
 HEADERS = ("mutants", "caught", "refused", "survived", "equivalent")
 OUTCOMES: tuple[Outcome, ...] = ("caught", "refused", "survived", "equivalent")

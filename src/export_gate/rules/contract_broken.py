@@ -9,10 +9,11 @@ from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.measure import Measured
 from export_gate.rules.refusals import RAISED, refused_empty_masks, refused_layouts
-from export_gate.rules.wording import at_source, count, first_line, paragraph
+from export_gate.rules.wording import at_source, first_line, paragraph
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import LAZY_LAYERS, Failure, MissingRelation, ModelObservation, PromiseBroken
+from export_gate.wall.words import count
 
 ENDED = {
     "model": "the model could not be created",

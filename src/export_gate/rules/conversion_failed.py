@@ -9,10 +9,11 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.wording import at_source, count, first_line, listing, plain, targets_key
+from export_gate.rules.wording import at_source, first_line, listing, plain, targets_key
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ConversionTrial
 from export_gate.wall.observation import Failure
+from export_gate.wall.words import count
 
 NO_TRANSLATION = re.compile(
     r"No ONNX function found for <OpOverload\(op='(?P<op>[\w.:]+)', overload='(?P<overload>\w+)'\)>"

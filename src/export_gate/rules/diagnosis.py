@@ -9,11 +9,12 @@ from export_gate.rules.blame import Blame, is_handed_in, kind_of
 from export_gate.rules.forms import file_owner, inspection_of, owner_of, program_answer, rung_words
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.verdict import verdict
-from export_gate.rules.wording import count, listing, scientific
+from export_gate.rules.wording import listing, scientific
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner, WeightsCompared
 from export_gate.wall.observation import ControlInput
 from export_gate.wall.targets import LAYOUT_FAMILIES
+from export_gate.wall.words import count
 
 GUARD = re.compile(r"Guard failed|Expected input at")
 """What a program raises at a size outside of its own conditions (torch 2.13, and before 2.9)."""

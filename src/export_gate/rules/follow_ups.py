@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from export_gate.rules.base import Finding
 from export_gate.rules.cases import branch_at
 from export_gate.rules.failures import refuses_size
-from export_gate.rules.wording import count
 from export_gate.wall.observation import CaseResult, ModelObservation, TargetObservation
+from export_gate.wall.words import count
 
 COMPARED = ("shape-mismatch", "nonfinite-mismatch", "value-mismatch", "tolerance-vacuous", "guard-missing")
 """Rules that compare what a model returns, which means nothing where it is not what ships."""

@@ -8,9 +8,10 @@ from export_gate.rules.base import NOTHING_TO_DO, Finding, Rule, Severity
 from export_gate.rules.blame import SAVED, kind_of
 from export_gate.rules.keys import axis_key
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import count, listing, targets_key
+from export_gate.rules.wording import listing, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.observation import Probe
+from export_gate.wall.words import count
 
 OUTSIDE = ("below-min", "above-max", "wrong-size", "wrong-dtype", "wrong-rank")
 """Kinds of probe that an artifact should refuse."""

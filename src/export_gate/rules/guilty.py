@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.rules.wording import count, listing, scientific, source_place
+from export_gate.rules.wording import listing, scientific, source_place
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
+from export_gate.wall.words import count
 
 SHOWN_FILE_NODES = 3
 ORIGIN = "wrong even when fed correct inputs: the error starts at this node"

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.numbers import spread
-from export_gate.rules.wording import count, listing, scientific
+from export_gate.rules.wording import listing, scientific
 from export_gate.wall.observation import Comparison, ModelObservation, RowsDiffering
+from export_gate.wall.words import count
 
 
 def check(measured: Measured) -> Iterator[Finding]:

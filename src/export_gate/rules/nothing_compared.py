@@ -8,10 +8,10 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Failed, Measured, Measurement, Unpaired
 from export_gate.rules.tolerances import has_contrast, spread_cases, tells
 from export_gate.rules.undecided import undecided
-from export_gate.rules.wording import count
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.equivalence import total
 from export_gate.wall.observation import CaseResult, Comparison, ControlInput, ModelObservation
+from export_gate.wall.words import count
 
 Other = Failed | Unpaired | CaseResult
 """A result without leaves."""

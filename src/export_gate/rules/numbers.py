@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 
 from export_gate.rules.measure import Measurement
-from export_gate.rules.wording import apart, count, exact, index, round_up, scientific
+from export_gate.rules.wording import apart, exact, index, round_up, scientific
 from export_gate.wall.equivalence import total
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import Comparison, NonfiniteCount
 from export_gate.wall.tolerance import is_inexact
+from export_gate.wall.words import count
 
 FEWEST_FOR_QUANTILES = 100
 """Elements: a quantile of fewer is one of them."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from export_gate.rules.wording import count, exact, shape
+from export_gate.rules.wording import exact, shape
 from export_gate.wall.smallest import SmallestInput, SmallTensor
+from export_gate.wall.words import count
 
 LONGEST = 200
 """Characters of values that a sentence takes."""

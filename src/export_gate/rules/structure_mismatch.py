@@ -9,10 +9,11 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.blame import SAVED, is_handed_in, kind_of
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import count, listing
+from export_gate.rules.wording import listing
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import Structure
+from export_gate.wall.words import count
 
 
 def check(measured: Measured) -> Iterator[Finding]:

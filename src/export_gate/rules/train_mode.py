@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
-from export_gate.rules.wording import count, listing
+from export_gate.rules.wording import listing
+from export_gate.wall.words import count
 
 EFFECTS = {
     "Dropout": "dropout would zero values at random",

@@ -88,11 +88,6 @@ def listing(names: Sequence[str], limit: int = 5) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def count(number: int, noun: str) -> str:
-    """`1 case`, `3 cases`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def first_line(text: str) -> str:
     """The first line that is not empty, without terminal colours, cut to the length of a sentence."""
     lines = [line.strip() for line in plain(text).splitlines() if line.strip()]

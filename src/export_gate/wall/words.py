@@ -8,6 +8,11 @@ SHOWN_COMMIT = 10
 """Number of characters of a commit that reports show."""
 
 
+def count(number: int, noun: str) -> str:
+    """`1 case`, `3 cases`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def unchanged_words(commit: str, day: str) -> str:
     """`unchanged since 1a2b3c4d5e, verified 2026-11-30`; without the commit if it is empty."""
     sha, dash, dirty = commit.partition("-")

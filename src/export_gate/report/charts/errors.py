@@ -11,9 +11,9 @@ from export_gate.report.charts.points import Point
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, Words
 from export_gate.report.charts.scale import Heights, heights
 from export_gate.report.filters import number
-from export_gate.rules.wording import count
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import ControlSetObservation
+from export_gate.wall.words import count
 
 WIDTH, LEFT, RIGHT = 960.0, 74.0, 18.0
 TITLE, HEIGHT, GAP = 26.0, 112.0, 12.0

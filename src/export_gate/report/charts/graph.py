@@ -9,8 +9,8 @@ from export_gate.report.charts import shapes
 from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, Words
 from export_gate.report.charts.scale import Heights, heights
 from export_gate.report.filters import number
-from export_gate.rules.wording import count
 from export_gate.wall.nodes import NodePoint, NodeTrace
+from export_gate.wall.words import count
 
 WIDTH, HEIGHT = 440.0, 250.0
 LEFT, RIGHT, TOP, BOTTOM = 66.0, 16.0, 26.0, 50.0

@@ -23,7 +23,7 @@ from export_gate.worker.guess.edits import dims_of, leaves_of, with_known_bounds
 from export_gate.worker.guess.exporting import try_export
 from export_gate.worker.guess.layers import Option
 from export_gate.worker.guess.names import constant_for
-from export_gate.worker.guess.options import combinations, options_for, told
+from export_gate.worker.guess.options import combinations, options_for, suggested
 from export_gate.worker.guess.pixels import as_stored
 from export_gate.worker.guess.tryout import Trial, sentence_of, try_out
 from export_gate.worker.model.called import Called
@@ -123,7 +123,7 @@ def _describe(module: torch.nn.Module, interface: Interface | None = None) -> De
 def try_file(bench: Bench, interface: Interface, signature: Signature) -> Trial:
     """How forward takes what the file takes; nothing but ranges may be mended."""
     tensors = [p for p in signature if p.kind not in STARS and constant_for(p.annotation) is None]
-    guesses = {p.name: told(p.name, bench.module) for p in tensors}
+    guesses = {p.name: suggested(p.name, bench.module) for p in tensors}
     options = with_known_bounds(options_of(interface, [p.name for p in tensors], guesses))
     trial = try_out(bench, [options])
     # A guess that was mended to other tensors is not what the file takes.
@@ -207,7 +207,7 @@ def _optional_spec(parameter: inspect.Parameter, module: torch.nn.Module, dims: 
     if parameter.default is not None and isinstance(parameter.default, PLAIN):
         return ConstantSpec(value=parameter.default)
     constant = constant_for(parameter.annotation)
-    specs = [constant] if constant else [option.spec for option in told(parameter.name, module)[:OPTIONAL_GUESSES]]
+    specs = [constant] if constant else [option.spec for option in suggested(parameter.name, module)[:OPTIONAL_GUESSES]]
     known = {dim.name for dim in dims}
     return next((spec for spec in specs if known.issuperset(dims_of({parameter.name: spec}))), None)
 

@@ -64,7 +64,7 @@ def combinations(options: Sequence[Sequence[Option]]) -> tuple[tuple[Option, ...
 
 
 def _tensors(name: str, module: nn.Module) -> tuple[Option, ...]:
-    options = (*told(name, module), *_untold(module))
+    options = (*suggested(name, module), *_unsuggested(module))
     if is_graph(module):
         nodes = [replace(option, spec=of_nodes(option.spec)) for option in options]
         return _unique((*nodes, *options))
@@ -83,7 +83,7 @@ def _dicts(parameter: inspect.Parameter, keys: Sequence[str], module: nn.Module)
     )
 
 
-def told(path: str, module: nn.Module) -> tuple[Option, ...]:
+def suggested(path: str, module: nn.Module) -> tuple[Option, ...]:
     """What an input's name and the layers that get it say; empty if they say nothing.
 
     Args:
@@ -106,7 +106,7 @@ def told(path: str, module: nn.Module) -> tuple[Option, ...]:
     return _unique((*usual, *by_name, *by_layer) if knows_better else (*usual, *by_layer, *by_name))
 
 
-def _untold(module: nn.Module) -> Iterator[Option]:
+def _unsuggested(module: nn.Module) -> Iterator[Option]:
     """If nothing says what a parameter is: what the model's first layers take, then anything."""
     floats = float_dtype(module)
     for layer in layers_in_order(module)[:LAYERS_LOOKED_AT]:

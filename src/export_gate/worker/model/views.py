@@ -6,10 +6,12 @@ import functools
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import torch
+
+from export_gate.worker.process.scanning import codes_of
 
 FOREIGN = {*sys.stdlib_module_names, "torch", "numpy"}
 """Packages whose functions and objects are not looked into."""
@@ -130,19 +132,11 @@ def _of_function(function: FunctionType) -> Iterator[tuple[str, Variable]]:
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if _is_filled(cell):
             yield name, _cell(cell)
-    for name in _names(function.__code__):
+    for name in (name for code in codes_of(function.__code__) for name in code.co_names):
         # `co_names` has attributes too, so an attribute named as a global counts as a read; that costs a snapshot, no
         # more.
         if name in function.__globals__ and not name.startswith("__"):
             yield name, _global(function.__globals__, name)
-
-
-def _names(code: CodeType) -> Iterator[str]:
-    """The names that the code reads, and those of functions inside it."""
-    yield from code.co_names
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _names(constant)
 
 
 def _is_filled(cell: Any) -> bool:

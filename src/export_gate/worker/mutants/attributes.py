@@ -92,7 +92,7 @@ def attribute_mutations(graph: Anatomy) -> Iterator[Mutation]:
         for name, value in values.items():
             for other in _others(graph, at, name, value, values):
                 words = f"{name} {_text(value)} -> {_text(other)}"
-                edit = partial(_set, at, name, other)
+                edit = partial(set_attribute, at=at, name=name, value=other)
                 yield Mutation(kind="attribute", at=at, operator=node.op_type, change=words, edit=edit)
 
 
@@ -129,10 +129,6 @@ def _values(node: Any, opset: int) -> dict[str, Any]:
         defaults = {name: attribute.default_value for name, attribute in schema.attributes.items()}
         known = {name: onnx.helper.get_attribute_value(value) for name, value in defaults.items() if value.name}
     return known | {entry.name: onnx.helper.get_attribute_value(entry) for entry in node.attribute}
-
-
-def _set(at: int, name: str, value: Any, model: Any) -> None:
-    set_attribute(model, at, name, value)
 
 
 def _text(value: Any) -> str:

@@ -128,12 +128,8 @@ def _reordered(graph: Anatomy, name: str, at: int, slot: int) -> Iterator[Mutati
 
 def _mutation(graph: Anatomy, place: tuple[int, int], kind: MutationKind, words: str, values: Array) -> Mutation:
     at, slot = place
-    edit = partial(_give, at, slot, values)
+    edit = partial(set_input, at=at, slot=slot, values=values)
     return Mutation(kind=kind, at=at, operator=graph.operator(at), change=words, edit=edit)
-
-
-def _give(at: int, slot: int, values: Array, model: object) -> None:
-    set_input(model, at, slot, values)
 
 
 def _of(values: Array) -> str:

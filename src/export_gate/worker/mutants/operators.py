@@ -51,7 +51,8 @@ def operator_mutations(graph: Anatomy) -> Iterator[Mutation]:
         if node.domain not in ("", "ai.onnx") or set(node.output) & sizes:
             continue
         for other in VARIANTS.get(node.op_type, ()):
-            yield _mutation(graph, at, f"-> {other}", partial(_rename, at, other, graph.opset))
+            edit = partial(rename_operator, at=at, operator=other, opset=graph.opset)
+            yield _mutation(graph, at, f"-> {other}", edit)
         yield from _swapped(graph, at)
         yield from _of_forms(graph, at)
         yield from _before_cast(graph, at)
@@ -62,7 +63,7 @@ def _swapped(graph: Anatomy, at: int) -> Iterator[Mutation]:
     places = SWAPPED.get(node.op_type)
     if places is not None and len(node.input) > places[1] and node.input[places[0]] != node.input[places[1]]:
         words = f"inputs {places[0]} and {places[1]} exchanged"
-        yield _mutation(graph, at, words, partial(_swap, at, *places))
+        yield _mutation(graph, at, words, partial(swap_inputs, at=at, first=places[0], second=places[1]))
 
 
 def _of_forms(graph: Anatomy, at: int) -> Iterator[Mutation]:
@@ -88,14 +89,6 @@ def _before_cast(graph: Anatomy, at: int) -> Iterator[Mutation]:
 
 def _mutation(graph: Anatomy, at: int, words: str, edit: Callable[[Any], None]) -> Mutation:
     return Mutation(kind="operator", at=at, operator=graph.operator(at), change=words, edit=edit)
-
-
-def _rename(at: int, other: str, opset: int, model: Any) -> None:
-    rename_operator(model, at, other, opset)
-
-
-def _swap(at: int, first: int, second: int, model: Any) -> None:
-    swap_inputs(model, at, first, second)
 
 
 def _put(at: int, form: Form, dtype: str, model: Any) -> None:

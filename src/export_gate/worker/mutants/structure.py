@@ -32,7 +32,7 @@ def baked_dims(graph: Anatomy, reference: Mapping[str, Array]) -> Iterator[Mutat
         for slot, name in enumerate(node.output):
             if name in reference:
                 words = f"fixed at {reference[name].tolist()}"
-                edit = partial(_bake, at, slot, reference[name])
+                edit = partial(bake, at=at, slot=slot, values=reference[name])
                 yield Mutation(kind="baked-dim", at=at, operator=node.op_type, change=words, edit=edit)
 
 
@@ -79,10 +79,6 @@ def _interface(words: str, edit: Any) -> Mutation:
     return Mutation(kind="output", at=-1, operator="", change=words, edit=edit)
 
 
-def _bake(at: int, slot: int, values: Array, model: Any) -> None:
-    bake(model, at, slot, values)
-
-
 def _cast_twice(at: int, narrow: int, wide: int, model: Any) -> None:
     put_after(
         model,
@@ -100,8 +96,7 @@ def _cast(value: str, result: str, kind: int) -> list[Any]:
 
 def _retype(place: int, kind: int, model: Any) -> None:
     value = model.graph.output[place]
-    rename = _renaming(model, {value.name: f"{value.name}.before"})
-    rename()
+    _rename(model, {value.name: f"{value.name}.before"})
     model.graph.node.extend(_cast(f"{value.name}.before", value.name, kind))
     value.type.tensor_type.elem_type = kind
 
@@ -119,19 +114,15 @@ def _reorder(first: int, second: int, model: Any) -> None:
 
 def _exchange(first: int, second: int, model: Any) -> None:
     one, other = model.graph.output[first], model.graph.output[second]
-    _renaming(model, {one.name: other.name, other.name: one.name})()
+    _rename(model, {one.name: other.name, other.name: one.name})
     shapes = [type(value.type).FromString(value.type.SerializeToString()) for value in (one, other)]
     one.type.CopyFrom(shapes[1])
     other.type.CopyFrom(shapes[0])
 
 
-def _renaming(model: Any, names: Mapping[str, str]) -> Any:
+def _rename(model: Any, names: Mapping[str, str]) -> None:
     """Rename values wherever nodes compute or read them."""
-
-    def rename() -> None:
-        for node in model.graph.node:
-            for values in (node.input, node.output):
-                for slot, name in enumerate(values):
-                    values[slot] = names.get(name, name)
-
-    return rename
+    for node in model.graph.node:
+        for values in (node.input, node.output):
+            for slot, name in enumerate(values):
+                values[slot] = names.get(name, name)

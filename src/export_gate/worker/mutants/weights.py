@@ -37,13 +37,8 @@ def weight_mutations(graph: Anatomy, seed: int) -> Iterator[Mutation]:
         ):
             yield one(change=words, edit=partial(_edit, graph, name, change))
         if dtype == "float32":
-            yield Mutation(
-                kind="cast",
-                at=at,
-                operator=operator,
-                change=f"{name}: rounded to float16",
-                edit=partial(_edit, graph, name, _rounded),
-            )
+            edit = partial(_edit, graph, name, _rounded)
+            yield one(kind="cast", change=f"{name}: rounded to float16", edit=edit)
 
 
 def _edit(graph: Anatomy, name: str, change: object, model: object) -> None:

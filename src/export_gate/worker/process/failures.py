@@ -78,8 +78,8 @@ def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | N
 
 def foreign_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
     """The innermost line of somebody else's package that the project's code calls; torch does not count."""
-    told = [place for place in _places(error, roots) if is_own(place[0], roots) or _is_foreign(place[0])]
-    return quoted_line(*told[-1]) if told and not is_own(told[-1][0], roots) else None
+    lines = [place for place in _places(error, roots) if is_own(place[0], roots) or _is_foreign(place[0])]
+    return quoted_line(*lines[-1]) if lines and not is_own(lines[-1][0], roots) else None
 
 
 def lines_of_trace(trace: str, roots: tuple[Path, ...]) -> tuple[SourceLine | None, SourceLine | None]:
@@ -88,7 +88,7 @@ def lines_of_trace(trace: str, roots: tuple[Path, ...]) -> tuple[SourceLine | No
     own = [place for place in places if is_own(place[0], roots)]
     inner = [place for place in places if is_own(place[0], roots) or _is_package(place[2])]
     foreign = inner[-1] if inner and inner[-1] not in own else None
-    return quoted_line(*own[-1][:2]) if own else None, _told(foreign, trace) if foreign else None
+    return quoted_line(*own[-1][:2]) if own else None, _quoted_by(foreign, trace) if foreign else None
 
 
 def _is_package(path: str) -> bool:
@@ -96,7 +96,7 @@ def _is_package(path: str) -> bool:
     return _is_foreign(path) if Path(path).is_absolute() else Path(path).parts[0] not in TOOLCHAIN
 
 
-def _told(place: tuple[str, int, str], trace: str) -> SourceLine:
+def _quoted_by(place: tuple[str, int, str], trace: str) -> SourceLine:
     """A line whose text the stack itself quotes, because its file may no longer be found."""
     _, line, path = place
     quoted = re.search(rf'File "{re.escape(path)}", line {line}, in [^\n]*\n([^\n]*)', trace)

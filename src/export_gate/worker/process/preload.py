@@ -34,8 +34,6 @@ EXPORT_MODULES = (
     "sympy.tensor.tensor",
 )
 """What an export imports on its way (torch 2.13); one that is not there is imported later, or never."""
-TARGET_MODULES = tuple(module for kind in KINDS for module in kind.preload)
-"""What targets import on their way, likewise."""
 DISTRIBUTIONS = ("torch", "numpy", *(package for kind in KINDS for package in kind.packages))
 
 
@@ -56,7 +54,8 @@ def preload(request: Request) -> str | None:
     with contextlib.suppress(RuntimeError):  # already set by the project's sitecustomize
         torch.set_num_interop_threads(1)
     for name in _needed(request):
-        _import(name)
+        # A broken optional one fails later, where it is needed.
+        _why_not(name)
     return None
 
 
@@ -107,11 +106,6 @@ def _version(distribution: str) -> str | None:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _import(name: str) -> bool:
-    """Import a module if it is available; a broken optional one fails later, where it is needed."""
-    return _why_not(name) is None
 
 
 def _why_not(name: str) -> str | None:

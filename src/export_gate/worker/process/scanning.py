@@ -40,7 +40,7 @@ def scan(path: Path) -> Scanned:
         module = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError):
         return Scanned()
-    codes = list(_codes(module))
+    codes = list(codes_of(module))
     names = {name for code in codes for name in code.co_names}
     clock = [code.co_firstlineno for code in codes if _CLOCK.intersection(code.co_names)]
     imported = {name.partition(".")[0] for name in names}
@@ -51,11 +51,12 @@ def scan(path: Path) -> Scanned:
     )
 
 
-def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
+def codes_of(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code, and that of the functions and classes inside it."""
     yield code
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _codes(constant)
+            yield from codes_of(constant)
 
 
 def _texts(constants: Iterable[object]) -> Iterator[str]:
