@@ -21,6 +21,9 @@ from export_gate.worker.study.probes import PlannedProbe
 
 Verdict = Literal["refused", "accepted-equal", "accepted-differs", "accepted-eager-refuses"]
 
+Unmasked = Callable[[PlannedProbe], CaseResult | None]
+"""Compares an artifact with eager at a probe with nothing masked; None if nothing was."""
+
 MESSAGE_LENGTH = 200
 LIMIT_S = 60.0
 """Limit of one call outside the contract."""
@@ -94,6 +97,10 @@ def _unpacked(probe: PlannedProbe, packed: Packed) -> Answer:
     return Answer(probe=probe, leaves=tuple(unpack(leaf) for leaf in packed.leaves), refusal=packed.refusal)
 
 
+def _never(_: PlannedProbe) -> CaseResult | None:
+    return None
+
+
 def run_probes(
     answers: Sequence[Answer],
     artifact: Runner,
@@ -101,9 +108,10 @@ def run_probes(
     checks: Literal["default", "runtime-checks"] = "default",
     *,
     limit_s: float = LIMIT_S,
+    unmasked: Unmasked = _never,
 ) -> tuple[Probe, ...]:
     """Try all the probes on an artifact; see `probes_begun`."""
-    with probes_begun(answers, artifact, is_equal, checks, limit_s=limit_s) as probes:
+    with probes_begun(answers, artifact, is_equal, checks, limit_s=limit_s, unmasked=unmasked) as probes:
         return probes({})
 
 
@@ -116,6 +124,7 @@ def probes_begun(
     *,
     limit_s: float = LIMIT_S,
     known: Collection[str] = (),
+    unmasked: Unmasked = _never,
 ) -> Iterator[Callable[[Mapping[str, CaseResult]], tuple[Probe, ...]]]:
     """Begin to try the probes on an artifact; yields what takes the results of control inputs and waits for the probes.
 
@@ -129,11 +138,16 @@ def probes_begun(
         checks: Whether AOTInductor's own checks are on.
         limit_s: Bound on each call, in seconds.
         known: Control inputs whose results there will be, which answer the probes that have their sizes.
+        unmasked: Compares both once more where they differ, with nothing masked: what an artifact returns at masked
+            places says nothing about sizes.
     """
 
     def call(eager: Answer) -> Probe:
         answer = _ask(eager.probe, artifact)
-        probe = _probe(eager, checks, *_verdict(eager, answer, is_equal))
+        verdict = _verdict(eager, answer, is_equal)
+        if verdict[0] == "accepted-differs" and (again := unmasked(eager.probe)) is not None:
+            verdict = _verdict_of(again, is_equal)
+        probe = _probe(eager, checks, *verdict)
         return replace(probe, empty=answer.refusal is None and _are_empty(answer.leaves))
 
     def died(eager: Answer, ending: str) -> Probe:

@@ -370,6 +370,19 @@ def with_leaf(value: Any, path: str, tensor: torch.Tensor) -> Any:
     return items if isinstance(value, list) else tuple(items)
 
 
+def unmasked(values: Values, masks: Masks) -> Values | None:
+    """The same values with every position kept; None without a mask whose meaning is known."""
+    known = {leaf.name: leaf for leaf in flatten(values)}
+    changed = None
+    for mask in masks_of(masks.contract):
+        leaf, polarity = known.get(mask.path), masks.polarity(mask)
+        if polarity is not None and leaf is not None and leaf.value is not None:
+            # Its own dtype and shape, which may be others than those declared.
+            kept = torch.full(leaf.value.shape, polarity == "keep").to(getattr(torch, leaf.dtype))
+            changed = with_leaf(values if changed is None else changed, mask.path, kept)
+    return changed
+
+
 def _as_tensor(array: npt.NDArray[Any], spec: TensorSpec) -> torch.Tensor:
     return torch.from_numpy(np.ascontiguousarray(array)).to(getattr(torch, spec.dtype))
 

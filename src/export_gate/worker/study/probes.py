@@ -52,14 +52,20 @@ class PlannedProbe:
     tried: str
     elements: int
     """Of all tensor inputs together."""
-    call: Callable[[], Call]
-    """Creates fresh arguments."""
+    values: Callable[[], Values]
+    """Creates fresh inputs."""
+    bind: Callable[[Values], Call]
+    """Turns them into a call."""
     left_out: str = ""
     """Why it is not tried; empty if it is."""
     sizes: Sizes | None = None
     """Every dim's size; None if something other than a size is varied."""
     case: str = ""
     """A control input of these very sizes, whose result is the answer; empty if the call must be made."""
+
+    def call(self) -> Call:
+        """Fresh arguments."""
+        return self.bind(self.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +156,8 @@ def _dim_probes(dim: Dim, inputs: Inputs) -> Iterator[PlannedProbe]:
                 declared=declared,
                 tried=str(size),
                 elements=total_elements(inputs.contract, sizes),
-                call=_maker(inputs, sizes),
+                values=_maker(inputs, sizes),
+                bind=inputs.bind,
                 left_out=_impossible(inputs.contract, sizes),
                 sizes=sizes,
             )
@@ -189,7 +196,8 @@ def _tensor_probes(path: Path, spec: TensorSpec, inputs: Inputs) -> Iterator[Pla
             declared=declared,
             tried=instead,
             elements=elements + added,
-            call=_maker(inputs, inputs.reference, path, edit),
+            values=_maker(inputs, inputs.reference, path, edit),
+            bind=inputs.bind,
         )
 
 
@@ -210,12 +218,13 @@ def _longer(axis: int, *, at_end: bool) -> Edit:
     return edit
 
 
-def _maker(inputs: Inputs, sizes: Sizes, path: Path = (), edit: Edit | None = None) -> Callable[[], Call]:
-    def make() -> Call:
-        values = inputs.values_at(dict(sizes))
-        return inputs.bind(values if edit is None else _edited(values, path, edit))
+def _maker(inputs: Inputs, sizes: Sizes, path: Path = (), edit: Edit | None = None) -> Callable[[], Values]:
+    def values() -> Values:
+        made = inputs.values_at(dict(sizes))
+        edited: Values = made if edit is None else _edited(made, path, edit)
+        return edited
 
-    return make
+    return values
 
 
 def _edited(value: Any, path: Path, edit: Edit) -> Any:

@@ -12,11 +12,14 @@ from export_gate.worker.controls.build import reference_sizes, values_at
 from export_gate.worker.controls.generate import main_family
 from export_gate.worker.controls.made import has_makers
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.model.factory import bind
-from export_gate.worker.model.reference import module_runner, rename, to_compare, without_ignored
+from export_gate.worker.model.reference import Runner, module_runner, rename, to_compare, without_ignored
 from export_gate.worker.study.eager import Eager
 from export_gate.worker.study.guards import LIMIT_S, Answer, eager_asked, probes_begun, run_probes
-from export_gate.worker.study.probes import answered_by, left_out_notes, plan_probes
+from export_gate.worker.study.laboratory import attempt
+from export_gate.worker.study.masks import Masks, unmasked
+from export_gate.worker.study.probes import PlannedProbe, answered_by, left_out_notes, plan_probes
 from export_gate.worker.study.subject import Subject
 from export_gate.worker.targets.base import Loaded
 
@@ -38,7 +41,7 @@ class Probing:
 
     @contextmanager
     def begun(
-        self, loaded: Loaded, known: Collection[str]
+        self, loaded: Loaded, known: Collection[str], masks: Masks
     ) -> Iterator[Callable[[Mapping[str, CaseResult]], tuple[Probe, ...]]]:
         """Begin to probe the artifact while its control inputs run; yields what takes their results and returns probes.
 
@@ -47,14 +50,24 @@ class Probing:
         Args:
             loaded: The artifact, which has not run yet.
             known: Names of the control inputs that it will run on.
+            masks: What is known of the model's masks.
         """
         limit_s = self.limit_s
-        with probes_begun(self.answers, loaded.run, is_equal, limit_s=limit_s, known=known) as answered:
+        plain = partial(_unmasked, loaded.run, masks)
+        with probes_begun(self.answers, loaded.run, is_equal, limit_s=limit_s, known=known, unmasked=plain) as answered:
 
             def probes(results: Mapping[str, CaseResult]) -> tuple[Probe, ...]:
                 found = answered(results)
                 if loaded.run_checked is not None:
-                    found += run_probes(self.answers, loaded.run_checked, is_equal, "runtime-checks", limit_s=limit_s)
+                    plain_checked = partial(_unmasked, loaded.run_checked, masks)
+                    found += run_probes(
+                        self.answers,
+                        loaded.run_checked,
+                        is_equal,
+                        "runtime-checks",
+                        limit_s=limit_s,
+                        unmasked=plain_checked,
+                    )
                 return found
 
             yield probes
@@ -84,6 +97,17 @@ def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Call
             return Probing(answers=tuple(answers), notes=left_out_notes(planned), limit_s=limit_s)
 
         yield probing
+
+
+def _unmasked(run: Runner, masks: Masks, probe: PlannedProbe) -> CaseResult | None:
+    values = unmasked(probe.values(), masks)
+    if values is None:
+        return None
+    eager = attempt(lambda: masks.laboratory.again(values))
+    actual = attempt(lambda: run(bind(values, masks.laboratory.parameters)))
+    if eager is None or actual is None:
+        return None
+    return compare_case(probe.axis, without_ignored(eager, masks.contract.outputs), actual)
 
 
 def is_equal(result: CaseResult) -> bool:

@@ -93,7 +93,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
         channel.set("affine", loaded.affine, target=key)
         known = {case.name for case in work.cases if case.name in work.references}
         # Begun before the first run, so that the probes' copies have an artifact without a history.
-        with work.probing.begun(loaded, known) as probes:
+        with work.probing.begun(loaded, known, work.masks) as probes:
             results, suspects, loose = run_cases(work, loaded.run, desk)
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -343,13 +344,17 @@ def test_onnx_runtime_enforces_static_sizes_only(pooled: tuple[PlannedProbe, ...
 
 def one_probe(**inputs: Any) -> tuple[PlannedProbe, ...]:
     """A single probe with these keyword arguments."""
-    make = lambda: Call(kwargs=inputs)  # noqa: E731
-    return (
-        PlannedProbe(kind="above-max", axis="batch", declared="2..4", tried="5", elements=1, call=make),
-        PlannedProbe(
-            kind="wrong-rank", axis="x", declared="1 axis", tried="2 axes", elements=9, call=make, left_out="too large"
-        ),
+    above = PlannedProbe(
+        kind="above-max",
+        axis="batch",
+        declared="2..4",
+        tried="5",
+        elements=1,
+        values=lambda: inputs,
+        bind=lambda values: Call(kwargs=values),
     )
+    other = replace(above, kind="wrong-rank", axis="x", declared="1 axis", tried="2 axes", left_out="too large")
+    return above, other
 
 
 def _answer(eager: Runner, artifact: Runner) -> Probe:

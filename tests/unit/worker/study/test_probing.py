@@ -14,8 +14,11 @@ from worker_samples import contract, subject, tensor
 from export_gate.wall.contract import Dim
 from export_gate.wall.observation import CaseResult, Comparison, Failure, Probe, Structure
 from export_gate.worker.controls.record import ControlCase, Group
+from export_gate.worker.model.factory import Factory, forward_parameters
 from export_gate.worker.model.reference import Reference, Runner, module_runner
 from export_gate.worker.study.eager import Eager
+from export_gate.worker.study.laboratory import Laboratory
+from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.probing import Probing, eager_begun, is_equal
 from export_gate.worker.targets.base import Loaded
 
@@ -43,8 +46,19 @@ def probing(*cases: ControlCase) -> Probing:
 
 def probed(probing: Probing, loaded: Loaded, said: dict[str, CaseResult] | None = None) -> tuple[Probe, ...]:
     """An artifact's answers, which said that at control inputs."""
-    with probing.begun(loaded, said or {}) as probes:
+    with probing.begun(loaded, said or {}, nothing_masked()) as probes:
         return probes(said or {})
+
+
+def nothing_masked() -> Masks:
+    """What is known of a model without masks."""
+    return Masks(contract=contract({}), laboratory=laboratory(Checked), axes={})
+
+
+def laboratory(make: Callable[[], nn.Module]) -> Laboratory:
+    """Makes the model again."""
+    factory = Factory(make=make, reference="m:make", kwargs={}, base=Path())
+    return Laboratory(factory=factory, parameters=forward_parameters(make()), names={"output": "y"})
 
 
 def case(rows: int, group: Group = "generated") -> ControlCase:
@@ -134,6 +148,42 @@ def test_run_time_checks_are_asked_themselves():
     found = answers(probed(probing(case(4)), Loaded(run=runner(lambda x: x.sum(1)), run_checked=runner(strict)), said))
     assert found[("at-max", "4", "default")] == "accepted-equal"
     assert found[("at-max", "4", "runtime-checks")] == "refused"
+
+
+class Attending(nn.Module):
+    """Weighs the kept positions; a row's position that is masked sees only itself."""
+
+    def __init__(self, longest: int = 99, masked: float = 0.0) -> None:
+        super().__init__()
+        self.longest, self.masked = longest, masked
+
+    def forward(self, x: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """float32[batch, seq] and int64[batch, seq] to float32[batch, seq]."""
+        kept = attention_mask == 1
+        mean = (x * kept)[:, : self.longest].sum(1, keepdim=True)
+        return torch.where(kept, mean, x + self.masked)
+
+
+@pytest.mark.parametrize(("longest", "answer"), [(99, "accepted-equal"), (6, "accepted-differs")])
+def test_masked_places_say_nothing_about_sizes(longest: int, answer: str):
+    """Other values at masked places are not those of a larger size; a baked size shows with every position kept."""
+    declared = contract(
+        {
+            "x": tensor("batch", "seq", range=(1.0, 2.0)),
+            "attention_mask": tensor("batch", "seq", dtype="int64", range=(0, 1)),
+        },
+        Dim(name="batch", min=2, max=4),
+        Dim(name="seq", min=2, max=6),
+    )
+    checked = subject(Attending(), declared)
+    with eager_begun(checked, ()) as asked:
+        probing = asked(Eager(references={}, outputs=(), names={"output": "y"}))
+    masks = Masks(contract=declared, laboratory=laboratory(Attending), axes={"y": ("batch", "seq")})
+    artifact = module_runner(Attending(longest, masked=5.0), {"output": "y"})
+    with probing.begun(Loaded(run=artifact), (), masks) as probes:
+        found = {(probe.axis, probe.kind): probe.answer for probe in probes({})}
+    assert found[("seq", "above-max")] == answer
+    assert found[("batch", "above-max")] == "accepted-equal"
 
 
 def test_a_separate_export_is_not_probed():
