@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from export_gate.github.workflow_commands import Annotation, Kind
 from export_gate.report.record import FindingView, ProblemView, Report
+from export_gate.rules.base import next_step
 from export_gate.rules.keys import config_key
 from export_gate.run.checkout import Checkout
 from export_gate.wall.source import SourceLine
@@ -61,7 +62,7 @@ def _findings(report: Report, checkout: Checkout, kind: Kind) -> Iterator[Annota
             yield Annotation(
                 kind=kind,
                 title=f"{finding.model}: {finding.rule}",
-                message=_words(finding.message + also, finding.hint, view),
+                message=_words(finding.message + also, next_step(finding), view),
                 file=file,
                 line=line,
             )

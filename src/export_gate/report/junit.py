@@ -16,7 +16,7 @@ from export_gate.report.escape import visible
 from export_gate.report.findings import cause_words, located_lines, tried_line
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
-from export_gate.rules.base import Finding
+from export_gate.rules.base import Finding, next_step
 from export_gate.rules.cases import differing_outputs
 from export_gate.rules.measure import Measured
 from export_gate.rules.numbers import describe_fault
@@ -137,9 +137,8 @@ def _failing(
             worst = "" if case == finding.case or finding.case is None else f" (of the worst, {finding.case})"
             # Node and smallest input are those of the worst control input.
             located = "" if worst else "".join(f"\n{line}" for line in located_lines(finding))
-            text = (
-                f"{message}{located}\ncause{worst}: {cause_words(finding)}\nnext{worst}: {finding.hint}\nrun: {command}"
-            )
+            step = f"next{worst}: {next_step(finding)}\nrun: {command}"
+            text = f"{message}{located}\ncause{worst}: {cause_words(finding)}\n{step}"
             why = Failing(rule=finding.rule, message=message, text=text)
             found.setdefault((target, case), []).append((finding, why))
     covered = {finding for some in found.values() for finding, _ in some}
@@ -179,7 +178,12 @@ def _said_by(
 
 def _by_finding(finding: Finding, caller: Caller) -> Failing:
     command = reproduce(caller, finding.model, finding.target, finding.case)
-    facts = (*located_lines(finding), f"cause: {cause_words(finding)}", f"next: {finding.hint}", f"run: {command}")
+    facts = (
+        *located_lines(finding),
+        f"cause: {cause_words(finding)}",
+        f"next: {next_step(finding)}",
+        f"run: {command}",
+    )
     lines = [finding.message, *facts, *tried_line(finding), *finding.details]
     return Failing(rule=finding.rule, message=finding.message, text="\n".join(lines))
 

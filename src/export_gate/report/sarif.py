@@ -18,7 +18,7 @@ from export_gate.report.escape import one_line, visible
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
-from export_gate.rules.base import Finding, Named, Severity
+from export_gate.rules.base import Finding, Named, Severity, next_step
 from export_gate.rules.judge import EXIT_CODES
 from export_gate.rules.keys import config_key
 from export_gate.rules.smallest import smallest_words
@@ -94,7 +94,7 @@ def _results(results: Results, index: dict[str, int]) -> Iterator[dict[str, Any]
             "ruleId": finding.rule,
             "ruleIndex": index[finding.rule],
             "level": LEVELS[finding.severity],
-            "message": {"text": f"{visible(finding.message)}\nNext: {visible(finding.hint)}"},
+            "message": {"text": f"{visible(finding.message)}\nNext: {visible(next_step(finding))}"},
             "locations": [_location(results, finding.model, finding)],
             "partialFingerprints": {FINGERPRINT: f"{print_}:{seen[print_]}"},
             **_suppressions(finding),

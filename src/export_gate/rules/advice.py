@@ -43,8 +43,8 @@ BY_OWNER: dict[Owner, str] = {
         "report it to PyTorch with the command below."
     ),
     "converter": (
-        "The file is wrong, whatever runs it: rewrite the operation with simpler ones in the model, try another "
-        "{opset}, and report it to PyTorch (torch.onnx) with the command below."
+        "The file is wrong, whatever runs it: rewrite the operation with simpler ones in the model, and report it to "
+        "PyTorch (torch.onnx) with the command below."
     ),
     "runtime-optimisation": (
         "The file is right, and ONNX Runtime's graph optimisations change its result: ship and verify with "
@@ -76,5 +76,4 @@ def advice(contract: ModelContract, target: TargetName, blame: Blame) -> str:
         return BY_CAUSE[blame.cause]
     if blame.owner not in BY_OWNER:
         return NOT_KNOWN
-    keys = {name: targets_key(contract, target, name) for name in ("opset", "optimization")}
-    return BY_OWNER[blame.owner].format(**keys)
+    return BY_OWNER[blame.owner].format(optimization=targets_key(contract, target, "optimization"))

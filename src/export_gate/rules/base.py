@@ -31,6 +31,8 @@ class Finding:
     """One sentence in plain text: what, where, the measured value and the allowed one."""
     hint: str
     """The next step, in the imperative."""
+    recipe: str = ""
+    """Lines of Python that the hint speaks of, to be pasted; empty for none."""
     target: TargetName | None = None
     output: str | None = None
     case: str | None = None
@@ -66,6 +68,11 @@ class Finding:
 
 NOTHING_TO_DO = "Nothing to do"
 """How the hint of a note starts that asks for nothing; reports fold such notes into one line for each model."""
+
+
+def next_step(finding: Finding) -> str:
+    """The hint, and below it the lines to paste, if there are any."""
+    return f"{finding.hint}\n{finding.recipe}" if finding.recipe else finding.hint
 
 
 def asks_nothing(finding: Finding) -> bool:

@@ -8,9 +8,13 @@ from dataclasses import dataclass, replace
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.blame import NOT_KNOWN, Blame
 from export_gate.rules.branch_advice import guard_advice
+from export_gate.rules.conversion_ways import trials_of, way_that_works
 from export_gate.rules.diagnosis import diagnose
 from export_gate.rules.measure import Excuse, Measured, Measurement
+from export_gate.rules.recipe_table import Recipe
+from export_gate.rules.recipes import recipe_of
 from export_gate.wall.contract import TargetName
+from export_gate.wall.diagnosis import Cause
 from export_gate.wall.equivalence import FaultKind
 from export_gate.wall.observation import Branch, ModelObservation
 from export_gate.wall.targets import LAYOUT_FAMILIES
@@ -19,6 +23,9 @@ DENSE = (
     "Pass dense tensors (`x.contiguous()`): packages may read a strided input as if it were dense. To make this a "
     "violation, set `{key}.targets.{target}.layouts` to `require`."
 )
+REPORT = "Report the conversion to PyTorch (torch.onnx) with the command below."
+REWRITTEN: tuple[Cause, ...] = ("operator", "size-arithmetic", "unknown")
+"""Causes that another way to write the operator can remove."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +42,10 @@ class Differing:
     """That the model takes at the sizes of the worst one, and that torch.export did not follow."""
     guard_hint: str = ""
     """What to do if the cause is a condition on sizes; else empty."""
+    way: str = ""
+    """The option with which the conversion is right, if one was tried and is; else empty."""
+    recipe: Recipe | None = None
+    """How to write the operator that is converted or computed wrongly."""
     compared: int = 0
     """Inputs at which this output was compared."""
     is_layout: bool = False
@@ -54,6 +65,7 @@ class Differing:
             self.model,
             f"{difference}{branch}",
             hint=self._hint(hint),
+            recipe=self.recipe.lines if self.recipe and not self.is_layout else "",
             severity="note" if self.is_layout else "violation",
             target=self.target,
             output=self.output,
@@ -75,7 +87,8 @@ class Differing:
         """The rule's hint, unless it is known better, whatever kind of difference the rule is about."""
         if self.is_layout:
             return DENSE.format(target=self.target, key=f"models.{self.model}")
-        return self.guard_hint or hint
+        rewrite = f"{self.recipe.words}. {REPORT}" if self.recipe else ""
+        return self.guard_hint or self.way or rewrite or hint
 
 
 def differing_outputs(measured: Measured, kind: FaultKind) -> Iterator[Differing]:
@@ -97,6 +110,8 @@ def _differing(
     blame = diagnose(measured, target, worst.output, faults)
     branch = branch_at(measured.observation, worst.case)
     is_guard = blame.cause == "size-guard"
+    way = "" if is_guard else way_that_works(contract, target, trials_of(measured, target))
+    is_wrong = blame.cause in REWRITTEN and blame.owner in ("converter", "decomposition", "runtime") and not way
     return Differing(
         model=contract.name,
         target=target,
@@ -104,6 +119,8 @@ def _differing(
         faults=faults,
         blame=blame,
         branch=branch,
+        way=way,
+        recipe=recipe_of(blame.trace.guilty) if is_wrong and blame.trace else None,
         guard_hint=guard_advice(contract, branch, is_separate=bool(worst.export)) if is_guard else "",
         compared=sum(leaf.output == worst.output for leaf in measured.of(target)),
         is_layout=is_layout,

@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.conversion_ways import failed_ways, trials_of, way_that_works
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.wording import at_source, first_line, listing, plain, targets_key
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.rules.recipe_table import Recipe
+from export_gate.rules.recipes import called, recipe_of
+from export_gate.rules.wording import at_source, first_line, plain, targets_key
+from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.observation import Failure
-from export_gate.wall.words import count
 
 NO_TRANSLATION = re.compile(
     r"No ONNX function found for <OpOverload\(op='(?P<op>[\w.:]+)', overload='(?P<overload>\w+)'\)>"
     r"(?:[^\n]*No decompositions registered for the (?P<input>complex|real)-valued input)?"
 )
 
-
-ATTENTION = "attn_implementation"
-"""What models of transformers take; the other ways are options of the target."""
 
 EXCEPTION_SUMMARY = re.compile(r"## Exception summary\s+<class '(?:\w+\.)*(\w+)'>: ([^\n]+)")
 """torch.onnx names the cause there, below its own general advice (torch 2.13)."""
@@ -38,6 +38,8 @@ NO_NAME = re.compile(
 """torch.export.save on an output or input class that torch can take apart but not write down (torch 2.13)."""
 
 
+LINEAR_ALGEBRA = re.compile(r"\b_?linalg_|torch\.linalg\.")
+
 NO_OLDER_FORM = re.compile(r"operator (?P<op>\w+) cannot be converted from opset \d+ to \d+\b.*? is (?P<lowest>\d+):")
 """The worker's words on an operator that onnx's version converter cannot bring to the opset."""
 
@@ -46,42 +48,27 @@ def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each target that could not be made."""
     contract = measured.contract
     for group in failures_of("conversion-failed", measured):
-        failure = group[0].failure
+        failure, target = group[0].failure, group[0].target or "target"
+        stopped = _stopped(measured, target)
         message = (
-            f"{group[0].place(contract.name)}: the conversion failed{at_source(failure.source)}: {_cause(failure)}"
+            f"{group[0].place(contract.name)}: the conversion failed{at_source(failure.source)}: "
+            f"{_cause(failure, stopped)}"
         )
-        target = group[0].target or "target"
-        trials = [trial for seen in measured.seen(target) for trial in seen.conversion_trials]
-        hint = _trial_advice(contract, target, trials) or _hint(contract, failure, target)
-        yield finding(RULE.name, contract, group, message, f"{hint}{_failed_trials(trials)}")
+        trials = trials_of(measured, target)
+        way = way_that_works(contract, target, trials)
+        recipe = None if way else recipe_of(stopped)
+        hint = way or _hint(contract, failure, target, stopped, recipe)
+        found = finding(RULE.name, contract, group, message, f"{hint}{failed_ways(trials)}")
+        source = found.source or (stopped.source if stopped else None)
+        yield replace(found, source=source, recipe=recipe.lines if recipe else "")
 
 
-def _trial_advice(contract: ModelContract, target: str, trials: Sequence[ConversionTrial]) -> str:
-    """The option with which the program converts; empty if none was found."""
-    worked = next((trial for trial in trials if trial.answer == "agrees"), None)
-    if worked is None:
-        return ""
-    inputs = count(worked.inputs, "control input")
-    tried = f"this was tried, and the file that it makes gives eager's results at {inputs}."
-    if worked.option == ATTENTION:
-        key = f"models.{contract.name}.kwargs.{ATTENTION}"
-        return f"Load the model with `{ATTENTION}={worked.value!r}` (`{key}`, if the factory passes it on): {tried}"
-    return f"Set {targets_key(contract, target, worked.option)} to `{_yaml(worked)}`: {tried}"
+def _stopped(measured: Measured, target: TargetName) -> GuiltyNode | None:
+    """The node that could not be translated."""
+    return next((seen.stopped_at for seen in measured.seen(target) if seen.stopped_at), None)
 
 
-def _failed_trials(trials: Sequence[ConversionTrial]) -> str:
-    """What was tried, if nothing helped."""
-    if not trials or any(trial.answer == "agrees" for trial in trials):
-        return ""
-    tried = [f"`{t.option}: {_yaml(t)}`" + (" (other results)" * (t.answer == "differs")) for t in trials]
-    return f" Tried without success: {listing(tried)}."
-
-
-def _yaml(trial: ConversionTrial) -> str:
-    return trial.value if isinstance(trial.value, str) else str(trial.value).lower()
-
-
-def _cause(failure: Failure) -> str:
+def _cause(failure: Failure, stopped: GuiltyNode | None) -> str:
     if failure.kind == "missing-package":
         return missing_package_cause(failure)
     unnamed = NO_NAME.search(plain(failure.message))
@@ -92,17 +79,20 @@ def _cause(failure: Failure) -> str:
     missing = NO_TRANSLATION.search(plain(failure.message))
     if not missing:
         summary = EXCEPTION_SUMMARY.search(plain(failure.message))
+        at = f"{called(stopped)} does not convert: " if stopped else ""
         if summary and OBJECT not in summary[2]:
-            return f"{summary[1]}: {summary[2]}"
+            return f"{at}{summary[1]}: {summary[2]}"
         # The exporter wraps the cause in an exception with general advice.
         is_wrapped = OBJECT in failure.message.partition("\n")[0] or summary is not None
         first = first_line(failure.causes[0]) if failure.causes and is_wrapped else ""
-        return first or f"{failure.type}: {first_line(failure.message)}"
+        return f"{at}{first or f'{failure.type}: {first_line(failure.message)}'}"
     entries = " with complex input" if missing["input"] == "complex" else ""
-    return f"operator {_operator(missing)}{entries} has no ONNX translation"
+    return f"{_named(missing, stopped)}{entries} has no ONNX translation"
 
 
-def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
+def _hint(
+    contract: ModelContract, failure: Failure, target: str, stopped: GuiltyNode | None, recipe: Recipe | None
+) -> str:
     if failure.kind == "missing-package":
         return missing_package_hint(contract, target)
     unnamed = NO_NAME.search(plain(failure.message))
@@ -123,27 +113,44 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
             f"the model by operators that the older opset has, or remove `{target}` from {targets_key(contract)}."
         )
     missing = NO_TRANSLATION.search(plain(failure.message))
+    own = called(stopped) if stopped and stopped.function else _named(missing, None) if missing else ""
+    otherwise = f"if you do not need this format, remove `{target}` from {targets_key(contract)}."
     if missing and missing["input"] == "complex":
-        return (
-            f"Compute {_operator(missing)} on real and imaginary parts (`torch.view_as_real`), or remove `{target}` "
-            f"from {targets_key(contract)}."
-        )
+        return f"Compute {own} on real and imaginary parts (`torch.view_as_real`). {_capital(otherwise)}"
+    if recipe:
+        return f"{recipe.words}. {_capital(otherwise)}"
     if missing:
-        return (
-            f"Rewrite {_operator(missing)} with operators that have a translation, raise "
-            f"{targets_key(contract, target, 'opset')} if a newer opset has it, or remove `{target}` from "
-            f"{targets_key(contract)}."
-        )
-    return (
-        "Find the operator at which the converter stopped in the details and rewrite it with simpler ones; a "
-        f"newer torch or onnxscript may convert it. If you do not need this format, remove `{target}` from "
-        f"{targets_key(contract)}."
+        return f"{_rewrite(own, stopped)}. {_capital(otherwise)}"
+    step = (
+        _rewrite(called(stopped), stopped)
+        if stopped
+        else "Find the operator at which the converter stopped in the details and rewrite it with simpler ones"
     )
+    return f"{step}; a newer torch or onnxscript may convert it. {_capital(otherwise)}"
 
 
-def _operator(missing: re.Match[str]) -> str:
+def _rewrite(name: str, stopped: GuiltyNode | None) -> str:
+    """ONNX has no decompositions of matrices, which cannot be written with a few other operators."""
+    if LINEAR_ALGEBRA.search(f"{name} {stopped.operator if stopped else ''}"):
+        return (
+            f"Compute {name} outside of the exported model and pass its result in (once, in `__init__`, if it does not "
+            "depend on inputs)"
+        )
+    return f"Write {name} with operators that have a translation"
+
+
+def _named(missing: re.Match[str], stopped: GuiltyNode | None) -> str:
+    """The function that the user calls, with the operator that it became if that has another name."""
     overload = missing["overload"]
-    return missing["op"] if overload == "default" else f"{missing['op']}.{overload}"
+    operator = missing["op"] if overload == "default" else f"{missing['op']}.{overload}"
+    if stopped is None or not stopped.function:
+        return f"operator {operator}"
+    is_same = missing["op"].partition(".")[2] == stopped.function.rpartition(".")[2]
+    return f"`{stopped.function}`" if is_same else f"`{stopped.function}` (operator {operator})"
+
+
+def _capital(text: str) -> str:
+    return f"{text[0].upper()}{text[1:]}"
 
 
 RULE = Rule(

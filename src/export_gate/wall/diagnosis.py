@@ -50,11 +50,11 @@ ConversionAnswer = Literal["agrees", "differs", "refused", "not-tried"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversionTrial:
-    """Another way to convert the program, tried after the target's own failed."""
+    """Another way to convert the program, tried after the target's own failed or made a wrong file."""
 
     option: str
     """Key of the target; `attn_implementation`, which a transformers model takes, is the factory's."""
-    value: Union[bool, str]
+    value: Union[bool, int, str]
     answer: ConversionAnswer = "not-tried"
     inputs: int = 0
     """Control inputs at which its file was compared with eager."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from export_gate.wall.source import SourceLine
@@ -22,12 +22,16 @@ class NodePoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuiltyNode:
-    """The first node whose value differs although its inputs agree."""
+    """The first node whose value differs although its inputs agree, or at which a converter stopped."""
 
     name: str
     """Of the program's node."""
     operator: str
     """`aten.linear.default`."""
+    function: str = ""
+    """What the user's code calls: `torch.cdist`, of which `operator` may be a part; empty if that is not known."""
+    arguments: dict[str, str] = field(default_factory=dict)
+    """The operator's arguments that are neither tensors nor sizes of the input, as Python writes them."""
     module: str = ""
     """Path of the submodule that runs it; empty for the model itself."""
     module_class: str = ""

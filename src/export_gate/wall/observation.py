@@ -10,6 +10,7 @@ from typing import Literal
 
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import ConversionTrial, ExportGuard, ExportTrial, Inspection, WeightsCompared
+from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.noise import Noise
 from export_gate.wall.source import SourceLine
 from export_gate.wall.targets import GuardPolicy, is_run_on
@@ -331,7 +332,9 @@ class TargetObservation:
     separate: dict[str, int] = field(default_factory=dict)
     """Dim sizes this export was made for alone; empty for the main export."""
     conversion_trials: tuple[ConversionTrial, ...] = ()
-    """After a failed conversion: other ways that were tried."""
+    """After a conversion that failed or made a wrong file: other ways that were tried."""
+    stopped_at: GuiltyNode | None = None
+    """The node that the converter could not translate; None if it does not say."""
     swept: int = 0
     """Further sizes that were run; of those only the ones that differ most are among `cases`."""
 

@@ -25,7 +25,8 @@ def _tainted(value: object, key: str = "") -> object:
         return {(PAYLOAD + name if free else name): _tainted(item, name) for name, item in value.items()}
     if isinstance(value, list):
         return [_tainted(item, key) for item in value]
-    closed = key in NOT_FREE or value in KIND_NAMES or not isinstance(value, str)
+    # An empty recipe has no block, so that it would change the layout.
+    closed = key in NOT_FREE or value in KIND_NAMES or not isinstance(value, str) or (key == "recipe" and not value)
     return value if closed else f"{PAYLOAD}{value}"
 
 

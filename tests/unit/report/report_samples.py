@@ -302,6 +302,13 @@ def red() -> Results:
     )
 
 
+def with_recipe() -> Results:
+    """The same, with lines to paste."""
+    run = red()
+    first = replace(run.findings[0], recipe="for a in x:\n    out = a")
+    return replace(run, findings=(first, *run.findings[1:]))
+
+
 def problem() -> Results:
     """One model whose factory is not there: exit code 2."""
     missing = Problem(

@@ -184,3 +184,8 @@ def test_templates_cannot_reach_python():
     """The environment is sandboxed: no way from a value to the interpreter."""
     with pytest.raises(SecurityError):
         environment().from_string("{{ x.__class__ }}").render(x="s")
+
+
+def test_lines_to_paste_keep_their_breaks_on_the_page():
+    """Python means something else on one line."""
+    assert "<pre>for a in x:\n    out = a</pre>" in rendered(samples.with_recipe())

@@ -37,6 +37,18 @@ def test_the_report_file_is_the_summary_without_limits():
     assert "line 500 of" not in render(long, "summary")
 
 
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("comment", "\n\n```python\nfor a in x:\n    out = a\n```\n\n"),
+        ("terminal", "\n    for a in x:\n        out = a\n  run:"),
+    ],
+)
+def test_lines_to_paste_keep_their_breaks(kind: Format, shown: str):
+    """Python means something else on one line."""
+    assert shown in render(build_report(samples.with_recipe()), kind)
+
+
 def test_rendering_is_deterministic():
     """The same results give the same bytes; otherwise every push would edit the comment."""
     assert render(build_report(samples.red()), "comment") == render(build_report(samples.red()), "comment")

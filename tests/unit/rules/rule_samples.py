@@ -21,6 +21,7 @@ from export_gate.wall.contract import (
     make_target,
 )
 from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import (
     AmbientEffect,
@@ -116,6 +117,16 @@ def target(*cases: CaseResult, name: str = "onnx", **fields: Any) -> TargetObser
 def ended(stage: str, kind: str = "exception", *, name: str = "onnx", **fields: Any) -> TargetObservation:
     """A target that ended early."""
     return TargetObservation(target=name, failure=failure(stage=stage, kind=kind, **fields), reached=stage)
+
+
+def _stopped(operator: str, function: str, **arguments: str) -> TargetObservation:
+    """A target whose conversion stopped at an operator without a translation."""
+    message = (
+        f"No ONNX function found for <OpOverload(op='{operator}', overload='default')>. Failure message: No "
+        "decompositions registered for the real-valued input"
+    )
+    node = GuiltyNode(name="n", operator=f"{operator}.default", function=function, arguments=arguments, source=LINE)
+    return replace(ended("convert", type="ConversionError", message=message), stopped_at=node)
 
 
 def failure(**fields: Any) -> Failure:
@@ -390,6 +401,25 @@ SAMPLES: dict[str, Sample] = {
                     "<class 'torch.onnx._internal.exporter._errors.DispatchError'>: No ONNX function found for "
                     "<OpOverload(op='prims.bessel_j0', overload='default')>. Failure message: No decompositions "
                     "registered for the real-valued input"
+                ),
+            )
+        )
+    ),
+    "conversion-failed-with-recipe": Sample(observed(_stopped("aten._cdist_forward", "torch.cdist", p="2.0"))),
+    "conversion-failed-without-recipe": Sample(observed(_stopped("aten._linalg_svd", "torch.linalg.svd"))),
+    "conversion-failed-at-node": Sample(
+        observed(
+            replace(
+                ended(
+                    "convert",
+                    type="ConversionError",
+                    message="## Exception summary\n\n<class 'AssertionError'>: only 4D query, key, and value",
+                ),
+                stopped_at=GuiltyNode(
+                    name="n",
+                    operator="aten.scaled_dot_product_attention.default",
+                    source=LINE,
+                    function="F.scaled_dot_product_attention",
                 ),
             )
         )

@@ -11,7 +11,7 @@ from export_gate.rules.base import Finding
 from export_gate.rules.judge import judge
 from export_gate.rules.size_advice import size_advice
 from export_gate.wall.contract import Size, TensorSpec
-from export_gate.wall.diagnosis import Change, Changed, Inspection
+from export_gate.wall.diagnosis import Change, Changed, ConversionTrial, Inspection, Rung
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
 from export_gate.wall.smallest import SmallestInput, SmallTensor
 
@@ -94,3 +94,42 @@ def test_pools_and_ranges_have_their_own_advice_and_other_operators_none():
     assert "`torch.arange(n) * step`" in size_advice(_resizing(operator="aten.arange.start_step"))
     assert size_advice(_resizing(operator="aten.view.default")) == ""
     assert size_advice(None) == ""
+
+
+WRONG_FILE = tuple(
+    Rung(name=name, answer=answer)
+    for name, answer in (("exported-program", "agrees"), ("file-unoptimised", "differs"), ("file", "differs"))
+)
+REMAINDER = GuiltyNode(name="remainder", operator="aten.remainder.Scalar", arguments={"other": "0.1"})
+
+
+def _converted(guilty: GuiltyNode, *trials: ConversionTrial) -> Finding:
+    trace = NodeTrace(beside="program", origin="introduced", guilty=guilty, mapped=1, unmapped=0)
+    inspection = Inspection(output="logits", case=CASES[0], rungs=WRONG_FILE, trace=trace)
+    seen = target(case(CASES[0], leaf(**FAR)), inspections=(inspection,), conversion_trials=trials)
+    return judge((contract(),), run(observed(seen))).findings[0]
+
+
+def test_a_wrong_file_has_the_recipe_for_its_node():
+    """With the node's own arguments, so that it can be pasted."""
+    found = _converted(REMAINDER)
+
+    assert found.owner == "converter"
+    assert found.hint == (
+        "Replace `torch.remainder(x, 0.1)` with the lines below, which give the same results in eager and convert. "
+        "Report the conversion to PyTorch (torch.onnx) with the command below."
+    )
+    assert found.recipe == "out = torch.fmod(x, 0.1)\nout = torch.where(out < 0, out + 0.1, out)"
+
+
+def test_another_opset_is_advised_only_if_its_file_is_right():
+    """A file that was tried is a surer step than other code."""
+    worked = _converted(REMAINDER, ConversionTrial(option="opset", value=23, answer="agrees", inputs=8))
+    assert worked.hint.endswith(
+        "to `23`: this was tried, and the file that it makes gives eager's results at 8 control inputs."
+    )
+    assert worked.recipe == ""
+    other = replace(REMAINDER, operator="aten.view.default")
+    failed = _converted(other, ConversionTrial(option="opset", value=23, answer="differs", inputs=8))
+    assert "opset" not in failed.hint
+    assert failed.hint.startswith("The file is wrong, whatever runs it: rewrite the operation with simpler ones")

@@ -21,6 +21,7 @@ from export_gate.rules.measure import measure
 from export_gate.wall.contract import Dim
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
 from export_gate.wall.observation import Failure, ModelObservation, Stage, TargetObservation
+from export_gate.worker.nodes.stopped import stopped_node
 from export_gate.worker.process.failures import failure_of
 
 PROJECT = Path(__file__).parent / "refused"
@@ -389,13 +390,17 @@ def test_suggestions_are_found_in_the_message_too():
 
 @pytest.mark.slow
 def test_an_operator_without_translation_is_named(models: Any):
-    """The report names the operator, not the converter's step."""
+    """The report names what the user calls and its line, not the converter's step."""
     program = torch.export.export(models.Bessel(), (torch.ones(4, 3),))
     with pytest.raises(Exception) as caught:
         torch.onnx.export(program, dynamo=True, verbose=False)
     failure = failure_of(caught.value, "convert", [PROJECT])
-    observation = ModelObservation(model="glyph-head", targets=(TargetObservation(target="onnx", failure=failure),))
+    stopped = stopped_node(caught.value, (PROJECT,))
+    seen = TargetObservation(target="onnx", failure=failure, stopped_at=stopped)
 
-    (finding,) = check_conversion(measure(contract(), observation))
+    (finding,) = check_conversion(measure(contract(), ModelObservation(model="glyph-head", targets=(seen,))))
 
-    assert "operator prims.bessel_j0 has no ONNX translation" in finding.message
+    assert "`torch.special.bessel_j0` has no ONNX translation" in finding.message
+    assert finding.source is not None
+    assert "bessel_j0" in finding.source.text
+    assert stopped_node(None, ()) is stopped_node(ValueError(), ()) is None

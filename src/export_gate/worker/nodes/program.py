@@ -114,6 +114,8 @@ def described(node: torch.fx.Node, roots: tuple[Path, ...]) -> GuiltyNode:
     return GuiltyNode(
         name=node.name,
         operator=operator_of(whole),
+        function=_function(whole),
+        arguments=_constants(whole),
         module=path,
         module_class=kind,
         scale_factors=_scale_factors(whole),
@@ -124,13 +126,42 @@ def described(node: torch.fx.Node, roots: tuple[Path, ...]) -> GuiltyNode:
 
 def _scale_factors(node: torch.fx.Node) -> tuple[float, ...]:
     """Constant factors that an upsampling operator was given."""
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload):  # noqa: SLF001 - as above
-        return ()
-    names = [argument.name for argument in target._schema.arguments]  # noqa: SLF001 - torch has no public name for it
-    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}.get("scale_factors")
+    given = _arguments(node).get("scale_factors")
     factors = tuple(given) if isinstance(given, (list, tuple)) else ()
     return factors if all(isinstance(factor, float) for factor in factors) else ()
+
+
+def _arguments(node: torch.fx.Node) -> dict[str, Any]:
+    """The operator's arguments by name, with those that it was not given."""
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload):  # noqa: SLF001 - as above
+        return {}
+    schema = target._schema.arguments  # noqa: SLF001 - torch has no public name for it
+    absent = {each.name: each.default_value for each in schema if each.has_default_value()}
+    return {**absent, **dict(zip((each.name for each in schema), node.args, strict=False)), **node.kwargs}
+
+
+def _constants(node: torch.fx.Node) -> dict[str, str]:
+    return {name: repr(value) for name, value in _arguments(node).items() if not _depends(value)}
+
+
+def _depends(value: Any) -> bool:
+    """Whether a value is a node's, or holds one."""
+    return any(isinstance(leaf, torch.fx.Node) for leaf in pytree.tree_leaves(value))
+
+
+def _function(node: torch.fx.Node) -> str:
+    """The name by which users know the function that led to the node: `torch.cdist`, `F.pad`, `torch.linalg.inv`."""
+    # A kind and a name, as `builtin_function_or_method.cdist`; only non-strict export notes it.
+    name = str((node.meta.get("torch_fn") or ("", ""))[1]).rpartition(".")[2]
+    if not name or name.startswith("_"):
+        return ""
+    for prefix in ("linalg", "special", "fft"):
+        part = name.removeprefix(f"{prefix}_")
+        if part != name and hasattr(getattr(torch, prefix), part):
+            return f"torch.{prefix}.{part}"
+    homes = (("torch", torch), ("F", torch.nn.functional), ("Tensor", torch.Tensor))
+    return next((f"{shown}.{name}" for shown, home in homes if hasattr(home, name)), "")
 
 
 def _whole(node: torch.fx.Node) -> torch.fx.Node:

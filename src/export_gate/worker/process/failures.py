@@ -42,7 +42,7 @@ def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: 
         case=case,
         source=source_line(error, folders),
         foreign=foreign_line(error, folders),
-        causes=tuple(f"{type(raised).__name__}: {_short(raised)}" for raised in _chain(error)[:-1])[:CAUSES],
+        causes=tuple(f"{type(raised).__name__}: {_short(raised)}" for raised in chain_of(error)[:-1])[:CAUSES],
         suggestions=suggested_fixes(message),
         trace=last_lines(error, folders),
     )
@@ -50,7 +50,9 @@ def failure_of(error: BaseException, stage: Stage, roots: Iterable[Path], case: 
 
 def _missing_package(error: BaseException) -> str | None:
     """The package to install if a target's own package is missing: named by the exception or by its cause."""
-    names = {str(raised.name).partition(".")[0] for raised in _chain(error) if isinstance(raised, ModuleNotFoundError)}
+    names = {
+        str(raised.name).partition(".")[0] for raised in chain_of(error) if isinstance(raised, ModuleNotFoundError)
+    }
     return next((name for name in DISTRIBUTIONS if name in names), None)
 
 
@@ -104,7 +106,7 @@ def _quoted_by(place: tuple[str, int, str], trace: str) -> SourceLine:
 
 
 def _places(error: BaseException, roots: tuple[Path, ...]) -> list[tuple[str, int]]:
-    places = [place for raised in _chain(error) for place in _frames(raised.__traceback__)]
+    places = [place for raised in chain_of(error) for place in _frames(raised.__traceback__)]
     return places + [(_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
 
 
@@ -145,7 +147,7 @@ def is_own(path: str, roots: tuple[Path, ...]) -> bool:
 _PACKAGE = Path(__file__).resolve().parents[2]
 
 
-def _chain(error: BaseException) -> list[BaseException]:
+def chain_of(error: BaseException) -> list[BaseException]:
     """The exception's causes first, itself last."""
     chain: list[BaseException] = []
     current: BaseException | None = error
@@ -165,7 +167,7 @@ def last_lines(error: BaseException, roots: tuple[Path, ...]) -> str:
 
     If no frame is the project's own, the last frames stay.
     """
-    frames = [frame for raised in _chain(error) for frame in traceback.extract_tb(raised.__traceback__)]
+    frames = [frame for raised in chain_of(error) for frame in traceback.extract_tb(raised.__traceback__)]
     own = [frame for frame in frames if is_own(frame.filename, roots)]
     lines = _abridged(frames, roots) if own else _formatted(frames[-LIBRARY_FRAMES:])
     text = f"{type(error).__name__}: {describe(error)}"

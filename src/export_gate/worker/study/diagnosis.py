@@ -68,13 +68,13 @@ class Sick:
 Experiment = Callable[[], Inspection]
 
 
-def diagnose(patient: Patient, allowance: Allowance, desk: Desk, key: str) -> None:
-    """Make the experiments that the target's differences ask for, as long as the allowance lasts."""
+def diagnose(patient: Patient, allowance: Allowance, desk: Desk, key: str) -> tuple[Inspection, ...]:
+    """Make the experiments that the target's differences ask for, as long as the allowance lasts; what they found."""
     outputs = _sick(patient)
     raised = next((result for result in patient.results if result.failure is not None), None)
     left_s = allowance.left_of(LEAST_GIVEN_S if patient.is_given else LEAST_S)
     if not (outputs or raised or patient.is_loose) or not left_s:
-        return
+        return ()
     desk.channel.at("compare", target=key)
     with allowance.spending():
         deadline, is_other = time.monotonic() + left_s, False
@@ -90,8 +90,9 @@ def diagnose(patient: Patient, allowance: Allowance, desk: Desk, key: str) -> No
         )
         # With other weights everything differs, so that no other experiment could say why.
         experiments = _traces(tracer, outputs) if is_other else _experiments(patient, tracer, outputs, raised, deadline)
-        found = _run(experiments, deadline)
-        desk.channel.set("inspections", _merged(found), target=key)
+        found = _merged(_run(experiments, deadline))
+        desk.channel.set("inspections", found, target=key)
+    return found
 
 
 def _weights(patient: Patient, deadline: float) -> WeightsCompared | None:

@@ -1,4 +1,4 @@
-"""Try other ways to convert a program after the target's own failed: what is known to help."""
+"""Try other ways to convert a program after the target's own failed or made a wrong file: what is known to help."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Union
 
 import torch
 
 from export_gate.wall.contract import Target, Tolerance
-from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.wall.diagnosis import Answer, ConversionTrial, Inspection, RungName
 from export_gate.wall.equivalence import first_fault
-from export_gate.wall.observation import Failure
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.program import Exported, export_program
@@ -23,11 +23,14 @@ from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import Reference, Runner, without_ignored
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.isolated import Isolated
-from export_gate.worker.study.allowance import MOST_S, Allowance
+from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context
+from export_gate.worker.targets.onnx_opset import LOWEST_WRITTEN
 
-WAYS: tuple[tuple[str, bool], ...] = (("decompose", True), ("optimize", False))
+NEWEST_OPSET = 23
+"""The newest one that torch's exporter writes (torch 2.13)."""
+WAYS: tuple[tuple[str, Union[bool, int]], ...] = (("decompose", True), ("optimize", False), ("opset", NEWEST_OPSET))
 """Options of an ONNX target, in the order in which they help most often."""
 ATTENTION = "attn_implementation"
 """What models of transformers call it, whose attention may be a kernel without a translation."""
@@ -51,18 +54,23 @@ class Converter:
     """Sizes that this export fixes."""
     allowance: Allowance
 
-    def trials(self, failure: Failure) -> tuple[ConversionTrial, ...]:
-        """Each way that the target does not go already, up to the first that works; none where none can help.
+    def trials(self, least_s: float, *, with_attention: bool = False) -> tuple[ConversionTrial, ...]:
+        """Each way that the target does not go already, up to the first that works.
 
         Each is tried in a forked copy of the process, within the allowance for experiments.
+
+        Args:
+            least_s: how long the experiments on this model may take at least.
+            with_attention: whether the model's own switch for attention is one of them.
         """
-        if self.target.kind != "onnx" or failure.kind != "exception" or not self.allowance.left_of(MOST_S):
+        if self.target.kind != "onnx" or not self.allowance.left_of(least_s):
             return ()
-        ways = [ConversionTrial(option=o, value=v) for o, v in WAYS if self.target.options[o] != v]
-        ways.append(ConversionTrial(option=ATTENTION, value=EAGER))
+        ways = [ConversionTrial(option=o, value=v) for o, v in WAYS if self._is_new(o, v)]
+        if with_attention:
+            ways.append(ConversionTrial(option=ATTENTION, value=EAGER))
         found: list[ConversionTrial] = []
         with self.allowance.spending():
-            deadline = time.monotonic() + self.allowance.left_of(MOST_S)  # nothing else follows a failed conversion
+            deadline = time.monotonic() + self.allowance.left_of(least_s)
             for way in ways:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0 or (found and found[-1].answer == "agrees"):
@@ -72,6 +80,12 @@ class Converter:
                 )
                 found += isolated.each((way,))
         return tuple(trial for trial in found if trial.answer != "not-tried")
+
+    def _is_new(self, option: str, value: Union[bool, int]) -> bool:
+        asked = self.target.options[option]
+        # An older opset was asked for on purpose.
+        is_old = option == "opset" and asked is not None and self.target.option("opset", int) < LOWEST_WRITTEN
+        return asked != value and not is_old
 
     def _tried(self, trial: ConversionTrial) -> ConversionTrial:
         with tempfile.TemporaryDirectory(prefix="export-gate-") as folder, warnings.catch_warnings():
@@ -124,6 +138,16 @@ class Converter:
         return compared.structure is None and not any(
             first_fault(output, self.tolerance(output.expected_dtype), "match") for output in compared.outputs
         )
+
+
+def converted_wrong(found: Sequence[Inspection]) -> tuple[str, ...]:
+    """The inputs at which a file is wrong, whatever runs it, and the program that it was made from is right."""
+    return tuple(each.case for each in found if _is_wrong({rung.name: rung.answer for rung in each.rungs}))
+
+
+def _is_wrong(answers: Mapping[RungName, Answer]) -> bool:
+    is_right = answers.get("exported-program") == "agrees" and answers.get("reference-evaluator") != "agrees"
+    return is_right and answers.get("file-unoptimised") in ("differs", "failed")
 
 
 def _attention(part: torch.nn.Module) -> str:

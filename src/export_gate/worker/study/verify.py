@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 
 from export_gate.wall.contract import ModelContract, Output, Target, Tolerance, cases_folder
-from export_gate.wall.observation import CaseResult
+from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.wall.observation import CaseResult, Failure
 from export_gate.wall.tolerance import resolve_tolerance
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.compare import compare_case
@@ -18,10 +19,11 @@ from export_gate.worker.leaves.picture import Gallery
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import Reference, Runner, without_ignored
+from export_gate.worker.nodes.stopped import stopped_node
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
-from export_gate.worker.study.allowance import Allowance
+from export_gate.worker.study.allowance import LEAST_S, MOST_S, Allowance
 from export_gate.worker.study.diagnosis import Patient, diagnose
 from export_gate.worker.study.excuses import compared
 from export_gate.worker.study.handed_in import existing_artifact
@@ -33,7 +35,7 @@ from export_gate.worker.study.shrinking import Shrinker
 from export_gate.worker.study.suspects import Inquiry, Suspect, lax, suspect
 from export_gate.worker.study.sweeping import Sweep, run_sweep
 from export_gate.worker.study.table_reads import table_reads
-from export_gate.worker.study.trial_conversions import Converter
+from export_gate.worker.study.trial_conversions import Converter, converted_wrong
 from export_gate.worker.study.trials import Bench
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, Loaded, describe_artifact
@@ -105,21 +107,29 @@ def verify_target(work: Verification, desk: Desk) -> None:
             inquiry = _inquire(work, [*suspects, *more], loose, loaded.run, desk)
             forms = Forms(context=work.context, target=work.target, path=path, run=loaded.run)
             patient = _patient(work, forms, inquiry, (*results.values(), *swept), is_loose=bool(loose))
-            diagnose(patient, work.allowance, desk, key)
+            wrong = converted_wrong(diagnose(patient, work.allowance, desk, key))
+            if wrong and not patient.is_given:
+                channel.set("conversion_trials", _converter(work, wrong).trials(LEAST_S), target=key)
     except StageFailed as ended:
         if ended.failure.stage == "convert":
-            channel.set("conversion_trials", _converter(work).trials(ended.failure), target=key)
+            channel.set("stopped_at", stopped_node(ended.__cause__, desk.roots), target=key)
+            channel.set("conversion_trials", _trials_after(ended.failure, work), target=key)
         channel.fail(ended.failure, target=key)
     finally:
         channel.set("duration_s", time.perf_counter() - started, target=key)
 
 
-def _converter(work: Verification) -> Converter:
+def _trials_after(failure: Failure, work: Verification) -> tuple[ConversionTrial, ...]:
+    return _converter(work).trials(MOST_S, with_attention=True) if failure.kind == "exception" else ()
+
+
+def _converter(work: Verification, first: Collection[str] = ()) -> Converter:
+    """The converter of this target; a trial is compared at the inputs of these names before others."""
     return Converter(
         context=work.context,
         target=work.target,
         parameters=work.parameters,
-        cases=work.cases,
+        cases=sorted(work.cases, key=lambda case: case.name not in first),
         references=work.references,
         tolerance=work.tolerance,
         factory=work.laboratory.factory,

@@ -9,10 +9,11 @@ import pytest
 from worker_samples import Recorder, contract, job, tensor
 
 from export_gate.wall.contract import Controls, Dim, Target, make_target
-from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.wall.diagnosis import Answer, ConversionTrial, Inspection, Rung, RungName
 from export_gate.wall.observation import TargetObservation
 from export_gate.wall.request import Observe
 from export_gate.worker.study.engine import observe_model
+from export_gate.worker.study.trial_conversions import converted_wrong
 
 MODEL = """
 import torch
@@ -105,14 +106,33 @@ def test_the_way_that_works_is_found_and_is_right_once_it_is_written(tmp_path: P
 def test_ways_that_do_not_help_are_listed_and_nobody_waits_for_them_unasked(tmp_path: Path):
     """Each was tried and refused; without experiments none is."""
     failed = observed(tmp_path / "failed", "Sorted", make_target("onnx", decompose=True))
-    assert failed.conversion_trials == (ConversionTrial(option="optimize", value=False, answer="refused"),)
+    assert failed.conversion_trials == (
+        ConversionTrial(option="optimize", value=False, answer="refused"),
+        ConversionTrial(option="opset", value=23, answer="refused"),
+    )
     assert observed(tmp_path / "off", "Sorted", make_target("onnx"), is_diagnosed=False).conversion_trials == ()
 
 
 @pytest.mark.nightly
 def test_plain_attention_is_tried_on_models_that_have_the_switch(tmp_path: Path):
     """A kernel without a translation has none in other forms either."""
-    failed = observed(tmp_path, "switched", make_target("onnx", decompose=True, optimize=False))
+    failed = observed(tmp_path, "switched", make_target("onnx", decompose=True, optimize=False, opset=23))
     assert failed.conversion_trials == (
         ConversionTrial(option="attn_implementation", value="eager", answer="agrees", inputs=8),
     )
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_wrong"),
+    [
+        ({"exported-program": "agrees", "file-unoptimised": "differs", "reference-evaluator": "differs"}, True),
+        ({"exported-program": "agrees", "file-unoptimised": "failed"}, True),
+        ({"exported-program": "agrees", "file-unoptimised": "differs", "reference-evaluator": "agrees"}, False),
+        ({"exported-program": "differs", "file-unoptimised": "differs"}, False),
+        ({"exported-program": "agrees", "file-unoptimised": "agrees", "file": "differs"}, False),
+    ],
+)
+def test_other_ways_are_tried_where_the_file_itself_is_wrong(answers: dict[RungName, Answer], is_wrong: bool):
+    """Another file changes nothing about the program, or about a runtime that computes a right file wrongly."""
+    rungs = tuple(Rung(name=name, answer=answer) for name, answer in answers.items())
+    assert converted_wrong([Inspection(output="y", case="c", rungs=rungs)]) == (("c",) if is_wrong else ())

@@ -1,0 +1,56 @@
+"""Find the recipe for a node that does not convert, with the node's own arguments in it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from export_gate.rules.recipe_table import POSITIVE, RECIPES, Recipe
+from export_gate.wall.nodes import GuiltyNode
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+
+
+def recipe_of(node: GuiltyNode | None) -> Recipe | None:
+    """The recipe for a node, with the node's own arguments in it; None if there is none."""
+    if node is None:
+        return None
+    called_by = {node.operator, node.operator.rpartition(".")[0], node.function}
+    mine = [recipe for recipe in RECIPES if called_by.intersection(recipe.names)]
+    found = next((recipe for recipe in mine if _fits(recipe, node.arguments)), None)
+    if found is None:
+        return None
+    given = _Given(_with_last(node.arguments))
+    return replace(found, call=found.call.format_map(given), lines=found.lines.format_map(given))
+
+
+def called(node: GuiltyNode) -> str:
+    """What the user calls, as code."""
+    return f"`{node.function or node.operator}`"
+
+
+def _fits(recipe: Recipe, arguments: Mapping[str, str]) -> bool:
+    # A guilty part of a function does not have the function's arguments, which are then not known.
+    return all(
+        _is_positive(arguments.get(name, "")) if value == POSITIVE else arguments.get(name, value) == value
+        for name, value in recipe.when.items()
+    )
+
+
+def _is_positive(text: str) -> bool:
+    return NUMBER.fullmatch(text) is not None and float(text) > 0
+
+
+def _with_last(arguments: Mapping[str, str]) -> dict[str, str]:
+    """The arguments, and of lists of numbers the last one, as `output_size_last`."""
+    lists = {name: ast.literal_eval(text) for name, text in arguments.items() if text.startswith("[")}
+    return {**arguments, **{f"{name}_last": repr(items[-1]) for name, items in lists.items() if items}}
+
+
+class _Given(dict[str, str]):
+    """Arguments by name; one that is not known is written as a variable of its name."""
+
+    def __missing__(self, name: str) -> str:
+        return name.removesuffix("_last")
