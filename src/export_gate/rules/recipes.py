@@ -19,10 +19,11 @@ def recipe_of(node: GuiltyNode | None) -> Recipe | None:
         return None
     called_by = {node.operator, node.operator.rpartition(".")[0], node.function}
     mine = [recipe for recipe in RECIPES if called_by.intersection(recipe.names)]
-    found = next((recipe for recipe in mine if _fits(recipe, node.arguments)), None)
+    arguments = dict(node.arguments)
+    found = next((recipe for recipe in mine if _fits(recipe, arguments)), None)
     if found is None:
         return None
-    given = _Given(_with_last(node.arguments))
+    given = _Given(_with_last(arguments))
     return replace(found, call=found.call.format_map(given), lines=found.lines.format_map(given))
 
 

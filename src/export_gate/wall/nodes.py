@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from export_gate.wall.source import SourceLine
@@ -30,8 +30,8 @@ class GuiltyNode:
     """`aten.linear.default`."""
     function: str = ""
     """What the user's code calls: `torch.cdist`, of which `operator` may be a part; empty if that is not known."""
-    arguments: dict[str, str] = field(default_factory=dict)
-    """The operator's arguments that are neither tensors nor sizes of the input, as Python writes them."""
+    arguments: tuple[tuple[str, str], ...] = ()
+    """Names and values of the operator's arguments that are not computed, as Python writes them."""
     module: str = ""
     """Path of the submodule that runs it; empty for the model itself."""
     module_class: str = ""

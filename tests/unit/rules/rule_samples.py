@@ -125,7 +125,9 @@ def _stopped(operator: str, function: str, **arguments: str) -> TargetObservatio
         f"No ONNX function found for <OpOverload(op='{operator}', overload='default')>. Failure message: No "
         "decompositions registered for the real-valued input"
     )
-    node = GuiltyNode(name="n", operator=f"{operator}.default", function=function, arguments=arguments, source=LINE)
+    node = GuiltyNode(
+        name="n", operator=f"{operator}.default", function=function, arguments=tuple(arguments.items()), source=LINE
+    )
     return replace(ended("convert", type="ConversionError", message=message), stopped_at=node)
 
 

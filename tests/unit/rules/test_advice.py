@@ -100,7 +100,7 @@ WRONG_FILE = tuple(
     Rung(name=name, answer=answer)
     for name, answer in (("exported-program", "agrees"), ("file-unoptimised", "differs"), ("file", "differs"))
 )
-REMAINDER = GuiltyNode(name="remainder", operator="aten.remainder.Scalar", arguments={"other": "0.1"})
+REMAINDER = GuiltyNode(name="remainder", operator="aten.remainder.Scalar", arguments=(("other", "0.1"),))
 
 
 def _converted(guilty: GuiltyNode, *trials: ConversionTrial) -> Finding:

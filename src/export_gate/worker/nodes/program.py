@@ -141,8 +141,8 @@ def _arguments(node: torch.fx.Node) -> dict[str, Any]:
     return {**absent, **dict(zip((each.name for each in schema), node.args, strict=False)), **node.kwargs}
 
 
-def _constants(node: torch.fx.Node) -> dict[str, str]:
-    return {name: repr(value) for name, value in _arguments(node).items() if not _depends(value)}
+def _constants(node: torch.fx.Node) -> tuple[tuple[str, str], ...]:
+    return tuple((name, repr(value)) for name, value in _arguments(node).items() if not _depends(value))
 
 
 def _depends(value: Any) -> bool:
