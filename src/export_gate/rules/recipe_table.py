@@ -181,11 +181,12 @@ RECIPES = (
     ),
     Recipe(
         names=("aten.cross_entropy_loss", "F.cross_entropy"),
-        call="F.cross_entropy(x, target, label_smoothing={label_smoothing})",
+        call="F.cross_entropy(x, target, ignore_index={ignore_index}, label_smoothing={label_smoothing})",
         lines=(
-            "logs = F.log_softmax(x, 1)  # where no target is ignored\n"
-            "loss = F.nll_loss(logs, target)\n"
-            "out = (1 - {label_smoothing}) * loss - {label_smoothing} * logs.mean(1).mean()"
+            "logs, kept = F.log_softmax(x, 1), target != {ignore_index}\n"
+            "loss = F.nll_loss(logs, target, ignore_index={ignore_index})\n"
+            "smooth = (logs.mean(1) * kept).sum() / kept.sum()\n"
+            "out = (1 - {label_smoothing}) * loss - {label_smoothing} * smooth"
         ),
         when={"weight": "None", "reduction": "1", "label_smoothing": POSITIVE},
     ),

@@ -89,7 +89,7 @@ EXAMPLES = (
         lambda n: {"x": _floats(3, 4), "index": _whole(n, 4, below=2), "source": _floats(n, 4)},
     ),
     Example(
-        "F.cross_entropy(x, target, label_smoothing=0.1)",
+        "F.cross_entropy(x, target, ignore_index=1, label_smoothing=0.1)",
         lambda n: {"x": _floats(n, 6), "target": _whole(n, below=6)},
     ),
     Example("F.rrelu(x)", lambda n: {"x": _floats(n, 4)}),
