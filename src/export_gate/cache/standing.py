@@ -57,8 +57,8 @@ def write_standing(scene: Scene, name: str, standing: Standing) -> None:
 
 def standing_entries(
     folder: CacheFolder, name: str, environment: Mapping[str, str], today: str
-) -> dict[str, Entry] | None:
-    """The entries of all models if everything that the command verified still holds; else None.
+) -> tuple[Path, dict[str, Entry]] | None:
+    """The config and the entries of its models if everything that the command verified still holds; else None.
 
     Raises:
         UserError: the folder is part of what is verified, or the interpreter is gone.
@@ -84,7 +84,7 @@ def standing_entries(
     # After the loop, since a record that does not hold must not keep its entries from being pruned.
     for place in standing.models.values():
         folder.used(folder.path / place)
-    return entries
+    return config, entries
 
 
 def is_preferred(config: Path) -> bool:

@@ -49,10 +49,12 @@ def _unchanged(
         return None
     today = datetime.now(timezone.utc).date().isoformat()
     name = command_name(str(Path.cwd()), arguments)
-    entries = standing_entries(CacheFolder(path=place), name, environment, today)
-    if entries is None:
+    found = standing_entries(CacheFolder(path=place), name, environment, today)
+    if found is None:
         return None
-    push = find_push(environment, Path.cwd())
+    config, entries = found
+    # The config may be in a submodule, from whose root the names of the files start.
+    push = find_push(environment, config.parent)
     read = {path for entry in entries.values() for path in (entry.config, *entry.checkout)}
     # Then the usual run has a finding (`unpushed-file`).
     is_read = any(name in (path, ".") or path.startswith(f"{name}/") for name in push.unpushed for path in read)

@@ -186,10 +186,8 @@ def _around(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
     if gone and [_VERSION.sub(r"\1", line) for line in gone] == [_VERSION.sub(r"\1", line) for line in come]:
         yield "changed", "steps", arrow(tuple(gone), tuple(come))
     elif gone or come:
-        words = [
-            f"{word} {', '.join(map(shown, lines))}" for word, lines in (("without", gone), ("also", come)) if lines
-        ]
-        yield "loosened", "steps", "; ".join(words)
+        yield from (("loosened", "steps", f"without {shown(line)}") for line in gone)
+        yield from (("loosened", "steps", f"also {shown(line)}") for line in come)
     elif tuple(before) != tuple(after):
         yield "loosened", "steps", f"in another order: {arrow(tuple(before), tuple(after))}"
 

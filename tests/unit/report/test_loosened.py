@@ -125,3 +125,20 @@ def test_a_hostile_value_stays_in_its_line():
         assert not any(line.lstrip().startswith("::") for line in text.splitlines())
         assert format == "terminal" or "<b>" not in text
         assert format == "terminal" or "@owner" not in text.replace("@\u2060owner", "").replace("@<!-- -->owner", "")
+
+
+@pytest.mark.parametrize("is_one_model", [True, False])
+def test_a_crowd_does_not_hide_one(is_one_model: bool):
+    """Of many, a part is shown: those of which there are few."""
+    many = tuple(
+        Alteration(
+            effect="loosened", model="m" if is_one_model else f"m{n}", key=f"env.V{n}", what=f"env.V{n} added, 1"
+        )
+        for n in range(30)
+    )
+    one = Alteration(effect="loosened", model="m", key="targets.onnx.tolerance", what=TOLERANCE)
+    change = ConfigChange(origin="export-gate.yml at 1a2b3c4d5e", alterations=(*many, one))
+
+    for format_ in ("comment", "terminal"):
+        text = render(judged(replace(samples.green(), change=change, findings=())).report, format_)
+        assert 0 < text.find("onnx tolerance 100x") < text.index("V0")
