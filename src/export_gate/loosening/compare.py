@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import takewhile
 from typing import Any
 
 from export_gate.loosening.record import Effect
@@ -14,26 +15,38 @@ Step = tuple[Effect, str, str]
 Compare = Callable[[Any, Any], Iterator[Step]]
 
 
+LONGEST = 80
+"""Characters of a value in one line of a report."""
+
+
 def shown(value: object) -> str:
     """A value as the config writes it, short."""
+    return _cut(whole(value))
+
+
+def arrow(before: object, after: object) -> str:
+    """`120 -> 1`; of long values, the part that differs."""
+    texts = (whole(before), whole(after))
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
+    start = max(same - LONGEST // 4, 0) if max(map(len, texts)) > LONGEST else 0
+    return " -> ".join(_cut(f"{'...' if start else ''}{text[start:]}") for text in texts)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+
+
+def whole(value: object) -> str:
+    """A value as the config writes it."""
     if value is None or value == ():
         return "none"
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (tuple, list)):
-        text = f"[{', '.join(shown(item) for item in value)}]"
-    elif isinstance(value, Mapping):
-        text = f"{{{', '.join(f'{key}: {shown(item)}' for key, item in value.items())}}}"
-    elif isinstance(value, (int, float)):
-        text = f"{value:.4g}" if isinstance(value, float) else str(value)
-    else:
-        text = str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."  # noqa: PLR2004 - one line of a report
-
-
-def arrow(before: object, after: object) -> str:
-    """`120 -> 1`."""
-    return f"{shown(before)} -> {shown(after)}"
+        return f"[{', '.join(whole(item) for item in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {whole(item)}' for key, item in value.items())}}}"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def unimportant(_before: object, _after: object) -> Iterator[Step]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from export_gate.loosening.compare import Compare, Step, arrow, shown, written
+from export_gate.loosening.compare import Compare, Step, arrow, shown, whole, written
 
 
 def another(noun: str) -> Compare:
@@ -12,7 +12,7 @@ def another(noun: str) -> Compare:
 
     def compare(before: object, after: object) -> Iterator[Step]:
         if written(before) != written(after):
-            is_shown = shown(before) != shown(after)  # else they differ in type alone, or far inside
+            is_shown = whole(before) != whole(after)  # else they differ in type alone
             change = arrow(before, after) if is_shown else arrow(written(before), written(after))
             yield "loosened", "", f"{change}, so that another {noun} is verified"
 

@@ -185,6 +185,8 @@ def _around(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
     come = [line for line in after if line not in before]
     if gone and [_VERSION.sub(r"\1", line) for line in gone] == [_VERSION.sub(r"\1", line) for line in come]:
         yield "changed", "steps", arrow(tuple(gone), tuple(come))
+    elif gone and len(gone) == len(come):
+        yield from (("loosened", "steps", arrow(*pair)) for pair in zip(gone, come, strict=True))
     elif gone or come:
         yield from (("loosened", "steps", f"without {shown(line)}") for line in gone)
         yield from (("loosened", "steps", f"also {shown(line)}") for line in come)

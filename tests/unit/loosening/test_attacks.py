@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from export_gate.config.load import parse_config
+from export_gate.loosening.compare import arrow
 from export_gate.loosening.configs import compare_configs
 from export_gate.loosening.record import ConfigChange, Effect
 
@@ -644,3 +645,13 @@ def test_another_variable_of_the_factory_is_said():
         "`encoder`: env.HOME_OF added",
         "`other`: env.HOME_OF added",
     ]
+
+
+def test_a_difference_far_inside_of_a_value_is_shown():
+    """A long value must not look the same on both sides."""
+    before, after = (f"{'x' * 500} --config {name}.yml {'y' * 500}" for name in ("strict", "lax"))
+
+    assert arrow(before, after) == (
+        f"...{'x' * 10} --config strict.yml {'y' * 43}... -> ...{'x' * 10} --config lax.yml {'y' * 46}..."
+    )
+    assert arrow((1, 2), (1, 3)) == "[1, 2] -> [1, 3]"

@@ -135,7 +135,7 @@ LOOSER = {
     "another commit": (
         "actions/checkout@v7",
         "actions/checkout@v7\n        with: {ref: main}",
-        'steps also actions/checkout@v7 {"ref": "main"}',
+        'steps actions/checkout@v7 -> actions/checkout@v7 {"ref": "main"}',
     ),
     "another step": (
         "      - uses: acme/export-gate@v1",
@@ -145,7 +145,7 @@ LOOSER = {
     "another line of the script": (
         "pip install export-gate",
         "export EXPORT_GATE_PYTHON=x",
-        "steps also export EXPORT_GATE_PYTHON=x",
+        "steps pip install export-gate -> export EXPORT_GATE_PYTHON=x",
     ),
     "a function of bash": ('COLOR: "1"', '"BASH_FUNC_git%%": x', "env BASH_FUNC_git%% none -> x"),
     "other settings of pip": ('COLOR: "1"', "PIP_CONFIG_FILE: x", "env PIP_CONFIG_FILE none -> x"),
@@ -307,7 +307,7 @@ jobs:
     ("old", "new", "sentence"),
     [
         ('if: "true"', 'if: "false"', "job gate: job plan if true -> false"),
-        ('run: "make"', 'run: "true"', "job gate: steps without build: make"),
+        ('run: "make"', 'run: "true"', "job gate: steps build: make -> build: true"),
         ('if: "!cancelled()", ', "", "job report: job if !cancelled() -> none"),
         ("run: plan", "run: other", ""),
         ("acme/build@v1", "acme/build@v2", ""),
