@@ -9,7 +9,7 @@ from pathlib import Path
 
 from export_gate.run.base import Base, find_commit, within
 from export_gate.run.git import UnreadableError, each_question_once, git_line, git_output, git_paths
-from export_gate.run.untracked import all_untracked, shown_untracked, submodules
+from export_gate.run.untracked import all_untracked, shown_untracked, submodules, tracked
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
 
@@ -68,9 +68,9 @@ def _notes(base: Base) -> Iterator[str]:
         yield f"the check includes uncommitted changes that will not be pushed: {few(changed)}"
     if untracked := shown_untracked(base.root):
         yield f"the check includes untracked files that will not be pushed: {few(untracked)}"
-    if absent := [path for path in git_paths(base.root, "ls-files", "-t") if path.startswith("S ")]:
-        missing = [path[2:] for path in absent if not os.path.lexists(base.root / path[2:])]
-        yield from (f"the check has no files that are not checked out: {few(names)}" for names in [missing] if names)
+    absent = (path for tag, _, path in tracked(base.root) if tag in "Ss")
+    if missing := [path for path in absent if not os.path.lexists(base.root / path)]:
+        yield f"the check has no files that are not checked out: {few(missing)}"
 
 
 def _unpushed(base: Base, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
@@ -91,8 +91,7 @@ def _differing(root: Path, commit: str) -> Iterator[str]:
     # Untracked files in submodules are left to `_untracked`, which names them.
     seen = git_paths(root, *DIFF, "--ignore-submodules=untracked", commit, "--")
     yield from seen
-    # `ls-files -v` marks skip-worktree with S and assume-unchanged with a lower-case letter; `git diff` skips both.
-    flagged = (entry[2:] for entry in git_paths(root, "ls-files", "-v") if entry[0] == "S" or entry[0].islower())
+    flagged = (path for tag, _, path in tracked(root) if tag == "S" or tag.islower())
     for path in flagged:
         # hash-object applies the filters of `git add`, so line endings alone are not a difference.
         if (

@@ -1,4 +1,4 @@
-"""List the files of a checkout that git does not track, also those in submodules."""
+"""List the files of a checkout that git tracks, and those that it does not, also in submodules."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def all_untracked(root: Path, differing: Collection[str]) -> tuple[str, ...]:
     """
     found = git_paths(root, "ls-files", "--others", "--directory", "--no-empty-directory")
     own = [path.rstrip("/") for path in found if not _is_own(path)]
-    tracked = {path for path in git_paths(root, "ls-files", "--", f":(glob)**/{IGNORES}") if path not in differing}
-    left_out = set(_ignored_by(root, own, tracked))
+    committed = {path for _, _, path in tracked(root) if path.rpartition("/")[2] == IGNORES and path not in differing}
+    left_out = set(_ignored_by(root, own, committed))
     theirs = (
         f"{path}/{name}"
         for path in submodules(root)
@@ -43,8 +43,19 @@ def all_untracked(root: Path, differing: Collection[str]) -> tuple[str, ...]:
 
 def submodules(root: Path) -> list[str]:
     """Those that are checked out."""
-    entries = (entry.partition("\t") for entry in git_paths(root, "ls-files", "--stage"))
-    return [path for mode, _, path in entries if mode.startswith("160000 ") and (root / path / ".git").exists()]
+    return [path for _, mode, path in tracked(root) if mode == "160000" and (root / path / ".git").exists()]
+
+
+def tracked(root: Path) -> Iterator[tuple[str, str, str]]:
+    """(tag, mode, path) of each tracked file.
+
+    The tag is S or s for skip-worktree, and a lower-case letter for assume-unchanged; `git diff` skips both.
+    """
+    # One question for all that is asked of the index: see `each_question_once`.
+    for entry in git_paths(root, "ls-files", "-v", "--stage"):
+        facts, _, path = entry.partition("\t")
+        tag, mode = facts.split(" ")[:2]
+        yield tag, mode, path
 
 
 def _is_own(path: str) -> bool:
