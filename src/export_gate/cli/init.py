@@ -9,7 +9,6 @@ import click
 
 from export_gate.cli.options import DEFAULT_CONFIGS, python_option, save_text
 from export_gate.cli.terminal import say
-from export_gate.report.commands import Caller
 from export_gate.wall.errors import UserError
 
 
@@ -46,6 +45,7 @@ def init(
 
     FACTORY is module:attribute or path.py:attribute.
     """
+    from export_gate.report.commands import Caller
     from export_gate.run.order import Order
     from export_gate.starter import scripted
     from export_gate.starter import write as starter

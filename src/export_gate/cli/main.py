@@ -29,7 +29,6 @@ from export_gate.cli.schema import schema
 from export_gate.cli.strength import strength
 from export_gate.cli.terminal import complain, complain_of_bug, complain_of_usage, route_warnings
 from export_gate.cli.validate import validate
-from export_gate.report.commands import DEFAULT_CONFIG, Caller
 from export_gate.wall.errors import GateError, UserError
 
 USAGE, BROKEN = 2, 3
@@ -68,6 +67,8 @@ class InOrder(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
+            from export_gate.report.commands import DEFAULT_CONFIG, Caller
+
             caller = Caller(config=str(ctx.meta.get(NAMED_CONFIG, DEFAULT_CONFIG)))
             raise UserError(caller.located(str(error)), caller.located(error.hint)) from error
 

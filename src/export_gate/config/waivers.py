@@ -8,16 +8,17 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from export_gate.config.containers import Field, ListOf, Section, Values
 from export_gate.config.kinds import Schema, Scope, Text
 from export_gate.config.nodes import Node
 from export_gate.config.paths import ONE_LINE
-from export_gate.rules import CATALOGUE, NAMED
 from export_gate.wall.contract import NAME_OF_TARGET, Waiver
 
-_WAIVABLE = tuple(rule.name for rule in CATALOGUE if rule.waivable is not None)
+if TYPE_CHECKING:
+    from export_gate.rules.base import Named
+
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 
 
@@ -55,16 +56,28 @@ class WaivableRule:
     expected: str = "the name of a rule that can be waived"
 
     def check(self, node: Node, scope: Scope) -> Any:
-        if isinstance(node.value, str) and node.value in _WAIVABLE:
+        waivable = _waivable()
+        if isinstance(node.value, str) and node.value in waivable:
             return node.value
-        then = scope.problems.nearest(node.value, _WAIVABLE) or f"use one of {', '.join(_WAIVABLE)}"
-        rule = NAMED.get(node.value) if isinstance(node.value, str) else None
+        then = scope.problems.nearest(node.value, waivable) or f"use one of {', '.join(waivable)}"
+        rule = _named().get(node.value) if isinstance(node.value, str) else None
         if rule is not None and rule.severity == "violation":
             then = "it reports that something was not measured, which no waiver can accept"
         return scope.refused(node, self.expected, then=then)
 
     def schema(self, defs: Schema) -> Schema:
-        return {"enum": list(_WAIVABLE)}
+        return {"enum": list(_waivable())}
+
+
+def _named() -> dict[str, Named]:
+    # Not above: the rules take longer to import than everything else that reads a config, and few configs have waivers.
+    from export_gate.rules import NAMED  # noqa: PLC0415
+
+    return NAMED
+
+
+def _waivable() -> tuple[str, ...]:
+    return tuple(name for name, rule in _named().items() if rule.waivable is not None)
 
 
 def _verify_parts(values: Values, node: Node, scope: Scope) -> None:
@@ -72,7 +85,7 @@ def _verify_parts(values: Values, node: Node, scope: Scope) -> None:
     rule = values.get("rule")
     for part in ("target", "output", "case"):
         child = node.child(part)
-        if rule is not None and child is not None and part not in (NAMED[rule].waivable or ()):
+        if rule is not None and child is not None and part not in (_named()[rule].waivable or ()):
             expected = f"no {part} for {rule}, whose findings have no {part}"
             scope.problems.expected_key(child, expected, then="remove the key")
 

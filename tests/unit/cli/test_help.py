@@ -16,7 +16,16 @@ from export_gate.cli.main import COMMANDS, cli
 
 ROOT = Path(__file__).parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "help.txt"
-SLOW_TO_IMPORT = ("jinja2", "rich", "urllib3", "torch", "numpy", "onnx", "export_gate.report.render")
+SLOW_TO_IMPORT = (
+    "jinja2",
+    "rich",
+    "urllib3",
+    "torch",
+    "numpy",
+    "onnx",
+    "export_gate.report.render",
+    "export_gate.rules",
+)
 
 
 def texts() -> Iterator[str]:
@@ -69,7 +78,7 @@ def test_list_of_commands_fits_a_terminal():
 
 @pytest.mark.parametrize("arguments", [["--help"], ["validate", "-c", str(ROOT / "examples" / "export-gate.yml")]])
 def test_quick_commands_import_nothing_slow(arguments: list[str]):
-    """`--help` and `validate` answer at once: they import no renderer, no client and no report."""
+    """`--help` and `validate` answer at once: they import no renderer, no client, no report and no rule."""
     code = (
         "import sys; from export_gate.cli.main import main\n"
         f"sys.argv = ['export-gate', *{arguments!r}]\n"
@@ -113,3 +122,11 @@ def test_a_push_that_needs_no_verdict_is_answered_at_once(tmp_path: Path):
     )  # fmt: skip
     said = "export-gate: nothing to verify: the push changes only files of `ignore`: notes.md\n"
     assert done.stdout == said + "[]\n"
+
+
+def test_a_hook_with_nothing_to_do_imports_next_to_nothing():
+    """It takes a few times as long as starting Python: neither a library nor what only a run needs is imported."""
+    slow = (*SLOW_TO_IMPORT, "click", "yaml", "shutil", "export_gate.config", "export_gate.pipeline")
+    code = f"import sys, export_gate.cli.idle; print([name for name in {slow!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
