@@ -15,6 +15,7 @@ from export_gate.loosening.configs import compare_configs
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange, Effect, Policy
 from export_gate.run.base import FETCH, SHOWN_SHA, Base, Wanted, file_at, find_commit
 from export_gate.run.committed import interpreter_alterations
+from export_gate.run.contents import content_alterations
 from export_gate.run.git import UnreadableError
 from export_gate.run.left import unreadable_alterations
 from export_gate.run.moved import SIBLINGS, configs_at, moved_from, require_read
@@ -161,7 +162,8 @@ def _compared(
     except UserError as error:
         return _unknown(origin, str(error).splitlines()[0]), config
     change = compare_configs(origin, _checked(before, base.root), _checked(config, base.root))
-    change = replace(change, alterations=(*unreadable_alterations(config, environment), *change.alterations))
+    left, contents = unreadable_alterations(config, environment), content_alterations(before, config, base, environment)
+    change = replace(change, alterations=(*left, *change.alterations, *contents))
     return with_moved_files(change, before, config, base, environment), before
 
 

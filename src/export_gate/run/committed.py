@@ -34,13 +34,17 @@ def interpreter_alterations(
     places = [place for text, at in named if text for place in with_environment(Path(os.path.normpath(at / text)))]
     places += [up / ENVIRONMENT for up in (folder, *folder.parents) if up == base.root or base.root in up.parents]
     inside = sorted({place for place in places if base.root in place.parents})
-    changed = [
-        name for root in dict.fromkeys(map(_checkout, inside)) for name in _changed(base, root, inside, environment)
-    ]
+    changed = tuple(changed_below(base, inside, environment))
     if not changed:
         return ()
     what = f"the interpreter that runs the check is the change's own: {few(changed)} is not as at the base"
     return (Alteration(effect="loosened", model=CONFIG, what=what),)
+
+
+def changed_below(base: Base, places: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
+    """Tracked files of these places, which are in the checkout or a submodule, that are not as at the base."""
+    for root in dict.fromkeys(map(_checkout, places)):
+        yield from _changed(base, root, places, environment)
 
 
 def _checkout(place: Path) -> Path:

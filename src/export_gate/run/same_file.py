@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.loosening.record import Alteration, ConfigChange
 from export_gate.run.base import Base
-from export_gate.run.git import git_output
+from export_gate.run.contents import folder_of, is_same_file
 from export_gate.wall.contract import ModelContract
 
 
@@ -23,20 +21,11 @@ def with_moved_files(
         old, new = _artifact(before, alteration), _artifact(after, alteration)
         if alteration.effect != "loosened" or old is None or new is None:
             return alteration
-        # From the root: what is around a file of the change may look like another repository.
-        there, now = (os.path.relpath(place, base.root) for place in (_folder(before) / old, _folder(after) / new))
-        past = git_output(base.root, "rev-parse", f"{base.commit}:{Path(there).as_posix()}", environment=environment)
-        # With its path, so that line endings and filters of .gitattributes apply as when it is committed.
-        here = git_output(base.root, "hash-object", "--", now, environment=environment)
-        if past is None or past != here:
+        if not is_same_file(folder_of(before) / old, folder_of(after) / new, base, environment):
             return alteration
         return replace(alteration, effect="changed", what=f"{alteration.key} {old} -> {new}, the same file")
 
     return replace(change, alterations=tuple(map(judged, change.alterations)))
-
-
-def _folder(config: Config) -> Path:
-    return Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config
 
 
 def _artifact(config: Config, alteration: Alteration) -> str | None:

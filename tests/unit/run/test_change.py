@@ -367,6 +367,40 @@ def test_a_handed_in_file_that_moved_is_the_same_file(config: Path):
     assert loosened(config, base) == ["`m`: targets.onnx.artifact a.onnx -> b.onnx, so that another file is verified"]
 
 
+def test_another_content_of_the_control_inputs_is_said(config: Path):
+    """The config need not change: a golden file of the change expects whatever the broken model gives."""
+    text = CONFIG.replace("{path: real.npz}]", "{path: real.npz}, {path: images}], golden: [{path: golden.npz}]")
+    config.write_text(text)
+    (config.parent / "images").mkdir()
+    for name in ("golden.npz", "images/1.png", "images/2.png"):
+        (config.parent / name).write_text("one")
+    base = commit(config.parent)
+    assert loosened(config, base) == []
+    (config.parent / "golden.npz").write_text("two")
+    (config.parent / "images" / "1.png").unlink()
+    said = [
+        "`m`: controls.data.images has another content, so that other inputs are tried",
+        "`m`: controls.golden.golden.npz has another content, so that other answers are expected",
+    ]
+
+    assert loosened(config, base) == said
+    git(config.parents[1], "mv", "nets", "ci")
+    new = config.parents[1] / "ci" / "export-gate.yml"
+    assert loosened(new, base) == ["pythonpath [nets] -> [ci]", *said]
+
+
+def test_control_inputs_that_git_does_not_have_are_known_by_other_means(config: Path):
+    """Files of DVC change without git, which may only get them with the change."""
+    (config.parent / ".gitignore").write_text("real.npz\n")
+    git(config.parent, "rm", "--quiet", "--cached", "real.npz")
+    base = commit(config.parent)
+    (config.parent / "real.npz").write_text("two")
+
+    assert loosened(config, base) == []
+    (config.parent / ".gitignore").unlink()
+    assert loosened(config, base) == ["`m`: controls.data.real.npz has another content, so that other inputs are tried"]
+
+
 def test_a_folder_that_became_a_link_has_its_own_base(config: Path):
     """Else a change could link the config's folder to another one, whose config was lax at the base too."""
     other = config.parents[1] / "examples"

@@ -1,0 +1,82 @@
+"""Files of control inputs: under the same name, another content tries other inputs, or expects other answers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from export_gate.config import Config
+from export_gate.loosening.record import Alteration
+from export_gate.run.base import Base, within
+from export_gate.run.committed import changed_below
+from export_gate.run.git import UnreadableError, git_output
+from export_gate.wall.repository import repository_root
+
+MEANING = {"data": "other inputs are tried", "golden": "other answers are expected"}
+
+
+def content_alterations(
+    before: Config, after: Config, base: Base, environment: Mapping[str, str]
+) -> Iterator[Alteration]:
+    """One alteration for each file or folder that both configs name for a model, and that is not as at the base.
+
+    What git does not track, such as files of DVC, is not seen.
+    """
+    known = {contract.name: contract for contract in before.models}
+    for contract in after.models:
+        old = known.get(contract.name, contract)
+        for kind, meaning in MEANING.items():
+            past, now = ([source.path for source in getattr(each.controls, kind)] for each in (old, contract))
+            for path in (path for path in dict.fromkeys(now) if path in past):
+                if _is_other(folder_of(before) / path, folder_of(after) / path, base, environment):
+                    key = f"controls.{kind}.{path}"
+                    what = f"{key} has another content, so that {meaning}"
+                    yield Alteration(effect="loosened", model=contract.name, key=key, what=what)
+
+
+def folder_of(config: Config) -> Path:
+    """The config's folder, by its path as it is written."""
+    return Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config
+
+
+def is_same_file(old: Path, new: Path, base: Base, environment: Mapping[str, str]) -> bool:
+    """Whether git has the same bytes at the new path as at the old one of the base."""
+    old, new = (Path(os.path.normpath(place)) for place in (old, new))
+    past = _past(old, base, environment)
+    return past is not None and past == _present(new, environment)
+
+
+def _is_other(old: Path, new: Path, base: Base, environment: Mapping[str, str]) -> bool:
+    old, new = (Path(os.path.normpath(place)) for place in (old, new))
+    if base.root not in new.parents or base.root not in old.parents:
+        return False
+    if new.is_dir():
+        return old != new or any(changed_below(base, [new], environment))
+    past = _past(old, base, environment)
+    # What git does not have at the base is known there by another means, such as DVC, unless it is git's now.
+    return past != _present(new, environment) if past is not None else _is_tracked(new, environment)
+
+
+def _past(path: Path, base: Base, environment: Mapping[str, str]) -> bytes | None:
+    """The name of the file's bytes at the base; None if git does not have it there."""
+    # ValueError: it is outside of the checkout.
+    with suppress(UnreadableError, ValueError):
+        own = within(base, path, environment)
+        name = path.relative_to(own.root).as_posix()
+        return git_output(own.root, "rev-parse", "--verify", f"{own.commit}:{name}", environment=environment)
+    return None
+
+
+def _present(path: Path, environment: Mapping[str, str]) -> bytes | None:
+    # From the root: what is around a file of the change may look like another repository. With the file's path, so that
+    # line endings and filters of .gitattributes apply as when it is committed.
+    root = repository_root(path.parent)
+    return git_output(root, "hash-object", "--", path.relative_to(root).as_posix(), environment=environment)
+
+
+def _is_tracked(path: Path, environment: Mapping[str, str]) -> bool:
+    root = repository_root(path.parent)
+    name = path.relative_to(root).as_posix()
+    return bool(git_output(root, "ls-files", "--", f":(literal){name}", environment=environment))
