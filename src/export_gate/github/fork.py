@@ -16,7 +16,7 @@ from export_gate.github.comment import Place
 from export_gate.github.context import Context
 from export_gate.github.event import PullRequest, Triggering, pull_request
 from export_gate.github.explain import explain
-from export_gate.github.publish import Say, Told, finish, publish_files, put
+from export_gate.github.publish import Commented, Say, finish, publish_files, put
 from export_gate.github.shown import Publication, Shown, load, nothing_to_show
 from export_gate.report.filters import size as in_words
 from export_gate.report.record import Report
@@ -59,9 +59,9 @@ def publish_fork(order: Publication, context: Context, api: Api | None, say: Say
         artifact_url=order.artifact_url,
         template=order.template,
     )
-    told = _tell(order, here, frame, api, shown.report)
-    finish(here, told, problems, say)
-    return NOT_REPORTED if told.problem and not told.url else REPORTED
+    commented = _comment(order, here, frame, api, shown.report)
+    finish(here, commented, problems, say)
+    return NOT_REPORTED if commented.problem and not commented.url else REPORTED
 
 
 def _require(context: Context) -> Triggering:
@@ -86,16 +86,16 @@ def load_from_stranger(order: Publication, context: Context) -> Shown:
     return nothing_to_show(reason, context)
 
 
-def _tell(order: Publication, context: Context, frame: Frame, api: Api, report: Report) -> Told:
+def _comment(order: Publication, context: Context, frame: Frame, api: Api, report: Report) -> Commented:
     if order.mode == "never":
-        return Told(info="no comment: --comment never")
+        return Commented(info="no comment: --comment never")
     ours = replace(context, actor="")  # this run's token can write, no matter who opened the pull request
     try:
         found = find_pull_request(api, ours.repository, _require(ours))
     except ApiError as error:
-        return Told(problem=f"no comment: {explain(error, ours, api.host)}")
+        return Commented(problem=f"no comment: {explain(error, ours, api.host)}")
     if found.pull is None:
-        return Told(info=f"no comment: {found.reason}")
+        return Commented(info=f"no comment: {found.reason}")
     place = Place(repository=ours.repository, number=found.pull.number)
     return put(report, frame, mode=order.mode, place=place, api=api, context=ours)
 

@@ -28,8 +28,8 @@ Say = Callable[[Annotation | str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """What to report about the comment."""
+class Commented:
+    """What became of the comment, to be reported."""
 
     url: str = ""
     info: str = ""
@@ -51,8 +51,8 @@ def publish(order: Publication, context: Context, api: Api | None, say: Say) -> 
     for annotation in annotations_of(shown.report, shown.checkout) if order.annotations else ():
         say(annotation)
     problems = [*context.problems, *publish_files(order, context, shown, context.run_url)]
-    told = comment(order, context, api, shown.report)
-    finish(context, told, problems, say)
+    commented = comment(order, context, api, shown.report)
+    finish(context, commented, problems, say)
     return EXIT_CODES[shown.report.verdict]
 
 
@@ -96,22 +96,22 @@ def _write_report(folder: Path, text: str) -> tuple[str, str]:
     return str(path), ""
 
 
-def comment(order: Publication, context: Context, api: Api | None, report: Report) -> Told:
+def comment(order: Publication, context: Context, api: Api | None, report: Report) -> Commented:
     """Post the comment, or report why there is none."""
     if order.mode == "never":
-        return Told(info="no comment: --comment never")
+        return Commented(info="no comment: --comment never")
     pull = context.pull_request
     if pull is None:
         if context.event in PULL_REQUEST_EVENTS:
-            return Told(info="no comment: the pull request is unknown")
-        return Told(info=f"no comment: no pull request in {_event(context)}")
+            return Commented(info="no comment: the pull request is unknown")
+        return Commented(info=f"no comment: no pull request in {_event(context)}")
     if not pull.is_open:
-        return Told(problem=f"no comment: #{pull.number} is closed")
+        return Commented(problem=f"no comment: #{pull.number} is closed")
     if not context.repository:
-        return Told(problem="no comment: GITHUB_REPOSITORY and GITHUB_API_URL do not name the repository")
+        return Commented(problem="no comment: GITHUB_REPOSITORY and GITHUB_API_URL do not name the repository")
     if api is None:
         wanted = "pass it only to the step that reports"
-        return Told(problem=f"no comment: GITHUB_TOKEN is not set or is not a token; {wanted}")
+        return Commented(problem=f"no comment: GITHUB_TOKEN is not set or is not a token; {wanted}")
     frame = Frame(
         comment_id=order.comment_id,
         run=context.run,
@@ -123,18 +123,20 @@ def comment(order: Publication, context: Context, api: Api | None, report: Repor
     return put(report, frame, mode=order.mode, place=place, api=api, context=context)
 
 
-def put(report: Report, frame: Frame, *, mode: Mode, place: Place, api: Api, context: Context) -> Told:
+def put(report: Report, frame: Frame, *, mode: Mode, place: Place, api: Api, context: Context) -> Commented:
     """Compose the comment and post it."""
     composed = compose(report, frame)
     try:
         posted = put_comment(api, place, mode, composed.text)
     except ApiError as error:
         why = explain(error, context, api.host)
-        return Told(problem=f"no comment: {why}. The job summary, the annotations and results.json have the result")
-    return replace(_told(posted, place, frame.comment_id), problem=_problem(posted, frame, composed.warning))
+        return Commented(
+            problem=f"no comment: {why}. The job summary, the annotations and results.json have the result"
+        )
+    return replace(_commented(posted, place, frame.comment_id), problem=_problem(posted, frame, composed.warning))
 
 
-def _told(posted: Posted, place: Place, comment_id: str) -> Told:
+def _commented(posted: Posted, place: Place, comment_id: str) -> Commented:
     words = {
         "created": "comment written",
         "updated": "comment updated",
@@ -143,7 +145,9 @@ def _told(posted: Posted, place: Place, comment_id: str) -> Told:
         "newer": "comment unchanged: a newer run has written it",
         "worse": f"comment unchanged: another job of this run has a worse verdict under comment-id {comment_id}",
     }
-    return Told(url=posted.url, info=f"#{place.number}: {words[posted.what]}{f', {posted.url}' if posted.url else ''}")
+    return Commented(
+        url=posted.url, info=f"#{place.number}: {words[posted.what]}{f', {posted.url}' if posted.url else ''}"
+    )
 
 
 def _problem(posted: Posted, frame: Frame, warning: str) -> str:
@@ -155,14 +159,14 @@ def _problem(posted: Posted, frame: Frame, warning: str) -> str:
     return warning
 
 
-def finish(context: Context, told: Told, problems: list[str], say: Say) -> None:
+def finish(context: Context, commented: Commented, problems: list[str], say: Say) -> None:
     """Report the result of the reporting in the log and in the summary."""
-    if told.info:
-        say(terminal(f"export-gate: {told.info}"))
-    told_problems = [*problems, *filter(None, [told.problem])]
-    told_problems += filter(None, [append_outputs(context.output, {"comment-url": told.url})])
-    unwritten = append_notes(context.summary, tuple(told_problems))
-    all_problems = [*told_problems, *filter(None, [unwritten])]
+    if commented.info:
+        say(terminal(f"export-gate: {commented.info}"))
+    all_problems = [*problems, *filter(None, [commented.problem])]
+    all_problems += filter(None, [append_outputs(context.output, {"comment-url": commented.url})])
+    unwritten = append_notes(context.summary, tuple(all_problems))
+    all_problems = [*all_problems, *filter(None, [unwritten])]
     for problem in all_problems[:KEPT_FOR_REPORTING]:
         say(Annotation(kind="warning", title="export-gate", message=problem))
     for problem in all_problems[KEPT_FOR_REPORTING:]:

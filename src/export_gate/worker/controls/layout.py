@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+
+from export_gate.wall.inputs import InputPath
 
 CHANNELS_LAST_RANKS = (4, 5)
 """torch has this memory format for images and volumes only."""
@@ -50,6 +52,15 @@ def map_tensors(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> A
         items = [map_tensors(item, change) for item in value]
         return items if isinstance(value, list) else tuple(items)
     return value
+
+
+def tensors_in(value: Any, path: InputPath = ()) -> Iterator[tuple[InputPath, torch.Tensor]]:
+    """Every tensor in dicts, lists and tuples, with the keys and positions that lead to it."""
+    if isinstance(value, torch.Tensor):
+        yield path, value
+    elif isinstance(value, (dict, list, tuple)):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from tensors_in(item, (*path, key))
 
 
 def _every_second(tensor: torch.Tensor) -> torch.Tensor:

@@ -14,7 +14,7 @@ from export_gate.wall.errors import UserError
 from export_gate.worker.controls.specs import INTEGERS
 from export_gate.worker.guess.edits import Options
 from export_gate.worker.guess.layers import CENTRED, DIMS, Option
-from export_gate.worker.onnx_file.tensors import DTYPES
+from export_gate.worker.onnx_file.tensors import DTYPES, graph_inputs
 
 REASON = "as the file has it"
 
@@ -54,9 +54,7 @@ def read_interface(path: Path) -> Interface:
     except Exception as error:
         raise UserError(f"{path}: expected an ONNX file, got {type(error).__name__}: {error}") from error
     said = {entry.key: entry.value for entry in model.metadata_props}
-    # Files of old versions list their weights among the inputs.
-    weights = {tensor.name for tensor in model.graph.initializer}
-    given = [value for value in model.graph.input if value.name not in weights]
+    given = graph_inputs(model)
     dims = _dims(given)
     slots = {name: slot for slot, name in dims.items()}
     ranges = _json(said.get("export_gate.inputs", "{}"))

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
 from export_gate.wall.contract import Dim, ModelContract, Spec
 from export_gate.worker.controls.build import reference_values, values_at
+from export_gate.worker.controls.layout import tensors_in
 from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.guess.edits import Options, dims_of, specs_of
 from export_gate.worker.guess.layers import BATCH, EDGES, NODES, SEQ, Option
 from export_gate.worker.guess.outputs import FIRST
-from export_gate.worker.guess.watch import Failed, Path, watch
+from export_gate.worker.guess.watch import Failed, watch
 from export_gate.worker.leaves.values import Call, Leaf, Values
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import Runner, module_runner
@@ -77,7 +77,7 @@ class Bench:
             return None
         call = bind(values, self.parameters)
         run = module_runner(self.module, {})
-        return watch(lambda: run(call), dict(_tensors((), values)))
+        return watch(lambda: run(call), dict(tensors_in(values)))
 
     def contract(self, options: Options, dims: Sequence[Dim]) -> ModelContract:
         """The contract that the options make up."""
@@ -96,14 +96,6 @@ class Bench:
         except Exception:  # noqa: BLE001 - whatever forward raises is the answer
             return False
         return True
-
-
-def _tensors(path: Path, value: Any) -> Iterator[tuple[Path, torch.Tensor]]:
-    if isinstance(value, torch.Tensor):
-        yield path, value
-    elif isinstance(value, (dict, list, tuple)):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _tensors((*path, key), item)
 
 
 def make_bench(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from export_gate.worker.onnx_file.session import open_session
-from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES
+from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, graph_inputs
 
 Array = npt.NDArray[Any]
 FX_NODE = re.compile(r"%(\w+) :")
@@ -49,9 +49,8 @@ class FileGraph:
 
     @property
     def inputs(self) -> set[str]:
-        """The graph's inputs; files of old versions list their weights there too."""
-        weights = {tensor.name for tensor in self.model.graph.initializer}
-        return {value.name for value in self.model.graph.input} - weights
+        """The graph's inputs."""
+        return {value.name for value in graph_inputs(self.model)}
 
     @property
     def outputs(self) -> tuple[str, ...]:

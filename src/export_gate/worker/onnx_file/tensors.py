@@ -22,6 +22,13 @@ LARGEST_BYTES = 2**31 - 2**16
 """Protobuf's limit for one message, minus room for names and shapes."""
 
 
+def graph_inputs(model: Any) -> list[Any]:
+    """The graph's own inputs, in order."""
+    # Files of old versions list their weights among the inputs.
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in weights]
+
+
 def tensor_bytes(leaf: Leaf, name: str) -> bytes:
     """Serialize the leaf as a TensorProto with that name and raw little-endian values.
 

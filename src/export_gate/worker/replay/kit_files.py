@@ -14,7 +14,7 @@ from export_gate.wall.errors import UserError
 from export_gate.wall.request import ReplayRequest
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.onnx_file.session import external_files
-from export_gate.worker.onnx_file.tensors import read_tensor
+from export_gate.worker.onnx_file.tensors import graph_inputs, read_tensor
 
 
 def check_graph(path: Path, export: KitExport, request: ReplayRequest) -> None:
@@ -32,9 +32,7 @@ def check_graph(path: Path, export: KitExport, request: ReplayRequest) -> None:
     for location in external_files(model):
         if export.path(location) not in request.kit.files:
             raise UserError(f"{path}: its weights are in {ascii(location)[:120]}, a file that kit.json does not list")
-    # Files of old versions list their weights among the inputs.
-    weights = {tensor.name for tensor in model.graph.initializer}
-    inputs = tuple(value.name for value in model.graph.input if value.name not in weights)
+    inputs = tuple(value.name for value in graph_inputs(model))
     if inputs != export.inputs:
         found, wanted = (", ".join(map(ascii, names))[:120] or "none" for names in (inputs, export.inputs))
         raise UserError(f"{path}: its inputs are {found}; kit.json has {wanted}")

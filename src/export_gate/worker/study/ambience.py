@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from export_gate.wall.observation import AmbientEffect, Surrounding
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.controls.specs import elements_at, tensor_leaves
+from export_gate.worker.controls.specs import total_elements
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.model.surroundings import CHANGES
 from export_gate.worker.process.children import CAN_FORK
@@ -55,8 +55,7 @@ def observe_ambience(cases: Sequence[ControlCase], subject: Subject) -> tuple[Am
 
 def _smallest(cases: Sequence[ControlCase], subject: Subject) -> ControlCase | None:
     """The smallest generated input with elements, else the first one."""
-    leaves = tensor_leaves(subject.contract)
-    counts = [(sum(elements_at(spec, case.sizes) for _, spec in leaves), case) for case in cases]
+    counts = [(total_elements(subject.contract, case.sizes), case) for case in cases]
     sized = [(count, case) for count, case in counts if count and case.group == "generated"]
     return min(sized, key=lambda pair: pair[0])[1] if sized else next(iter(cases), None)
 

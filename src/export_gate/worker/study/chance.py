@@ -16,7 +16,7 @@ import torch
 
 from export_gate.wall.observation import Comparison, HygieneObservation
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.controls.specs import elements_at, tensor_leaves
+from export_gate.worker.controls.specs import tensor_leaves, total_elements
 from export_gate.worker.leaves.compare import compare_leaf
 from export_gate.worker.leaves.values import Leaf, PackedLeaf, pack, unpack
 from export_gate.worker.model.hygiene import unseeded_runner, worst_by_output, worst_differences
@@ -65,7 +65,7 @@ def observe_chance(cases: Sequence[ControlCase], subject: Subject) -> Chance | N
     )
 
 
-def told_apart(facts: HygieneObservation, chance: Chance | None) -> HygieneObservation:
+def without_confusion(facts: HygieneObservation, chance: Chance | None) -> HygieneObservation:
     """The facts with chance and memory distinguished, as far as two copies could be compared.
 
     Where both copies agree, repeats that differ do so because of earlier calls, wherever the model keeps them.
@@ -86,7 +86,7 @@ def kinds_of(cases: Sequence[ControlCase], subject: Subject) -> tuple[ControlCas
     smallest: dict[tuple[str, str], tuple[int, ControlCase]] = {}
     for case in cases:
         is_generated = case.group == "generated"
-        count = sum(elements_at(spec, case.sizes) for _, spec in leaves) if is_generated and leaves else 1
+        count = total_elements(subject.contract, case.sizes) if is_generated and leaves else 1
         kind = (case.group, case.family if is_generated else "")
         if count and case.group != "affine" and (kind not in smallest or count < smallest[kind][0]):
             smallest[kind] = (count, case)

@@ -28,7 +28,7 @@ from export_gate.worker.model.reference import (
 )
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.ambience import observe_ambience
-from export_gate.worker.study.chance import observe_chance, told_apart
+from export_gate.worker.study.chance import observe_chance, without_confusion
 from export_gate.worker.study.subject import Subject
 
 
@@ -62,7 +62,7 @@ def observe_behaviour(
         facts = hygiene.observe_hygiene(subject.module, hygiene.unseeded_runner(subject.module), calls)
     except Exception as error:  # noqa: BLE001 - the caller reports it
         return subject.hygiene, error
-    facts = told_apart(facts, chance)
+    facts = without_confusion(facts, chance)
     # A model that draws at random differs between any two copies.
     if not facts.nondeterministic:
         desk.channel.set("ambient", observe_ambience(cases, subject))

@@ -66,7 +66,7 @@ class Further:
         references = self._answers(cases, run)
         self.inputs += [ControlInput(name=c.name, family=c.family, sizes=dict(c.sizes), group=c.group) for c in cases]
         sweep = answered(self._answers(swept, run), swept)
-        self._tell()
+        self._report()
         return Asked(cases=cases, references=references, sweep=sweep)
 
     def _branching(self, export: Export, variant: Variant) -> tuple[ControlCase, ...]:
@@ -102,7 +102,7 @@ class Further:
         self.broken += answers.broken
         return answers.references
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         controls, channel = self.study.trial.observation, self.desk.channel
         channel.set("controls", replace(controls, inputs=(*controls.inputs, *self.inputs)))
         channel.set("broken", (*self.study.eager.broken, *self.broken))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Literal
 
 from export_gate.wall.observation import CaseResult, Comparison, Probe
@@ -37,17 +36,6 @@ class Answer:
     leaves: tuple[Leaf, ...] = ()
     refusal: str | None = None
     """First line of the exception; None if it accepts."""
-
-
-def eager_answers(
-    probes: Sequence[PlannedProbe],
-    eager: Runner,
-    limit_s: float = LIMIT_S,
-    references: Mapping[str, Reference] = MappingProxyType({}),
-) -> tuple[Answer, ...]:
-    """Eager's answers to the probes that are tried; see `eager_asked`."""
-    with eager_asked(probes, eager, limit_s) as answers:
-        return answers(references)
 
 
 @contextmanager

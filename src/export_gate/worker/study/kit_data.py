@@ -22,7 +22,7 @@ from export_gate.worker.leaves.values import Leaf, flatten
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Reference, module_runner
 from export_gate.worker.onnx_file.session import renamed_outputs
-from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, tensor_bytes
+from export_gate.worker.onnx_file.tensors import ELEMENT_TYPES, graph_inputs, tensor_bytes
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.engine import observe_model
@@ -131,10 +131,8 @@ def _read_graph(path: Path) -> Graph:
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
-    # Files of old versions list their weights among the inputs.
-    weights = {tensor.name for tensor in model.graph.initializer}
     return Graph(
-        inputs=tuple(value.name for value in model.graph.input if value.name not in weights),
+        inputs=tuple(value.name for value in graph_inputs(model)),
         graph_names={name: own for own, name in renamed_outputs(model).items()},
     )
 

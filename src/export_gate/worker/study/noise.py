@@ -18,7 +18,7 @@ from export_gate.wall.contract import Tolerance
 from export_gate.wall.equivalence import failing_norms, is_excused
 from export_gate.wall.noise import FLAT_FAMILIES, AxisNoise, Noise
 from export_gate.wall.observation import Comparison
-from export_gate.worker.controls.layout import channels_last, map_tensors, noncontiguous
+from export_gate.worker.controls.layout import channels_last, map_tensors, noncontiguous, tensors_in
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.stream import Stream
 from export_gate.worker.leaves.compare import flat_reals
@@ -167,22 +167,16 @@ def _perturbed(case: ControlCase) -> Iterator[tuple[str, Values]]:
 
 def jittered(case: ControlCase) -> Iterator[Values]:
     """The input with its floating elements moved by 0 or 1 ulp, in several draws; none if it has no such element."""
-    if any(tensor.is_floating_point() or tensor.is_complex() for tensor in _tensors(case.make())):
+    if any(tensor.is_floating_point() or tensor.is_complex() for _, tensor in tensors_in(case.make())):
         for draw in range(JITTER_DRAWS):
             stream = Stream(SEED, case.name, f"jitter-{draw}")
             yield map_tensors(case.make(), lambda tensor, stream=stream: _moved(tensor, stream))  # type: ignore[misc] # bound per draw
 
 
 def _other_layout(values: Values) -> Values:
-    has_image = any(tensor.dim() in IMAGE_RANKS for tensor in _tensors(values))
+    has_image = any(tensor.dim() in IMAGE_RANKS for _, tensor in tensors_in(values))
     changed: Values = channels_last(values) if has_image else noncontiguous(values)
     return changed
-
-
-def _tensors(values: Any) -> list[torch.Tensor]:
-    found: list[torch.Tensor] = []
-    map_tensors(values, lambda tensor: found.append(tensor) or tensor)  # type: ignore[func-returns-value] # collects
-    return found
 
 
 def _moved(tensor: torch.Tensor, stream: Stream) -> torch.Tensor:

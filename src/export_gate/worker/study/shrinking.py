@@ -101,8 +101,8 @@ class Shrinker:
             shrink(start, case, self.fixed, keeps)
         except TimeOverError:
             is_finished = False
-        told = self._told(best, output, elements_before=start.elements, tried=tried)
-        return replace(told, is_finished=is_finished)
+        found = self._record(best, output, elements_before=start.elements, tried=tried)
+        return replace(found, is_finished=is_finished)
 
     def _manner(self, version: Small, output: str, case: ControlCase) -> Manner | None:
         """How the artifact fails there; None if it does not, or if eager refuses the input."""
@@ -153,7 +153,7 @@ class Shrinker:
     def _tolerance(self, pair: Pair) -> Tolerance:
         return self.bench.tolerance(pair.comparison.expected_dtype)
 
-    def _told(self, best: Small, output: str, *, elements_before: int, tried: int) -> SmallestInput:
+    def _record(self, best: Small, output: str, *, elements_before: int, tried: int) -> SmallestInput:
         worst = self.bench.compared(best.values, output) if output else None
         return SmallestInput(
             sizes=", ".join(f"{dim}={size}" for dim, size in best.sizes.items()),

@@ -114,7 +114,7 @@ def _of_program(
     found: dict[tuple[str, str, int], Bools] = {}
     for case in cases:
         values = case.make()
-        with contextlib.suppress(Exception), RowsRead(tables, dict(tensors_of(values)), found):
+        with contextlib.suppress(Exception), RowsRead(tables, tensors_of(values), found):
             run(bind(values, laboratory.parameters))
     for (table, path_of_input, _), mask in found.items():
         yield TableRead(table=table, input=path_of_input, rows=mask.size, read=int(mask.sum()))

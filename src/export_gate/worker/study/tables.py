@@ -12,6 +12,7 @@ from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.wall.inputs import with_tensors
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.intervals import is_undeclared
+from export_gate.worker.controls.layout import tensors_in
 from export_gate.worker.controls.specs import is_integer, tensor_leaves
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import module_runner
@@ -54,7 +55,7 @@ def _lengths(subject: Subject) -> dict[str, int]:
     try:
         module = subject.twin()
         values = reference_values(contract, reference_sizes(contract))
-        watch = TableLengths(module, dict(tensors_of(values)))
+        watch = TableLengths(module, tensors_of(values))
         run = module_runner(module, {})
         with watch:
             run(bind(values, subject.parameters))
@@ -63,11 +64,6 @@ def _lengths(subject: Subject) -> dict[str, int]:
     return watch.found
 
 
-def tensors_of(values: Any, path: str = "") -> list[tuple[str, torch.Tensor]]:
+def tensors_of(values: Any) -> dict[str, torch.Tensor]:
     """The tensors of a control input by their paths."""
-    if isinstance(values, torch.Tensor):
-        return [(path, values)]
-    if not isinstance(values, (dict, list, tuple)):
-        return []
-    items = values.items() if isinstance(values, dict) else enumerate(values)
-    return [pair for key, item in items for pair in tensors_of(item, f"{path}.{key}" if path else str(key))]
+    return {".".join(map(str, path)): tensor for path, tensor in tensors_in(values)}

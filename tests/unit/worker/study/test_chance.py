@@ -17,7 +17,7 @@ from worker_samples import contract, subject, tensor
 from export_gate.wall.contract import Dim
 from export_gate.wall.observation import HygieneObservation
 from export_gate.worker.controls.build import build_control_set
-from export_gate.worker.study.chance import Chance, observe_chance, told_apart
+from export_gate.worker.study.chance import Chance, observe_chance, without_confusion
 
 CALLS = itertools.count(1)
 ROWS = contract({"x": tensor("n", 8, range=(-4, 4))}, Dim(name="n", min=1, max=16))
@@ -86,9 +86,9 @@ def test_a_difference_that_two_copies_share_is_memory(tmp_path: Path):
     """Repeats that differ are randomness if the copies differ, and memory if they agree."""
     noisy = observed(lambda x: x + torch.rand_like(x), tmp_path)
     facts = HygieneObservation(repeats=6, nondeterministic=noisy.outputs)
-    assert told_apart(facts, Chance()).state_effects == noisy.outputs
-    assert told_apart(facts, Chance()).nondeterministic == ()
+    assert without_confusion(facts, Chance()).state_effects == noisy.outputs
+    assert without_confusion(facts, Chance()).nondeterministic == ()
     confused = HygieneObservation(repeats=6, state_effects=noisy.outputs)
-    assert told_apart(confused, noisy).nondeterministic == noisy.outputs
-    assert told_apart(confused, noisy).state_effects == ()
-    assert told_apart(facts, None) == facts
+    assert without_confusion(confused, noisy).nondeterministic == noisy.outputs
+    assert without_confusion(confused, noisy).state_effects == ()
+    assert without_confusion(facts, None) == facts

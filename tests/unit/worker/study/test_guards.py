@@ -31,7 +31,7 @@ from export_gate.worker.leaves.values import Call, Leaf, Values, flatten
 from export_gate.worker.model.factory import forward_parameters
 from export_gate.worker.model.reference import Runner, module_runner
 from export_gate.worker.study import probes as planning
-from export_gate.worker.study.guards import difference, eager_answers, first_line, run_probes
+from export_gate.worker.study.guards import LIMIT_S, Answer, difference, eager_asked, first_line, run_probes
 from export_gate.worker.study.probes import PlannedProbe, left_out_notes, plan_probes
 
 BATCH, SIDE = Size(factors={"batch": 1}), Size(factors={"side": 1})
@@ -69,6 +69,12 @@ def _made(spec: Spec, sizes: dict[str, int]) -> Any:
 def by_name(values: Values) -> Call:
     """Every input as a keyword argument."""
     return Call(kwargs=values)
+
+
+def eager_answers(probes: tuple[PlannedProbe, ...], eager: Runner, limit_s: float = LIMIT_S) -> tuple[Answer, ...]:
+    """Eager's answers to all probes, none of which a control input has answered."""
+    with eager_asked(probes, eager, limit_s) as answers:
+        return answers({})
 
 
 def planned(
