@@ -10,13 +10,12 @@ from pathlib import Path
 from export_gate.cache.compare import Difference, differences
 from export_gate.cache.contracts import contract_digest
 from export_gate.cache.entry import Entry
-from export_gate.cache.folder import CacheFolder
 from export_gate.cache.recall import holding
-from export_gate.cache.scene import Scene, entry_key, owner
+from export_gate.cache.scene import Scene
 from export_gate.run.base import FETCH, find_commit, within
 from export_gate.run.git import UnreadableError, git_paths
 from export_gate.run.pushing import DIFF, few
-from export_gate.wall.contract import Job, ModelContract
+from export_gate.wall.contract import Job
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
 from export_gate.wall.words import unchanged_words
@@ -48,15 +47,6 @@ def changed_since(ref: str, folder: Path, environment: Mapping[str, str]) -> fro
 def affected(scene: Scene, jobs: Sequence[Job], changed: Collection[str], ref: str) -> tuple[Affected, ...]:
     """Each model: what is not known to be unchanged runs."""
     return tuple(_affected(scene, job, changed, ref) for job in jobs)
-
-
-def durations(
-    folder: CacheFolder, config: Path, contracts: Sequence[ModelContract], environment: Mapping[str, str]
-) -> dict[str, float]:
-    """How many seconds each model took when it was last verified, where that is known."""
-    _, repository, name = owner(config, environment)
-    found = {each.name: folder.duration_s(entry_key(repository, name, each.name)) for each in contracts}
-    return {model: seconds for model, seconds in found.items() if seconds is not None}
 
 
 def _affected(scene: Scene, job: Job, changed: Collection[str], ref: str) -> Affected:

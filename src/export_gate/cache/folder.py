@@ -12,7 +12,7 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -73,9 +73,15 @@ class CacheFolder:
         if self.keeps:
             self._write(self.path / "entries" / key / DURATION, f"{seconds:.3f}".encode())
 
-    def duration_s(self, key: str) -> float | None:
-        """How long that model took last; None if it is not known."""
-        text = read_own(self.path / "entries" / key / DURATION, LARGEST_BYTES) if self.is_usable else None
+    def durations_s(self, keys: Mapping[str, str]) -> dict[str, float]:
+        """How long models took last, as far as it is known; the keys are named as the result is."""
+        if not self.is_usable:
+            return {}
+        found = {name: self._duration_s(key) for name, key in keys.items()}
+        return {name: seconds for name, seconds in found.items() if seconds is not None}
+
+    def _duration_s(self, key: str) -> float | None:
+        text = read_own(self.path / "entries" / key / DURATION, LARGEST_BYTES)
         try:
             seconds = float(text or b"nan")
         except ValueError:

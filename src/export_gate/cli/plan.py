@@ -43,7 +43,7 @@ def plan(
     """
     if (shards is None) == (changed_since is None):
         raise click.UsageError("give either --shards or --changed-since")
-    from export_gate.cache.affected import durations
+    from export_gate.cache.durations import durations
     from export_gate.cache.folder import CacheFolder
     from export_gate.cache.place import choose_folder
     from export_gate.config import load_config
@@ -57,7 +57,7 @@ def plan(
         say(_touched(changed_since, path, python, selection, folder))
     elif shards is not None:
         contracts = select(load_config(path), selection)
-        known = {} if folder is None else durations(folder, path, contracts, os.environ)
+        known = {} if folder is None else durations(folder, path, [contract.name for contract in contracts], os.environ)
         say(matrix(contracts, shards, known))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from export_gate.config.nodes import Allowance, Node, Unreadable, join, relocate, shorten
+from export_gate.config.nodes import Allowance, Node, Unreadable, Value, join, relocate, shorten
 from export_gate.config.problems import Problems
 from export_gate.config.record import Position
 from export_gate.config.scalars import MAX_DIGITS, resolve
@@ -69,15 +69,16 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(event, path, key, key_at, depth)
         self._refuse_tag(event, path)
-        node = Node(path=path, key=key, at=at, key_at=key_at or at, value=None)
         if event.anchor:
             self._anchors[event.anchor] = None
+        value: Value
         if isinstance(event, yaml.ScalarEvent):
-            node = replace(node, value=self._scalar(event, path, at), text=event.value)
+            value = self._scalar(event, path, at)
         elif isinstance(event, yaml.SequenceStartEvent):
-            node = replace(node, value=self._list(path, depth))
+            value = self._list(path, depth)
         else:
-            node = replace(node, value=self._mapping(path, depth))
+            value = self._mapping(path, depth)
+        node = Node(path=path, key=key, at=at, key_at=key_at or at, value=value, text=getattr(event, "value", ""))
         if event.anchor:
             self._anchors[event.anchor] = node
         return node

@@ -10,7 +10,7 @@ from export_gate.config.record import Position
 
 # Far below Python's recursion limit, as the tree is read and checked recursively.
 MAX_DEPTH = 50
-MAX_VALUES = 15_000
+MAX_VALUES = 40_000
 """Limits the work, which aliases, merge keys and defaults can multiply."""
 
 Value = Union[None, bool, int, float, str, "tuple[Node, ...]", "dict[str, Node]"]

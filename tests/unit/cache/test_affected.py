@@ -10,7 +10,8 @@ import pytest
 import report_samples as samples
 from cache_samples import DAY, World
 
-from export_gate.cache.affected import Affected, affected, changed_since, durations
+from export_gate.cache.affected import Affected, affected, changed_since
+from export_gate.cache.durations import durations
 from export_gate.wall.errors import UserError
 
 UNCHANGED = "unchanged since 1a2b3c4d5e, verified 2026-11-30"
@@ -113,10 +114,9 @@ def test_durations_are_those_of_the_last_run(world: World):
     """Of each model, whatever its verdict; what cannot be read is not known."""
     scene = world.scene
     config = world.root / "export-gate.yml"
-    contracts = tuple(samples.contract(name) for name in ("m", "n", "o"))
     world.place.note_duration(scene.key("m"), 12.5)
     world.place.note_duration(scene.key("m"), 2.5)
     world.place.note_duration(scene.key("n"), 7.0)
     (world.place.path / "entries" / scene.key("n") / "seconds").write_text("-1")
-    assert durations(world.place, config, contracts, world.environment) == {"m": 2.5}
-    assert durations(world.place, config, contracts, {**world.environment, "GITHUB_REPOSITORY": "a/b"}) == {}
+    assert durations(world.place, config, "mno", world.environment) == {"m": 2.5}
+    assert durations(world.place, config, "mno", {**world.environment, "GITHUB_REPOSITORY": "a/b"}) == {}

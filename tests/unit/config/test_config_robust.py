@@ -123,7 +123,8 @@ BOMBS = {
     "many lines": "\n" * 1_000_000,
     "many items": "- a\n" * 250_000,
     "many models": "version: 1\nmodels:\n" + "".join(
-        f"  m{i}: {{factory: 'p:m', inputs: {{x: {{dtype: float32, shape: [2, 3], range: [0, 1]}}}}}}\n"
+        f"  m{i}: {{factory: 'p:m', dims: {{n: {{min: 1, max: 8}}}}, timeout: 5m, targets: {{onnx: {{opset: 20}}}},"
+        " inputs: {x: {dtype: float32, shape: [n, 3], range: [0, 1]}, y: {dtype: int64, shape: [n], range: [0, 9]}}}\n"
         for i in range(1200)
     ),
     "repeated keys": "a: 1\n" * 19_000,
