@@ -9,7 +9,7 @@ from pathlib import Path
 from export_gate.loosening.record import CONFIG, Alteration
 from export_gate.loosening.workflow import Workflow, compare_workflows
 from export_gate.run.base import Base, Wanted, file_at
-from export_gate.run.git import UnreadableError, git_paths
+from export_gate.run.git import UnreadableError, git_output, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.pushing import STARTERS
 from export_gate.run.workflow_file import GATE, read_workflows
@@ -70,3 +70,13 @@ def _present(root: Path, words: tuple[str, ...], environment: Mapping[str, str])
         with suppress(OSError):
             if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_BYTES:
                 yield name, path.read_text(encoding="utf-8", errors="replace")
+    # What a sparse checkout leaves out runs all the same.
+    for entry in git_paths(root, "ls-files", "-t", "--", *STARTERS, environment=environment):
+        name = entry.removeprefix("S ")
+        if name != entry and not (root / name).exists():
+            yield (
+                name,
+                (git_output(root, "cat-file", "blob", f":{name}", environment=environment) or b"").decode(
+                    "utf-8", "replace"
+                ),
+            )

@@ -346,6 +346,17 @@ def test_an_action_in_any_folder_is_compared_with_its_defaults(tmp_path: Path):
     ]
 
 
+def test_a_workflow_that_is_not_checked_out_still_runs(repository: Path):
+    """A sparse checkout leaves it out here, not on GitHub."""
+    git(repository, "reset", "--quiet", "--hard")
+    git(repository, "sparse-checkout", "set", "--no-cone", "sub")
+    try:
+        assert not (repository / FILE).exists()
+        assert workflow_alterations(Base(commit="HEAD", root=repository), dict(os.environ)) == ()
+    finally:
+        git(repository, "sparse-checkout", "disable")
+
+
 def test_hooks_are_compared(tmp_path: Path):
     """The arguments of the hook choose what it verifies, and other keys whether it runs."""
     git(tmp_path, "init", "--quiet", "--initial-branch=main")
