@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -9,13 +10,21 @@ from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.lock.file import HINT, LARGEST_BYTES, lock_path, parse_lock, read_lock
+from export_gate.loosening.compare import arrow
 from export_gate.loosening.record import CONFIG, Alteration, ConfigChange
-from export_gate.rules.lock.record import Lock, LockUsed
+from export_gate.rules.lock.difference import differences
+from export_gate.rules.lock.margin_shrunk import FLOOR, GROWTH
+from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget, LockUsed, Margin
 from export_gate.run.base import FETCH, SHOWN_SHA, Base, Wanted, file_at, find_commit
 from export_gate.run.git import UnreadableError
 from export_gate.run.moved import moved_from
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.equivalence import ratio
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
+
+LARGER = 1.5
+"""How many times larger an artifact of the lock must have become to be said; new versions of a converter add little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +34,7 @@ class Found:
     lock: LockUsed | None = None
     note: str = ""
     alterations: tuple[Alteration, ...] = ()
-    """What the change's own lock does not hold any more, so that nothing compares it after the merge."""
+    """What the change's own lock does not hold any more, so that the next change is compared with less."""
 
     def said_with(self, change: ConfigChange | None) -> ConfigChange | None:
         """What the change does to the config and to the lock."""
@@ -79,22 +88,49 @@ def _wanted(path: Path) -> Wanted:
 
 
 def _unlocked(before: Lock, now: Lock | None, config: Config, name: str) -> Iterator[Alteration]:
-    """Models and targets that the config still has, and only the base's lock. Others are reported as gone."""
+    """What the change's own lock says otherwise of models that the config still has. Others are reported as gone."""
     if now is None:
         what = f"{name} is removed, so that no interface is compared after the merge"
         yield Alteration(effect="loosened", model=CONFIG, what=what)
         return
     for contract in config.models:
         old, new = before.models.get(contract.name), now.models.get(contract.name)
-        if old is None:
-            continue
-        gone = [
-            each.name for each in contract.targets if each.name in old.targets and new and each.name not in new.targets
-        ]
-        if new is None or gone:
-            which = f"target {', '.join(gone)} " if gone else ""
-            what = f"{which}removed from the interface lock"
-            yield Alteration(effect="loosened", model=contract.name, what=what)
+        if old is not None:
+            said = ["removed from the interface lock"] if new is None else _said(old, new, contract)
+            yield from (Alteration(effect="loosened", model=contract.name, what=what) for what in said)
+
+
+def _said(before: LockedModel, now: LockedModel, contract: ModelContract) -> Iterator[str]:
+    """What the change's lock says otherwise, so that the next change is compared with less."""
+    named = {target.name for target in contract.targets}
+    if gone := [
+        *_emptied(before, now),
+        *(d.name for d in contract.dims if d.name in before.dims and d.name not in now.dims),
+    ]:
+        yield f"in the interface lock, the model: no {', '.join(gone)} any more"
+    for each in differences(before, now):
+        if each.breaks and (each.target is None or each.target in named):
+            yield f"in the interface lock, {each.target or 'the model'}: {each.what}"
+    for name in (name for name in named if name in before.targets and name in now.targets):
+        old, new = before.targets[name], now.targets[name]
+        if gone := list(_emptied(old, new)):
+            yield f"in the interface lock, {name}: no {', '.join(gone)} any more"
+        for key in (key for key in old.sizes if new.sizes.get(key, 0) > LARGER * old.sizes[key]):
+            yield f"in the interface lock, {name}: {key} {arrow(old.sizes[key], new.sizes[key])} bytes"
+        for key in (key for key in old.margins if key in new.margins and _is_wider(old.margins[key], new.margins[key])):
+            worst = arrow(old.margins[key].measured, new.margins[key].measured)
+            yield f"in the interface lock, {name}: worst error of {key} {worst}"
+
+
+def _emptied(before: LockedModel | LockedTarget, now: LockedModel | LockedTarget) -> Iterator[str]:
+    """Fields without any entry, with which nothing can be compared."""
+    for field in dataclasses.fields(before):
+        if getattr(before, field.name) and not getattr(now, field.name):
+            yield field.name.replace("_", " ")
+
+
+def _is_wider(before: Margin, now: Margin) -> bool:
+    return now.measured >= GROWTH * before.measured and ratio(now.measured, now.allowed) >= FLOOR
 
 
 def _used(lock: Lock, config: Config, *, origin: str, here: Lock | None, is_base: bool = False) -> LockUsed:

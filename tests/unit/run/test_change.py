@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from export_gate.config.limits import require_short_waivers
 from export_gate.lock.file import lock_text
 from export_gate.lock.find import find_lock
 from export_gate.loosening.record import ConfigChange
-from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget
+from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget, LockedTensor, Margin
 from export_gate.run.change import base_of, find_change
 from export_gate.wall.errors import UserError
 
@@ -323,25 +325,52 @@ def test_the_lock_of_a_config_that_moved_counts(config: Path):
     assert (found.origin, found.is_base) == (f"export-gate.lock at {base[:10]}", True)
 
 
+ONNX = LockedTarget(sizes={"main": 1000}, margins={"y": Margin(measured=1e-6, allowed=1e-5)})
+TARGETS = {"exported-program": LockedTarget(), "pt2": LockedTarget(), "onnx": ONNX}
+TENSOR = LockedTensor(name="y", dtype="float32", shape=("3",))
+MODEL = LockedModel(inputs=(), outputs=(TENSOR,), targets=TARGETS, parameters=3)
+
+
+def onnx(**changed: Any) -> dict[str, LockedModel]:
+    """The model with another record of its ONNX file."""
+    return {"m": replace(MODEL, targets={**TARGETS, "onnx": replace(ONNX, **changed)})}
+
+
 @pytest.mark.parametrize(
     ("now", "said"),
     [
         (None, "export-gate.lock is removed, so that no interface is compared after the merge"),
         ({}, "`m`: removed from the interface lock"),
-        ({"onnx": LockedTarget()}, "`m`: target exported-program, pt2 removed from the interface lock"),
-        ({name: LockedTarget() for name in ("exported-program", "pt2", "onnx", "aoti")}, ""),
+        (
+            {"m": replace(MODEL, targets={"pt2": LockedTarget(), "onnx": ONNX})},
+            "`m`: in the interface lock, exported-program: the target is gone",
+        ),
+        (
+            {"m": replace(MODEL, outputs=(), parameters=0)},
+            "`m`: in the interface lock, the model: no outputs, parameters any more",
+        ),
+        (onnx(sizes={}, margins={}), "`m`: in the interface lock, onnx: no sizes, margins any more"),
+        (
+            {"m": replace(MODEL, outputs=(replace(TENSOR, dtype="float16"),))},
+            "`m`: in the interface lock, the model: output 'y': float32 before, float16 now",
+        ),
+        (onnx(sizes={"main": 2000}), "`m`: in the interface lock, onnx: main 1000 -> 2000 bytes"),
+        (onnx(sizes={"main": 1100}), ""),
+        (
+            onnx(margins={"y": Margin(measured=1e-5, allowed=1e-5)}),
+            "`m`: in the interface lock, onnx: worst error of y 1e-06 -> 1e-05",
+        ),
+        ({"m": MODEL, "new": MODEL}, ""),
     ],
 )
-def test_what_a_change_takes_out_of_the_lock_is_said(config: Path, now: dict[str, LockedTarget] | None, said: str):
+def test_what_a_change_takes_out_of_the_lock_is_said(config: Path, now: dict[str, LockedModel] | None, said: str):
     """The base's lock counts for this change, but the next one has only what this one leaves."""
     lock = config.with_suffix(".lock")
-    targets = {name: LockedTarget() for name in ("exported-program", "pt2", "onnx")}
-    lock.write_text(lock_text(Lock(models={"m": LockedModel(inputs=(), outputs=(), targets=targets)})))
+    lock.write_text(lock_text(Lock(models={"m": MODEL})))
     base = commit(config.parent)
     lock.unlink()
     if now is not None:
-        kept = {"m": LockedModel(inputs=(), outputs=(), targets=now)} if now else {}
-        lock.write_text(lock_text(Lock(models=kept)))
+        lock.write_text(lock_text(Lock(models=now)))
     change, _ = find_change(load_config(config), base, dict(os.environ))
 
     change = find_lock(load_config(config), base, dict(os.environ)).said_with(change)
