@@ -52,7 +52,8 @@ def export_advice(
         return _recurrent_advice(contract, unrolled)
     if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
         # What was tried and works is better advice than what torch suggests.
-        return trial_advice(contract, failure, trials, guard) or _constraint_advice(contract, failure, text)
+        foreign = guard.foreign if guard else None
+        return trial_advice(contract, failure, trials, guard) or _constraint_advice(contract, failure, text, foreign)
     if DATA_DEPENDENT.search(text):
         return _data_dependent_advice(failure, text)
     unknown = UNKNOWN_TYPE.search(text)
@@ -135,10 +136,10 @@ def _foreign_advice(line: SourceLine, where: str) -> str:
     )
 
 
-def _constraint_advice(contract: ModelContract, failure: Failure, text: str) -> str:
+def _constraint_advice(contract: ModelContract, failure: Failure, text: str, foreign: SourceLine | None) -> str:
     lines = failure.suggestions or tuple(_suggested(text))
     specialized = dict(SPECIALIZED.findall(text))
-    advice = [_constant_advice(contract, name, value, failure) for name, value in specialized.items()]
+    advice = [_constant_advice(contract, name, value, failure, foreign) for name, value in specialized.items()]
     for line in (line.strip() for line in lines):
         if not any(line.startswith(f"{name} =") for name in specialized):
             advice += _suggestion_advice(contract, line, lines)
@@ -155,7 +156,9 @@ def _suggested(text: str) -> list[str]:
     return [line.strip() for line in below.split("\n\n", 1)[0].splitlines() if line.strip()]
 
 
-def _constant_advice(contract: ModelContract, name: str, value: str, failure: Failure) -> str:
+def _constant_advice(
+    contract: ModelContract, name: str, value: str, failure: Failure, foreign: SourceLine | None
+) -> str:
     key, dim = _key(contract, name), _dim(contract, name)
     # torch's own names (`_side`) count steps of `multiple-of`.
     size = int(value) * (dim.multiple_of if dim and name != dim.name else 1)
@@ -164,11 +167,18 @@ def _constant_advice(contract: ModelContract, name: str, value: str, failure: Fa
             f"The reference input has size 1 in '{_name(contract, name)}', which torch.export always treats as a "
             f"constant: set `{key}.example` to 2 or more, and verify size 1 with `{key}.separate: [1]`."
         )
+    fixes = f"torch.export fixes '{_name(contract, name)}' to {size}, the size of its example input"
+    fixed = f"declare `{key}: {{mode: static, min: {size}, max: {size}}}`"
+    if foreign is not None:
+        return (
+            f"{fixes}, because {source_place(foreign)} makes a Python number of it (a loop over the length, "
+            "`int(...)`). That line is not the project's own: choose another implementation in that package's options, "
+            f"verify the sizes that callers send with `{key}.separate`, or, for one size, {fixed}."
+        )
     return (
-        f"torch.export fixes '{_name(contract, name)}' to {size}, the size of its example input: look in the "
-        f"model's code{_at(failure)} for a hard-coded number (reshape, view, expand, a buffer of that size), an "
-        "`int(...)` of a size, or another input whose axis is declared constant. If the size is meant to be fixed, "
-        f"declare `{key}: {{mode: static, min: {size}, max: {size}}}`."
+        f"{fixes}: look in the model's code{_at(failure)} for a loop over that size, a hard-coded number (reshape, "
+        "view, expand, a buffer of that size), an `int(...)` of a size, or another input whose axis is declared "
+        f"constant. If the size is meant to be fixed, {fixed}."
     )
 
 

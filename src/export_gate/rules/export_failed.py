@@ -54,7 +54,8 @@ def _refused_sizes(contract: ModelContract, guard: ExportGuard) -> str:
         why = f"the model takes another branch where `{guard.broken}`"
     else:
         why = f"it cannot prove that `{guard.holds}` for every size"
-    return f"torch.export cannot keep {names} dynamic (declared {ranges}): {why}"
+    # The user's own line is the finding's source; this one it called.
+    return f"torch.export cannot keep {names} dynamic (declared {ranges}): {why}{at_source(guard.foreign)}"
 
 
 def essence(failure: Failure) -> str:

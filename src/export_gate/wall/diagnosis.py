@@ -71,6 +71,8 @@ class ExportGuard:
     """Where declared sizes break it, e.g. `seq > 6`; empty where they do not and torch cannot prove it."""
     source: SourceLine | None = None
     """The user's line that asks for it."""
+    foreign: SourceLine | None = None
+    """The line of another package that it called, which asks for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from export_gate.rules.measure import measure
 from export_gate.wall.contract import Dim
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
 from export_gate.wall.observation import Failure, ModelObservation, Stage, TargetObservation
+from export_gate.wall.source import SourceLine
 from export_gate.worker.nodes.stopped import stopped_node
 from export_gate.worker.process.failures import failure_of
 
@@ -245,11 +246,22 @@ def test_a_specialized_dim_names_the_size_and_how_to_declare_it(models: Any):
 
     assert essence(failure).startswith("You marked batch as dynamic but your code specialized it to be a constant (4).")
     assert _advice(failure, Dim(name="batch", min=2, max=8)) == (
-        "torch.export fixes 'batch' to 4, the size of its example input: look in the model's code for a hard-coded "
-        "number (reshape, view, expand, a "
-        "buffer of that size), an `int(...)` of a size, or another input whose axis is declared constant. If the size "
-        "is meant to be fixed, declare `models.glyph-head.dims.batch: {mode: static, min: 4, max: 4}`."
+        "torch.export fixes 'batch' to 4, the size of its example input: look in the model's code for a loop over that "
+        "size, a hard-coded number (reshape, view, expand, a buffer of that size), an `int(...)` of a size, or another "
+        "input whose axis is declared constant. If the size is meant to be fixed, declare "
+        "`models.glyph-head.dims.batch: {mode: static, min: 4, max: 4}`."
     )
+
+
+def test_a_line_of_another_package_that_fixes_a_size_is_named(models: Any):
+    """Nobody can change somebody else's loop: the advice is what its caller can do."""
+    failure = _refusal(models.WrittenOut(), torch.ones(4, 3), x={0: TorchDim("batch", min=2, max=8)})
+    loop = SourceLine(path="scans/layers.py", line=7, text="for step in range(length):")
+    guard = ExportGuard(holds="batch == 4", dims=("batch",), broken="batch != 4", foreign=loop)
+
+    advice = export_advice(contract(dims=(Dim(name="batch", min=2, max=8),)), failure, guard=guard)
+    assert "because scans/layers.py:7 `for step in range(length):` makes a Python number of it" in advice
+    assert "with `models.glyph-head.dims.batch.separate`" in advice
 
 
 def test_a_reference_size_of_one_is_the_configs_matter(models: Any):

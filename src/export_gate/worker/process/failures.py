@@ -7,6 +7,7 @@ import linecache
 import re
 import traceback
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
@@ -80,8 +81,8 @@ def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | N
 
 def foreign_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
     """The innermost line of somebody else's package that the project's code calls; torch does not count."""
-    lines = [place for place in _places(error, roots) if is_own(place[0], roots) or _is_foreign(place[0])]
-    return quoted_line(*lines[-1]) if lines and not is_own(lines[-1][0], roots) else None
+    lines = [place for place in _places(error, roots) if is_own(place[0], roots) or is_foreign_code(place[0])]
+    return package_line(*lines[-1]) if lines and not is_own(lines[-1][0], roots) else None
 
 
 def lines_of_trace(trace: str, roots: tuple[Path, ...]) -> tuple[SourceLine | None, SourceLine | None]:
@@ -95,7 +96,7 @@ def lines_of_trace(trace: str, roots: tuple[Path, ...]) -> tuple[SourceLine | No
 
 def _is_package(path: str) -> bool:
     """Whether a path, which may have lost its folder, is in somebody else's package; torch does not count."""
-    return _is_foreign(path) if Path(path).is_absolute() else Path(path).parts[0] not in TOOLCHAIN
+    return is_foreign_code(path) if Path(path).is_absolute() else Path(path).parts[0] not in TOOLCHAIN
 
 
 def _quoted_by(place: tuple[str, int, str], trace: str) -> SourceLine:
@@ -115,13 +116,24 @@ def quoted_line(path: str, line: int) -> SourceLine:
     return SourceLine(path=path, line=line, text=linecache.getline(path, line).strip())
 
 
-def _is_foreign(path: str) -> bool:
+def package_line(path: str, line: int) -> SourceLine:
+    """A line of an installed package, whose path begins with the package: where it is installed says nothing."""
+    inside = _inside_site(path)
+    return replace(quoted_line(path, line), path="/".join(inside) if inside else path)
+
+
+def is_foreign_code(path: str) -> bool:
+    """Whether the file belongs to an installed package that is no part of the export's own toolchain."""
+    inside = _inside_site(path)
+    # A package of one file is `name.py`, so the suffix goes.
+    return bool(inside) and inside[0].partition(".")[0] not in TOOLCHAIN
+
+
+def _inside_site(path: str) -> tuple[str, ...]:
+    """The path from the folder of installed packages on; the last such folder counts, as environments may be nested."""
     parts = Path(path).parts
-    # The last such folder counts: an environment may lie inside that of another.
     installed = [index for index, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
-    # A package of one file is `name.py`, so the suffix goes below.
-    package = parts[installed[-1] + 1] if installed and installed[-1] + 1 < len(parts) else ""
-    return bool(package) and package.partition(".")[0] not in TOOLCHAIN
+    return parts[installed[-1] + 1 :] if installed else ()
 
 
 def _short(error: BaseException) -> str:

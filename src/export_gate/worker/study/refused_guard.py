@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard
 from export_gate.wall.source import SourceLine
+from export_gate.worker.controls.build import reference_sizes
 from export_gate.worker.controls.search import search_sizes
 from export_gate.worker.export.branches import Guard, noted_in_dims
 from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.model.factory import Parameter
-from export_gate.worker.process.failures import is_own, quoted_line
+from export_gate.worker.process.failures import is_foreign_code, is_own, package_line, quoted_line
 
 
 def refused_guard(
@@ -35,27 +39,58 @@ def refused_guard(
         fixed: dims that the export fixes.
         roots: the project's folders.
     """
-    guards = noted_in_dims(noted, contract, parameters)
+    guard = _stumbled_over(noted_in_dims(noted, contract, parameters), contract, fixed)
+    if guard is None:
+        return None
+    count, total = _kept(guard, contract, fixed)
+    return ExportGuard(
+        holds=guard.holds,
+        broken=guard.words if count < total else "",
+        dims=guard.dims,
+        source=line_of(guard, roots),
+        foreign=_foreign_line_of(guard, roots),
+    )
+
+
+def sizes_that_hold(
+    noted: Sequence[GuardLine], contract: ModelContract, parameters: Sequence[Parameter]
+) -> tuple[str, range] | None:
+    """The dim of that condition, and the declared sizes around the reference at which it holds.
+
+    None if it is about several dims, or holds everywhere or at the reference alone.
+    """
+    guard = _stumbled_over(noted_in_dims(noted, contract, parameters), contract, {})
+    if guard is None or len(guard.dims) != 1:
+        return None
+    dim, reference = contract.dim(guard.dims[0]), reference_sizes(contract)
+    sizes = np.asarray(dim.sizes)
+    broken = guard.is_broken({**reference, dim.name: sizes}, len(sizes))
+    middle = dim.sizes.index(reference[dim.name])
+    below, above = np.flatnonzero(broken[:middle]), np.flatnonzero(broken[middle:])
+    held = dim.sizes[int(below[-1]) + 1 if below.size else 0 : middle + int(above[0]) if above.size else None]
+    return (dim.name, held) if 1 < len(held) < len(sizes) else None
+
+
+def _stumbled_over(guards: Sequence[Guard], contract: ModelContract, fixed: Mapping[str, int]) -> Guard | None:
     kept = [_kept(guard, contract, fixed) for guard in guards]
     broken = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count < total]
     fixing = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count == 1 < total]
     # A bound that holds at every declared size is one that torch derives itself, so it is not what it stumbled over.
-    open_ones = fixing or broken or [guard for guard in guards if not _is_bound(guard)]
-    if not open_ones:
-        return None
-    guard = open_ones[0]
-    return ExportGuard(
-        holds=guard.holds,
-        broken=guard.words if broken else "",
-        dims=guard.dims,
-        source=line_of(guard, roots),
-    )
+    return next(iter(fixing or broken or [guard for guard in guards if not _is_bound(guard)]), None)
 
 
 def line_of(guard: Guard, roots: tuple[Path, ...]) -> SourceLine | None:
     """The innermost line of the project's own code at which torch needed the guard."""
     frames = guard.line.frames if guard.line else ()
     return next((quoted_line(path, line) for path, line in frames if is_own(path, roots)), None)
+
+
+def _foreign_line_of(guard: Guard, roots: tuple[Path, ...]) -> SourceLine | None:
+    """The line of a package, other than torch, that the project's innermost line led to."""
+    frames = guard.line.frames if guard.line else ()
+    inner = list(itertools.takewhile(lambda frame: not is_own(frame[0], roots), frames))
+    called = next((frame for frame in inner if is_foreign_code(frame[0])), None)
+    return package_line(*called) if called and len(inner) < len(frames) else None
 
 
 def _kept(guard: Guard, contract: ModelContract, fixed: Mapping[str, int]) -> tuple[int, int]:

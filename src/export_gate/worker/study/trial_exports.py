@@ -16,6 +16,7 @@ from export_gate.wall.equivalence import first_fault
 from export_gate.wall.observation import DimFound, Failure
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.export.axes import found_dims
+from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.export.program import export_program, torch_names
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.model.factory import bind
@@ -23,6 +24,7 @@ from export_gate.worker.model.reference import module_runner
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.isolated import Isolated
 from export_gate.worker.study.records import Study
+from export_gate.worker.study.refused_guard import sizes_that_hold
 
 SIZES = re.compile(r"Constraints violated|specialized it to be a constant|Not all values of|Suggested fixes")
 """What torch.export says where the sizes are the reason (torch 2.13)."""
@@ -41,15 +43,21 @@ SMALLEST_SYMBOL = 2
 """Where the range of torch's own symbols begins at the latest: it takes 0 and 1 for constants."""
 
 
-def trial_exports(study: Study, failure: Failure) -> tuple[ExportTrial, ...]:
+def trial_exports(study: Study, failure: Failure, noted: Sequence[GuardLine]) -> tuple[ExportTrial, ...]:
     """Every declaration that was tried, those with the widest range first; none if sizes are not the reason.
 
     Each is exported in a forked copy of the process, within the allowance for experiments.
+
+    Args:
+        study: of the model.
+        failure: of the export.
+        noted: the conditions that torch noted while it traced.
     """
     if not is_about_sizes(failure) or not study.allowance.left_s:
         return ()
-    text = _text(failure)
-    trials = [trial for dim in _dims(study.contract, text) for trial in _trials(dim, study.contract, text)]
+    text, contract = _text(failure), study.contract
+    held = sizes_that_hold(noted, contract, study.parameters)
+    trials = [trial for dim in _dims(contract, text, held) for trial in _trials(dim, contract, text, held)]
     with study.allowance.spending():
         deadline = time.monotonic() + study.allowance.left_s
 
@@ -84,16 +92,20 @@ def with_trial(contract: ModelContract, trial: ExportTrial) -> ModelContract:
     )
 
 
-def _dims(contract: ModelContract, text: str) -> list[Dim]:
-    """The dynamic dims that torch names, or else all."""
+def _dims(contract: ModelContract, text: str, held: tuple[str, range] | None) -> list[Dim]:
+    """The dynamic dims that torch names, or else all; first the one of the condition that torch stumbled over."""
     names = torch_names(contract)
     free = [dim for dim in contract.dims if dim.mode == "strict" and len(dim.sizes) > 1]
     named = [dim for dim in free if re.search(rf"\b({re.escape(dim.name)}|{re.escape(names[dim.name])})\b", text)]
-    return (named or free)[:DIMS]
+    return sorted(named or free, key=lambda dim: held is None or dim.name != held[0])[:DIMS]
 
 
-def _trials(dim: Dim, contract: ModelContract, text: str) -> Iterator[ExportTrial]:
+def _trials(dim: Dim, contract: ModelContract, text: str, held: tuple[str, range] | None) -> Iterator[ExportTrial]:
     yield ExportTrial(dim=dim.name, declared={"mode": "auto"})
+    if held is not None and held[0] == dim.name:
+        ends = {"min": (held[1][0], dim.sizes[0]), "max": (held[1][-1], dim.sizes[-1])}
+        within: dict[str, int | str] = {key: size for key, (size, declared) in ends.items() if size != declared}
+        yield ExportTrial(dim=dim.name, declared=within)
     for name, low, high in dict.fromkeys(BOUNDS.findall(text)):
         limits: dict[str, int | str] = {
             key: int(size) * dim.multiple_of for key, size in (("min", low), ("max", high)) if size

@@ -113,7 +113,7 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
             failure = replace(failure, source=failure.source or (guard.source if guard else None))
         # An unrolled layer is the reason, then, and no other declaration changes that.
         if not variant.separate and not study.recurrent:
-            desk.channel.set("export_trials", trial_exports(study, failure))
+            desk.channel.set("export_trials", trial_exports(study, failure, noted))
         _tell_failure(in_contract_words(failure, study.contract), targets, variant, desk)
         return None
     return export

@@ -16,7 +16,7 @@ from export_gate.worker.export.branches import guards_in_dims
 from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.export.program import export_program
 from export_gate.worker.model.factory import bind, forward_parameters
-from export_gate.worker.study.refused_guard import line_of, refused_guard
+from export_gate.worker.study.refused_guard import line_of, refused_guard, sizes_that_hold
 
 HERE = (Path(__file__).parent,)
 LENGTH = Dim(name="length", min=2, max=12)
@@ -48,11 +48,11 @@ class Pooled(nn.Module):
         return nn.functional.avg_pool1d(x, 3, 2, 1, ceil_mode=True)
 
 
-def refused(module: nn.Module, promised: ModelContract) -> ExportGuard | None:
+def refused(module: nn.Module, promised: ModelContract, noted: list[GuardLine] | None = None) -> ExportGuard | None:
     """What torch.export stumbles over."""
+    noted = [] if noted is None else noted
     parameters = forward_parameters(module)
     call = bind(reference_values(promised, reference_sizes(promised)), parameters)
-    noted: list[GuardLine] = []
     with pytest.raises(Exception, match=r"Constraints violated|specialized|Not all values of"):
         export_program(module, call, promised, parameters, {}, guards=noted)
     return refused_guard(noted, promised, parameters, {}, HERE)
@@ -100,3 +100,41 @@ def test_without_notes_nothing_is_said():
     unknown = [GuardLine(text="L['x'].size()[7] == 3", frames=()), GuardLine(text="(", frames=())]
     parameters = forward_parameters(LongOrShort())
     assert refused_guard(unknown, contract({"x": tensor(2, "length")}, LENGTH), parameters, {}, HERE) is None
+
+
+class ExceptTwo(nn.Module):
+    """Sums two positions otherwise."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """float32[2, length] to float32[2]."""
+        return x.sum(1) if x.shape[1] - 1 != 1 else x[:, 0]
+
+
+@pytest.mark.parametrize(
+    ("module", "held"),
+    [
+        (LongOrShort(), ("length", range(2, 9))),
+        (ExceptTwo(), ("length", range(3, 13))),
+        (Fixed(), None),  # the reference alone is no range
+    ],
+)
+def test_the_sizes_around_the_reference_at_which_it_holds(module: nn.Module, held: tuple[str, range] | None):
+    """They are what to try instead of the declared range, without holes."""
+    promised = contract({"x": tensor(2, "length")}, LENGTH)
+    noted: list[GuardLine] = []
+    refused(module, promised, noted)
+    assert sizes_that_hold(noted, promised, forward_parameters(module)) == held
+
+
+def test_a_line_of_another_package_is_named_beside_the_callers():
+    """The caller's line is where the project can act, and the package's shows why."""
+    promised = contract({"x": tensor(2, "length")}, LENGTH)
+    site = "/env/lib/site-packages"
+    frames = ((f"{site}/torch/_ops.py", 3), (f"{site}/scans/layers.py", 7), (__file__, 1), (f"{site}/runner.py", 9))
+    noted = [GuardLine(text="L['x'].size()[1] == 7", frames=frames)]
+    guard = refused_guard(noted, promised, forward_parameters(Fixed()), {}, HERE)
+    assert guard is not None
+    assert guard.foreign is not None
+    assert (guard.foreign.path, guard.foreign.line) == ("scans/layers.py", 7)
+    assert guard.source is not None
+    assert guard.source.path == __file__
