@@ -21,10 +21,11 @@ def check(measured: Measured) -> Iterator[Finding]:
             f"forward changes its {'input' if len(mutated) == 1 else 'inputs'} {listing(mutated)} in place",
             hint=(
                 f"Begin forward with `{own} = {own}.clone()` (a copy of a part of it is not enough), or avoid the "
-                "in-place operators (`add_`, `x[...] = `, `out=`): "
+                "in-place operators (`add_`, `x[...] = y`, `out=`): "
                 "ONNX cannot write to its inputs, so the caller's tensor would keep its old values there."
             ),
             occurrences=len(mutated),
+            source=observation.hygiene.mutating,
             key=axis_key(contract, mutated[0]),
         )
 

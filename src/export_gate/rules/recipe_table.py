@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 POSITIVE = "> 0"
+"""A positive number, or a list with one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +204,29 @@ RECIPES = (
             "x, weight = x.permute(1, 2, 0), weight.permute(2, 1, 0)\n"
             "out = F.conv1d(x, weight, bias, padding={pad}).permute(2, 0, 1)"
         ),
+    ),
+    Recipe(
+        names=("aten.conv_transpose2d.input", "torch.conv_transpose2d"),
+        call="F.conv_transpose2d(x, weight, bias, ..., output_padding={output_padding})",
+        lines=(
+            "# ONNX Runtime takes an output padding only below the stride: pad and cut instead.\n"
+            "out = F.conv_transpose2d(x, weight, None, {stride}, 0, 0, {groups}, {dilation})\n"
+            "out = F.pad(out, (0, {output_padding_last}, 0, {output_padding_first}))\n"
+            "out = out[..., {padding_first} : -{padding_first} or None, {padding_last} : -{padding_last} or None]\n"
+            "out = out + bias[:, None, None]"
+        ),
+        when={"output_padding": POSITIVE},
+    ),
+    Recipe(
+        names=("aten.conv_transpose1d.default", "torch.conv_transpose1d"),
+        call="F.conv_transpose1d(x, weight, bias, ..., output_padding={output_padding})",
+        lines=(
+            "# ONNX Runtime takes an output padding only below the stride: pad and cut instead.\n"
+            "out = F.conv_transpose1d(x, weight, None, {stride}, 0, 0, {groups}, {dilation})\n"
+            "out = F.pad(out, (0, {output_padding_last}))\n"
+            "out = out[..., {padding_last} : -{padding_last} or None] + bias[:, None]"
+        ),
+        when={"output_padding": POSITIVE},
     ),
     Recipe(
         names=("aten.repeat_interleave.self_Tensor",),

@@ -10,6 +10,7 @@ from dataclasses import replace
 from export_gate.rules.recipe_table import POSITIVE, RECIPES, Recipe
 from export_gate.wall.nodes import GuiltyNode
 
+LIST = re.compile(r"\[-?\d+(?:, -?\d+)*\]")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -23,7 +24,7 @@ def recipe_of(node: GuiltyNode | None) -> Recipe | None:
     found = next((recipe for recipe in mine if _fits(recipe, arguments)), None)
     if found is None:
         return None
-    given = _Given(_with_last(arguments))
+    given = _Given(_with_ends(arguments))
     return replace(found, call=found.call.format_map(given), lines=found.lines.format_map(given))
 
 
@@ -35,23 +36,28 @@ def called(node: GuiltyNode) -> str:
 def _fits(recipe: Recipe, arguments: Mapping[str, str]) -> bool:
     # A guilty part of a function does not have the function's arguments, which are then not known.
     return all(
-        _is_positive(arguments.get(name, "")) if value == POSITIVE else arguments.get(name, value) == value
+        _has_positive(arguments.get(name, "")) if value == POSITIVE else arguments.get(name, value) == value
         for name, value in recipe.when.items()
     )
 
 
-def _is_positive(text: str) -> bool:
-    return NUMBER.fullmatch(text) is not None and float(text) > 0
+def _has_positive(text: str) -> bool:
+    """Whether it is a positive number, or a list with one."""
+    parts = text.strip("[]").split(", ")
+    return any(NUMBER.fullmatch(part) is not None and float(part) > 0 for part in parts)
 
 
-def _with_last(arguments: Mapping[str, str]) -> dict[str, str]:
-    """The arguments, and of lists of numbers the last one, as `output_size_last`."""
-    lists = {name: ast.literal_eval(text) for name, text in arguments.items() if text.startswith("[")}
-    return {**arguments, **{f"{name}_last": repr(items[-1]) for name, items in lists.items() if items}}
+def _with_ends(arguments: Mapping[str, str]) -> dict[str, str]:
+    """The arguments, and of lists of numbers the ends, as `output_size_first` and `output_size_last`."""
+    lists = {name: ast.literal_eval(text) for name, text in arguments.items() if LIST.fullmatch(text)}
+    ends = {
+        f"{name}_{end}": repr(items[at]) for name, items in lists.items() for end, at in (("first", 0), ("last", -1))
+    }
+    return {**arguments, **ends}
 
 
 class _Given(dict[str, str]):
     """Arguments by name; one that is not known is written as a variable of its name."""
 
     def __missing__(self, name: str) -> str:
-        return name.removesuffix("_last")
+        return name.removesuffix("_last").removesuffix("_first")

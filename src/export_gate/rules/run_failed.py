@@ -9,6 +9,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.diagnosis import blame_call
 from export_gate.rules.failures import failures_of, finding, inputs_run
 from export_gate.rules.measure import Measured
+from export_gate.rules.recipes import called, recipe_of
 from export_gate.rules.wording import first_line
 
 
@@ -24,8 +25,15 @@ def check(measured: Measured) -> Iterator[Finding]:
             f"{first_line(failure.message)}"
         )
         tried = inputs_run(measured, group)
-        hint = EVERYWHERE_HINT if len(group) == tried > 1 else HINT
+        stopped = next((seen.stopped_at for seen in measured.seen(target) if seen.stopped_at), None)
+        recipe = recipe_of(stopped)
+        layer = called(stopped) if stopped else "that layer of the model"
+        hint = EVERYWHERE_HINT.format(layer=layer) if len(group) == tried > 1 else HINT
         found = replace(finding(RULE.name, contract, group, message, hint), tried=tried)
+        if stopped is not None:
+            found = replace(found, source=found.source or stopped.source)
+        if recipe is not None:
+            found = replace(found, hint=f"{recipe.words}.", recipe=recipe.lines)
         blame = blame_call(measured, first.target)
         if blame is not None:
             found = replace(found, owner=blame.owner, cause=blame.cause, evidence=blame.evidence)
@@ -41,8 +49,9 @@ HINT = (
 
 EVERYWHERE_HINT = (
     "It fails at every input, so this is no matter of sizes or values: the file holds an operator, or one of its "
-    "attributes, that the runtime does not take. Write that layer of the model with other operators."
+    "attributes, that the runtime does not take. Write {layer} with other operators."
 )
+
 
 RULE = Rule(
     name="run-failed",

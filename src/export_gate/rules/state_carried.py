@@ -11,6 +11,7 @@ from export_gate.rules.numbers import spread
 from export_gate.rules.wording import listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Comparison
+from export_gate.wall.source import SourceLine
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -18,7 +19,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     contract, observation = measured.contract, measured.observation
     changed = observation.hygiene.state_changed
     for worst in observation.hygiene.state_effects:
-        yield _effect(contract, worst, changed)
+        yield _effect(contract, worst, changed, observation.hygiene.state_writing)
     if changed and not observation.hygiene.state_effects:
         yield RULE.finding(
             contract.name,
@@ -33,7 +34,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         )
 
 
-def _effect(contract: ModelContract, worst: Comparison, changed: tuple[str, ...]) -> Finding:
+def _effect(contract: ModelContract, worst: Comparison, changed: tuple[str, ...], source: SourceLine | None) -> Finding:
     state = f" (forward changes {listing(changed, limit=3)})" if changed else ""
     return RULE.finding(
         contract.name,
@@ -48,6 +49,7 @@ def _effect(contract: ModelContract, worst: Comparison, changed: tuple[str, ...]
         output=worst.output,
         measured=worst.max_abs_diff,
         allowed=0.0,
+        source=source,
         details=changed + spread(worst, "a fresh instance", "a used one"),
     )
 

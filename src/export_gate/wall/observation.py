@@ -334,7 +334,7 @@ class TargetObservation:
     conversion_trials: tuple[ConversionTrial, ...] = ()
     """After a conversion that failed or made a wrong file: other ways that were tried."""
     stopped_at: GuiltyNode | None = None
-    """The node that the converter could not translate; None if it does not say."""
+    """The node that the converter could not translate, or at which the runtime stops; None if neither says."""
     swept: int = 0
     """Further sizes that were run; of those only the ones that differ most are among `cases`."""
 
@@ -475,8 +475,12 @@ class HygieneObservation:
     factory_differs: tuple[str, ...] = ()
     """Parameters or buffers that differ between two calls of the factory with the same seeds."""
     mutated_inputs: tuple[str, ...] = ()
+    mutating: SourceLine | None = None
+    """The first line of the project that writes to one of them."""
     state_changed: tuple[str, ...] = ()
     """Buffers, parameters and attributes that forward changed, as `name: before -> after`."""
+    state_writing: SourceLine | None = None
+    """The first line of the project that changes some of it."""
     state_effects: tuple[Comparison, ...] = ()
     """Outputs that depended on earlier calls (a used instance against a fresh one), the worst each."""
     draws: bool = False

@@ -489,6 +489,26 @@ SAMPLES: dict[str, Sample] = {
         contract(dims=(Dim(name="batch", min=0, max=16),)),
     ),
     "run-failed": Sample(observed(target(failed(), failed(CASES[1])))),
+    "run-failed-with-recipe": Sample(
+        observed(
+            replace(
+                target(failed(), failed(CASES[1])),
+                stopped_at=GuiltyNode(
+                    name="n",
+                    operator="aten.convolution.default",
+                    function="torch.conv_transpose1d",
+                    arguments=(
+                        ("stride", "[1]"),
+                        ("padding", "[3]"),
+                        ("dilation", "[2]"),
+                        ("output_padding", "[1]"),
+                        ("groups", "1"),
+                    ),
+                    source=LINE,
+                ),
+            )
+        )
+    ),
     "run-failed-nearly": Sample(observed(target())),
     "nothing-compared": Sample(observed(TargetObservation(target="onnx", cases=(case(CASES[0]),)))),
     "nothing-compared-target": on(make_target("pt2"), target(name="onnx")),

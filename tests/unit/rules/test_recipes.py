@@ -101,6 +101,14 @@ EXAMPLES = (
         "x.repeat_interleave(repeats, 0, output_size=12)",
         lambda n: {"x": _floats(3, 4), "repeats": torch.tensor([12 - n, n - 2, 2])},
     ),
+    Example(
+        "F.conv_transpose2d(x, weight, bias, 1, (3, 0), (1, 1), 1, 2)",
+        lambda n: {"x": _floats(n, 2, 6, 7), "weight": _floats(2, 3, 2, 2), "bias": _floats(3)},
+    ),
+    Example(
+        "F.conv_transpose1d(x, weight, bias, 1, 1, 2, 1, 3)",
+        lambda n: {"x": _floats(n, 2, 7), "weight": _floats(2, 3, 2), "bias": _floats(3)},
+    ),
     Example("x << y", lambda n: {"x": _whole(n, below=9), "y": _whole(n, below=5)}),
     Example("x >> y", lambda n: {"x": _whole(n, below=99), "y": _whole(n, below=5)}),
     Example("x.mode(-1).values", lambda n: {"x": _whole(n, 7, below=4)}),

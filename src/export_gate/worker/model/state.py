@@ -46,9 +46,9 @@ class State:
     """The content of `original`: a copy, a digest, a length, or the State of each member."""
 
 
-def snapshot_state(module: torch.nn.Module) -> State:
-    """Remember the module's state as it is now."""
-    return _remember(module, set())
+def snapshot_state(value: Any) -> State:
+    """Remember the state of a module, or of a part of one, as it is now."""
+    return _remember(value, set())
 
 
 def restore_state(before: State) -> bool:

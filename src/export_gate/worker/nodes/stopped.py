@@ -1,18 +1,24 @@
-"""Find the node at which a conversion stopped, which the converter's messages name without the user's own words."""
+"""Find the node at which a conversion or a runtime stopped, which messages name without the user's own words."""
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from export_gate.wall.nodes import GuiltyNode
-from export_gate.worker.nodes.program import described
+from export_gate.worker.nodes.file import FileGraph
+from export_gate.worker.nodes.program import described, nodes_of
 from export_gate.worker.process.failures import chain_of
 
 LOCAL = "node"
 """What torch.onnx calls the node that it translates, in each function that does (torch 2.13 and 2.14)."""
+
+NAMED = re.compile(r"Name:'([^']+)'|\bin node \(([^)]+)\)")
+"""How ONNX Runtime names a node at which it stops, while it runs and while it loads a file (1.20 to 1.32)."""
 
 
 def stopped_node(error: BaseException | None, roots: tuple[Path, ...]) -> GuiltyNode | None:
@@ -23,3 +29,21 @@ def stopped_node(error: BaseException | None, roots: tuple[Path, ...]) -> Guilty
             if isinstance(node, torch.fx.Node):
                 return described(node, roots)
     return None
+
+
+def named_node(message: str, path: Path | None, program: Any, roots: tuple[Path, ...]) -> GuiltyNode | None:
+    """The program's node behind the node of a file that a runtime's message names; None if it is not known.
+
+    Args:
+        message: the runtime's.
+        path: the ONNX file.
+        program: what the file was made from, as the converter decomposed it; None if the file was handed in.
+        roots: the project's folders.
+    """
+    named = NAMED.search(message)
+    if named is None or path is None or path.suffix != ".onnx" or program is None:
+        return None
+    graph, wanted = FileGraph.read(path), named[1] or named[2]
+    names = graph.origins([at for at, node in enumerate(graph.model.graph.node) if node.name == wanted])
+    nodes = nodes_of(program.graph_module)
+    return next((described(nodes[name], roots) for name in names if name in nodes), None)

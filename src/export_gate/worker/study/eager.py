@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from export_gate.worker.controls.flat_masks import flat_masks
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.contrast import contrasts
-from export_gate.worker.leaves.values import Leaf
+from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model import hygiene
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import (
@@ -26,6 +26,7 @@ from export_gate.worker.model.reference import (
     module_runner,
     rename,
 )
+from export_gate.worker.model.writing import inputs_stamp, state_stamp, writing_line
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.ambience import observe_ambience
 from export_gate.worker.study.chance import observe_chance, without_confusion
@@ -62,13 +63,31 @@ def observe_behaviour(
         facts = hygiene.observe_hygiene(subject.module, hygiene.unseeded_runner(subject.module), calls)
     except Exception as error:  # noqa: BLE001 - the caller reports it
         return subject.hygiene, error
-    facts = without_confusion(facts, chance)
+    facts = _with_lines(without_confusion(facts, chance), calls[0], subject, desk)
     # A model that draws at random differs between any two copies.
     if not facts.nondeterministic:
         desk.channel.set("ambient", observe_ambience(cases, subject))
     facts = replace(facts, **{name: getattr(subject.hygiene, name) for name in ("forced_eval", *TRAINING)})
     desk.channel.set("hygiene", facts)
     return facts, None
+
+
+def _with_lines(
+    facts: HygieneObservation, make: Callable[[], Call], subject: Subject, desk: Desk
+) -> HygieneObservation:
+    """The facts with the lines that write, found in one more run of a copy."""
+    mutating = state_writing = None
+    try:
+        if facts.mutated_inputs:
+            run, call = hygiene.unseeded_runner(subject.twin()), make()
+            mutating = writing_line(lambda: run(call), inputs_stamp(call), desk.roots)
+        if facts.state_changed:
+            twin = subject.twin()
+            run, call = hygiene.unseeded_runner(twin), make()
+            state_writing = writing_line(lambda: run(call), state_stamp(twin, facts.state_changed), desk.roots)
+    except Exception:  # noqa: BLE001 - a line more or less is no reason to lose what was observed
+        return facts
+    return replace(facts, mutating=mutating, state_writing=state_writing)
 
 
 TRAINING = ("train_modules", "train_module_count")

@@ -11,6 +11,7 @@ import torch
 
 from export_gate.wall.contract import ModelContract, Output, Target, Tolerance, cases_folder
 from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.observation import CaseResult, Failure
 from export_gate.wall.tolerance import resolve_tolerance
 from export_gate.worker.controls.record import ControlCase
@@ -19,7 +20,7 @@ from export_gate.worker.leaves.picture import Gallery
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import Reference, Runner, without_ignored
-from export_gate.worker.nodes.stopped import stopped_node
+from export_gate.worker.nodes.stopped import named_node, stopped_node
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
@@ -39,6 +40,7 @@ from export_gate.worker.study.trial_conversions import Converter, converted_wron
 from export_gate.worker.study.trials import Bench
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, Loaded, describe_artifact
+from export_gate.worker.targets.onnx import DECOMPOSED
 
 Results = tuple[dict[str, CaseResult], list[Suspect], list[Suspect]]
 
@@ -85,6 +87,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
     channel.set("target", work.target.name, target=key)
     channel.set("guards", work.target.guards, target=key)
     channel.set("separate", work.separate, target=key)
+    path: Path | None = None
     try:
         path = _artifact(work, desk)
         with desk.stage("load", target=key), uncollected():
@@ -100,6 +103,9 @@ def verify_target(work: Verification, desk: Desk) -> None:
             with desk.stage("guards", target=key):
                 channel.set("probes", probes(results), target=key)
             swept, more = _run_sweep(work, loaded.run, desk)
+        raised = next((result.failure for result in results.values() if result.failure is not None), None)
+        if raised is not None:
+            channel.set("stopped_at", _named(raised, path, work, desk), target=key)
         if path is not None:
             ran = [case for case in work.cases if case.name in known]
             channel.set("tables", table_reads(work.target, path, work.context, work.laboratory, ran), target=key)
@@ -114,9 +120,15 @@ def verify_target(work: Verification, desk: Desk) -> None:
         if ended.failure.stage == "convert":
             channel.set("stopped_at", stopped_node(ended.__cause__, desk.roots), target=key)
             channel.set("conversion_trials", _trials_after(ended.failure, work), target=key)
+        elif ended.failure.stage == "load":
+            channel.set("stopped_at", _named(ended.failure, path, work, desk), target=key)
         channel.fail(ended.failure, target=key)
     finally:
         channel.set("duration_s", time.perf_counter() - started, target=key)
+
+
+def _named(failure: Failure, path: Path | None, work: Verification, desk: Desk) -> GuiltyNode | None:
+    return named_node(failure.message, path, work.context.kept.get(DECOMPOSED), desk.roots)
 
 
 def _trials_after(failure: Failure, work: Verification) -> tuple[ConversionTrial, ...]:
