@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from export_gate.cli.remaining import Remaining
 from export_gate.wall.protocol import Event
 
 if TYPE_CHECKING:
@@ -38,17 +39,30 @@ class Line:
     """One model in work."""
 
     task: TaskID
+    targets: int
+    remaining: Remaining
     planned: int | None = None
     """Control inputs, once the worker has chosen them."""
     stage: str = "load"
     begun: set[str] = field(default_factory=set)
     """Control inputs that this stage has begun."""
+    run: int = 0
+    """Control inputs that earlier stages have run."""
 
     def move(self, stage: str, case: str) -> None:
         """Note where the work is now."""
         if stage != self.stage:
+            self.run += len(self.begun) if self._runs_inputs else 0
             self.stage, self.begun = stage, set()
         self.begun |= {case} if case else set()
+        if self.planned:
+            now = max(0, len(self.begun) - 1) if self._runs_inputs else 0
+            # Eager and each target run them all; separate exports and sweeps run more, so it may be too much.
+            self.remaining.note(min(0.99, (self.run + now) / (self.planned * (self.targets + 1))))
+
+    @property
+    def _runs_inputs(self) -> bool:
+        return self.stage == "eager" or self.stage.endswith(" run")
 
     @property
     def counts(self) -> tuple[int, int | None]:
@@ -61,20 +75,22 @@ class Line:
 
 @dataclass(slots=True)
 class LiveProgress:
-    """A line for each model in work, redrawn in place: stage, control inputs done of planned, time.
+    """A line for each model in work, redrawn in place: stage, control inputs done of planned, time, time left.
 
     The first line counts the models. A model that is done leaves the screen, so that the others fit on it.
     """
 
     progress: Progress
-    models: int
+    targets: Mapping[str, int]
+    """Model -> how many targets it has."""
+    last_s: Mapping[str, float] = field(default_factory=dict)
+    """Model -> how long it took last, if that is known."""
     lines: dict[str, Line] = field(default_factory=dict)
     total: TaskID = field(init=False)
 
     def __post_init__(self) -> None:
-        self.total = self.progress.add_task(
-            "models", total=self.models, what="start the worker", count=f"0/{self.models}"
-        )
+        count = len(self.targets)
+        self.total = self.progress.add_task("models", total=count, what="start the worker", count=f"0/{count}", left="")
 
     def __call__(self, event: Event) -> None:
         """Redraw the model's line."""
@@ -99,19 +115,20 @@ class LiveProgress:
 
     def _start(self, model: str) -> None:
         self.progress.update(self.total, what="")
-        task = self.progress.add_task(_cell(model), total=None, what="load", count="")
-        self.lines[model] = Line(task=task)
+        remaining = Remaining(last_s=self.last_s.get(model))
+        task = self.progress.add_task(_cell(model), total=None, what="load", count="", left=remaining)
+        self.lines[model] = Line(task=task, targets=self.targets.get(model, 1), remaining=remaining)
 
     def _end(self, model: str, line: Line) -> None:
         self.progress.remove_task(line.task)
         del self.lines[model]
         self.progress.advance(self.total)
         done = int(self.progress.tasks[0].completed)
-        self.progress.update(self.total, count=f"{done}/{self.models}")
+        self.progress.update(self.total, count=f"{done}/{len(self.targets)}")
 
 
 def columns() -> tuple[ProgressColumn, ...]:
-    """What a line shows: name, time, stage, and the control inputs of the stage as a bar and as a count."""
+    """What a line shows: name, time, the control inputs of the stage as a bar and as a count, stage, and time left."""
     from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     return (
@@ -121,6 +138,7 @@ def columns() -> tuple[ProgressColumn, ...]:
         BarColumn(bar_width=20),
         TextColumn("{task.fields[count]}", justify="right"),
         TextColumn("{task.fields[what]}"),
+        TextColumn("{task.fields[left]}", style="dim"),
     )
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
@@ -93,43 +95,44 @@ def run(
     path = find_config(config)
     if is_idle(path, python):
         return
-    # Only now: the imports take longer than to see that a push needs no verdict.
-    from export_gate import pipeline
     from export_gate.cache.place import choose_folder
-    from export_gate.cache.standing import command_name
-    from export_gate.outcome import judging
-    from export_gate.run.order import CachePlace, Order, default_parallel
-    from export_gate.run.plan import Selection, from_config
-    from export_gate.run.pushing import find_push
-    from export_gate.run.shards import parse_shard
 
-    push = find_push(os.environ, path.resolve().parent)
-    for line in push.notes:
-        complain(f"note: {line}")
     place = None if no_cache else choose_folder(cache_dir, os.environ)
-    order = Order(
-        config=path,
-        selection=Selection(models=models, targets=targets, skipped=skipped, cases=from_config(cases, path)),
-        python=python,
-        parallel=jobs or default_parallel(),
-        folder=folder or path.parent / ".export-gate",
-        environment=dict(os.environ),
-        shard=parse_shard(shard) if shard else None,
-        base=base or None,
-        unpushed=push.unpushed,
-        diagnosis=not no_diagnosis,
-        save_case=save_case,
-        cache=None
-        if place is None
-        else CachePlace(
-            folder=place,
-            keeps=not cache_read_only,
-            limit_bytes=round(cache_size * 1e9),
-            # `--fail-on` is applied to what the run has found.
-            standing=command_name(str(Path.cwd()), sys.argv[2:]) if fail_on == "violation" else "",
-        ),
-    )
-    with follow(quiet=quiet) as announce:
+    with follow(quiet=quiet, last_s=partial(_last_s, place, path)) as announce:
+        # Only now: the imports take longer than to see that a push needs no verdict.
+        from export_gate import pipeline
+        from export_gate.cache.standing import command_name
+        from export_gate.outcome import judging
+        from export_gate.run.order import CachePlace, Order, default_parallel
+        from export_gate.run.plan import Selection, from_config
+        from export_gate.run.pushing import find_push
+        from export_gate.run.shards import parse_shard
+
+        push = find_push(os.environ, path.resolve().parent)
+        for line in push.notes:
+            complain(f"note: {line}")
+        order = Order(
+            config=path,
+            selection=Selection(models=models, targets=targets, skipped=skipped, cases=from_config(cases, path)),
+            python=python,
+            parallel=jobs or default_parallel(),
+            folder=folder or path.parent / ".export-gate",
+            environment=dict(os.environ),
+            shard=parse_shard(shard) if shard else None,
+            base=base or None,
+            unpushed=push.unpushed,
+            diagnosis=not no_diagnosis,
+            save_case=save_case,
+            cache=None
+            if place is None
+            else CachePlace(
+                folder=place,
+                keeps=not cache_read_only,
+                limit_bytes=round(cache_size * 1e9),
+                # `--fail-on` is applied to what the run has found.
+                standing=command_name(str(Path.cwd()), sys.argv[2:]) if fail_on == "violation" else "",
+            ),
+        )
         outcome = pipeline.run(order, announce)
     # The option only adds strictness: the config's own `fail-on` was applied by the judge.
     if fail_on == "warning":
@@ -138,6 +141,14 @@ def run(
     for line in outcome.notes:
         complain(f"note: {line}")
     sys.exit(outcome.judgement.exit_code)
+
+
+def _last_s(place: Path | None, config: Path, models: Sequence[str]) -> Mapping[str, float]:
+    """How long each of these models took last, where the cache knows it."""
+    from export_gate.cache.durations import durations
+    from export_gate.cache.folder import CacheFolder
+
+    return {} if place is None else durations(CacheFolder(path=place, keeps=False), config, models, os.environ)
 
 
 def is_idle(path: Path, python: str | None) -> bool:

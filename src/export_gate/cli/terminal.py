@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -108,8 +108,15 @@ def show(outcome: Outcome, folder: Path | None = None) -> None:
 
 
 @contextmanager
-def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], Listener]]:
-    """Progress on standard error: live on a terminal, plain lines elsewhere, nothing if quiet."""
+def follow(
+    *, quiet: bool, last_s: Callable[[Sequence[str]], Mapping[str, float]] = lambda _: {}
+) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], Listener]]:
+    """Progress on standard error: live on a terminal, plain lines elsewhere, nothing if quiet.
+
+    Args:
+        quiet: whether to show nothing.
+        last_s: how long each of these models took last, where that is known.
+    """
     from export_gate.cli.progress import LiveProgress, PlainProgress
 
     def header(python: Interpreter, jobs: tuple[Job, ...]) -> str:
@@ -124,11 +131,15 @@ def follow(*, quiet: bool) -> Iterator[Callable[[Interpreter, tuple[Job, ...]], 
         from export_gate.cli.progress import columns
 
         with Progress(*columns(), console=Console(stderr=True), transient=True) as progress:
+            # At once, as the config, git and the imports take a while.
+            first = progress.add_task("export-gate", total=None, what="read the config", count="", left="")
 
             def announce(python: Interpreter, jobs: tuple[Job, ...]) -> Listener:
                 # A path may contain what rich takes for markup.
                 progress.console.print(log_text(header(python, jobs)), markup=False, highlight=False)
-                return LiveProgress(progress, models=len(jobs))
+                progress.remove_task(first)
+                targets = {job.contract.name: len(job.contract.targets) for job in jobs}
+                return LiveProgress(progress, targets, last_s(tuple(targets)))
 
             yield announce
     else:

@@ -61,7 +61,7 @@ def test_help_is_a_sentence_in_one_form(command: click.Command):
 def test_each_command_is_a_file_of_its_name():
     """`export-gate kit` is in cli/kit.py, and so on; every other file is shared by several commands."""
     folder = ROOT / "src" / "export_gate" / "cli"
-    shared = {"__init__", "idle", "main", "options", "progress", "start", "terminal"}
+    shared = {"__init__", "idle", "main", "options", "progress", "remaining", "start", "terminal"}
     assert {path.stem for path in folder.glob("*.py")} - shared == set(cli.commands)
     for name, command in cli.commands.items():
         assert command.callback is not None
