@@ -18,7 +18,7 @@ from export_gate.report.evidence import (
 )
 from export_gate.report.findings import views
 from export_gate.report.ladder import cells
-from export_gate.report.record import STATES, ArtifactView, Cell, Counts, ProblemView, Report, Row, State
+from export_gate.report.record import STATES, ArtifactView, Cell, Counts, FindingView, ProblemView, Report, Row, State
 from export_gate.report.results import Results
 from export_gate.report.scope import find_scopes
 from export_gate.rules import check_loosened
@@ -41,7 +41,8 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
     # What a change loosens is shown by itself, above the table, and not as a state of models and targets.
     about_models = replace(results, findings=_without(check_loosened.RULE.name, results.findings))
     rows = tuple(sorted(_rows(about_models, measured), key=lambda row: STATES.index(row.state)))
-    counts = _counts(results, rows)
+    shown = views(about_models, find_scopes(about_models, rows))
+    counts = _counts(results, rows, shown)
     order = {row.model: place for place, row in enumerate(rows)}
     return Report(
         verdict=results.verdict,
@@ -49,7 +50,7 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         counts=counts,
         targets=_columns(results),
         rows=rows,
-        findings=views(about_models, find_scopes(about_models, rows)),
+        findings=shown,
         problems=tuple(_problems(results)),
         artifacts=tuple(sorted(_artifacts(results, rows), key=lambda found: order.get(found.model, 0))),
         evidence=run_evidence(rows),
@@ -85,9 +86,11 @@ def headline(results: Results, counts: Counts) -> str:
         parts = ["no models to check"]
     if counts.unchecked and results.verdict != "broken":
         parts.append(f"{counts.unchecked} could not be checked")
-    for number, noun in ((counts.violations, "violation"), (counts.warnings, "warning")):
-        if number:
-            parts.append(count(number, noun))
+    if counts.violations:
+        causes = f" ({count(counts.causes, 'cause')})" if counts.causes != counts.violations else ""
+        parts.append(f"{count(counts.violations, 'violation')}{causes}")
+    if counts.warnings:
+        parts.append(count(counts.warnings, "warning"))
     if counts.waived:
         parts.append(waived_words(results.findings))
     left = left_out(results)
@@ -112,7 +115,7 @@ def waived_words(findings: Sequence[Finding]) -> str:
     return f"{len(ends)} waived{first} until {ends[0]}"
 
 
-def _counts(results: Results, rows: Sequence[Row]) -> Counts:
+def _counts(results: Results, rows: Sequence[Row], shown: Sequence[FindingView]) -> Counts:
     severities = [finding.severity for finding in results.findings]
     waived = sum(finding.waiver is not None for finding in results.findings)
     return Counts(
@@ -121,8 +124,9 @@ def _counts(results: Results, rows: Sequence[Row]) -> Counts:
         unchecked=sum(row.state == "skipped" for row in rows),
         violations=severities.count("violation"),
         warnings=severities.count("warning"),
-        # Waived findings are notes too.
-        notes=severities.count("note") - waived,
+        causes=severities.count("violation") - sum(len(view.marks) - 1 for view in shown if view.mark == "violation"),
+        # As many as the reports list: one of a model stands for all of its notes that ask for nothing.
+        notes=sum(view.mark == "note" for view in shown),
         waived=waived,
         control_inputs=sum(row.compared for row in rows),
     )

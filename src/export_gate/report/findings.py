@@ -7,18 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from export_gate.report.commands import Caller, reproduce
+from export_gate.report.grouping import grouped, instead
 from export_gate.report.record import FindingView
 from export_gate.report.results import Results
 from export_gate.report.scope import Scopes, scope_words
-from export_gate.rules import NAMED
-from export_gate.rules.base import SEVERITIES, Finding, asks_nothing
-from export_gate.rules.follow_ups import shows_same_guard
+from export_gate.rules.base import Finding, asks_nothing
 from export_gate.rules.guilty import node_words
 from export_gate.rules.smallest import smallest_words
 from export_gate.rules.wording import listing, place
 from export_gate.wall.diagnosis import Cause, Owner
 from export_gate.wall.equivalence import ratio
-from export_gate.wall.observation import ModelObservation
 
 OWNER_PLACES: dict[Owner, str] = {
     "model": "in the model",
@@ -63,38 +61,12 @@ CAUSE_WORDS: dict[Cause, str] = {
 def views(results: Results, scopes: Scopes) -> tuple[FindingView, ...]:
     """All findings, worst first: in the judge's order, but sorted by severity if results were merged."""
     calm = [finding for finding in results.findings if asks_nothing(finding)]
-    groups: dict[tuple[str, ...], list[Finding]] = {}
     asking = [finding for finding in results.findings if finding not in calm]
-    for finding in sorted(asking, key=lambda finding: SEVERITIES.index(finding.severity)):
-        groups.setdefault(_sameness(finding), []).append(finding)
     known = {contract.name: {target.name for target in contract.targets} for contract in results.contracts}
-    folded = _folded(list(groups.values()), {seen.model: seen for seen in results.run.models})
-    seen = tuple(_view(group, results.caller, known, scopes, hidden) for group, hidden in folded)
+    groups = grouped(asking, {seen.model: seen for seen in results.run.models})
+    seen = tuple(_view(group, results.caller, known, scopes, hidden) for group, hidden in groups)
     models = dict.fromkeys(finding.model for finding in calm)
     return (*seen, *(_calm_view(model, calm, results.caller) for model in models))
-
-
-def _folded(
-    groups: Sequence[Sequence[Finding]], observations: Mapping[str, ModelObservation]
-) -> list[tuple[Sequence[Finding], list[Finding]]]:
-    """Each group with the groups that show the same cause in another way, at the place of the first of them."""
-    left, found = list(groups), []
-    while left:
-        seen = observations.get(left[0][0].model)
-        # A result that is silently wrong is worse than a refusal, so it leads, whichever comes first.
-        head = next((group for group in left if seen and shows_same_guard(group[0], left[0][0], seen)), left[0])
-        hidden = [group for group in left if seen and shows_same_guard(head[0], group[0], seen)]
-        found.append((head, [finding for group in hidden for finding in group]))
-        left = [group for group in left if group is not head and group not in hidden]
-    return found
-
-
-def _instead(hidden: Sequence[Finding]) -> str:
-    """`exported-program and pt2 refuse these sizes (range-narrowed)`."""
-    targets = list(dict.fromkeys(finding.target for finding in hidden if finding.target))
-    if not targets:
-        return ""
-    return f"{listing(targets)} {'refuses' if len(targets) == 1 else 'refuse'} such sizes instead ({hidden[0].rule})"
 
 
 def _calm_view(model: str, notes: Sequence[Finding], caller: Caller) -> FindingView:
@@ -129,17 +101,6 @@ def _beyond(notes: Sequence[Finding]) -> list[str]:
     return [f"{what}: {listing(list(tried), limit=SHOWN_INPUTS)}"]
 
 
-def _sameness(finding: Finding) -> tuple[str, ...]:
-    """A key that is equal for findings that differ only in their target: by output, or else by text."""
-    about = finding.output or finding.message.replace(finding.target or "", "")
-    rule = NAMED.get(finding.rule)
-    # Targets that died or timed out did so each in its own way; their text alone does not make them one finding.
-    is_ending = rule is not None and rule.stage is None
-    own = "" if finding.target and not is_ending else str(finding.target)
-    waiver = f"{finding.waiver.until} {finding.waiver.reason}" if finding.waiver else ""
-    return (finding.severity, waiver, finding.model, finding.rule, finding.cause, about, own)
-
-
 def _view(
     group: Sequence[Finding],
     caller: Caller,
@@ -156,7 +117,7 @@ def _view(
     target = worst.target if worst.target in known.get(worst.model, ()) else None
     return FindingView(
         finding=worst,
-        statement=_statement(worst),
+        statement=_statement(group),
         times_over=over if 1 < over < math.inf else None,
         command=reproduce(caller, model, target, worst.saved_case or worst.case),
         scope=scope_words(worst, scopes),
@@ -166,11 +127,19 @@ def _view(
         source=source if source and source.text.strip() and not is_quoted else None,
         details=(*tried_line(worst), *worst.details),
         also=tuple(others),
-        instead=_instead(hidden),
+        instead=instead(hidden),
+        hidden=len(hidden),
     )
 
 
-def _statement(finding: Finding) -> str:
+def _statement(group: Sequence[Finding]) -> str:
+    """What is wrong, of several outputs with one cause that of the worst."""
+    outputs = dict.fromkeys(finding.output for finding in group)
+    words = _without_place(group[0])
+    return f"{len(outputs)} outputs, same cause; in `{group[0].output}`, {words}" if len(outputs) > 1 else words
+
+
+def _without_place(finding: Finding) -> str:
     """The message without the place that the heading and the line of the target name."""
     place_words = place(finding.model, finding.target, finding.output, finding.case)
     if finding.message.startswith(f"{place_words}: "):

@@ -124,9 +124,11 @@ class FindingView:
     details: tuple[str, ...] = ()
     """Further lines, folded away: the experiments, then those of the finding."""
     also: tuple[Finding, ...] = ()
-    """The same finding in other targets, by output or by text."""
+    """The same finding in other targets, and in other outputs with the same cause."""
     instead: str = ""
     """How other targets show the same cause, as one line; empty if they do not."""
+    hidden: int = 0
+    """Findings that show it in another way."""
     asks_nothing: bool = False
     """Whether it stands for a model's notes that ask for nothing, in one line."""
 
@@ -143,7 +145,17 @@ class FindingView:
     @property
     def targets(self) -> tuple[TargetName, ...]:
         """All targets with this finding; empty if it concerns the model."""
-        return tuple(f.target for f in (self.finding, *self.also) if f.target is not None)
+        return tuple(dict.fromkeys(f.target for f in (self.finding, *self.also) if f.target is not None))
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """All outputs with this finding; empty if it concerns none."""
+        return tuple(dict.fromkeys(f.output for f in (self.finding, *self.also) if f.output is not None))
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """Its mark for each finding that it stands for; a note stands for itself."""
+        return (self.mark,) * (1 if self.severity == "note" else 1 + len(self.also) + self.hidden)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,16 +203,18 @@ class ChangeView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """The numbers in the headline. Findings are counted before they are merged."""
+    """The numbers in the headline. Violations and warnings are counted before they are merged."""
 
     models: int
     verified: int
     unchecked: int
     """Models without a result: they had a problem or were never run."""
     violations: int
+    causes: int
+    """Violations after they are merged: what reports show as one is one."""
     warnings: int
     notes: int
-    """Without waived violations."""
+    """Without waived violations; as many as reports list."""
     waived: int = 0
     control_inputs: int
     """Compared control inputs over all models."""

@@ -83,6 +83,14 @@ def shows_same_guard(root: Finding, other: Finding, observation: ModelObservatio
     return root.case in refused or (branch is not None and branch == branch_at(observation, other.case))
 
 
+def shows_same_state(root: Finding, other: Finding) -> bool:
+    """Whether an output differs from eager because eager's own result depends on earlier calls."""
+    if (root.rule, other.cause) != ("state-carried", "state") or other.rule not in COMPARED:
+        return False
+    sides = [(each.model, each.output, each.severity, each.waiver) for each in (root, other)]
+    return sides[0] == sides[1]
+
+
 def _refused(seen: TargetObservation) -> Iterator[CaseResult]:
     return (case for case in seen.cases if case.failure is not None and refuses_size(case.failure))
 

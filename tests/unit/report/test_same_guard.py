@@ -1,13 +1,16 @@
-"""A condition on sizes is one finding in a report, however each target shows it."""
+"""One cause is one block in a report, however each target and output shows it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import report_samples as samples
 
 from export_gate.report.build import build_report
 from export_gate.report.record import Report
+from export_gate.report.render import render
+from export_gate.rules.base import Finding
 from export_gate.wall.observation import Branch, CaseResult, Failure, RunObservation, TargetObservation
 
 WRONG = "normal-1@batch=8"
@@ -50,3 +53,62 @@ def test_a_silently_wrong_result_leads_and_refusals_are_one_line_of_it():
 def test_other_refusals_are_findings_of_their_own():
     """Nothing says that they have the same cause."""
     assert {view.finding.rule for view in _report(REFUSED).findings} >= {"value-mismatch", "range-narrowed"}
+
+
+def _findings(*findings: Finding) -> Report:
+    """A report of these alone."""
+    return build_report(replace(samples.red(), findings=findings))
+
+
+def _wrong(output: str, **changes: object) -> Finding:
+    whole: dict[str, object] = {"cause": "operator", "owner": "converter", "hint": "Rewrite it.", **changes}
+    return Finding(
+        rule="value-mismatch",
+        severity="violation",
+        model="glyph-head",
+        target="onnx",
+        output=output,
+        case=WRONG,
+        message=f"glyph-head, onnx, output '{output}', case {WRONG}: the largest difference is 1",
+        measured=1.0,
+        allowed=0.5,
+        **whole,
+    )
+
+
+def test_outputs_with_one_cause_are_one_block():
+    """Each has its line with its numbers, and the headline counts both."""
+    report = _findings(_wrong("logits"), _wrong("boxes"), _wrong("masks", hint="Another way."))
+    first, other = report.findings
+
+    assert first.outputs == ("logits", "boxes")
+    assert first.statement == "2 outputs, same cause; in `logits`, the largest difference is 1"
+    assert (other.outputs, other.statement) == (("masks",), "the largest difference is 1")
+    assert (report.counts.violations, report.counts.causes) == (3, 2)
+    assert "3 violations (2 causes)" in report.headline
+    text = render(report, "comment")
+    assert "onnx, outputs `logits`, `boxes`: value-mismatch" in text
+    assert f"- onnx, `boxes`: measured **1**, allowed **0.5** at `{WRONG}`" in text
+
+
+@pytest.mark.parametrize("changes", [{"cause": "unknown"}, {"cause": "rounding"}])
+def test_outputs_without_a_known_cause_stay_apart(changes: dict[str, object]):
+    """Nothing says that it is the same one, and rounding is each output's own."""
+    assert len(_findings(_wrong("logits", **changes), _wrong("boxes", **changes)).findings) == 2
+
+
+def test_state_explains_the_differences_of_its_output():
+    """Eager itself returns something else at the second call; other outputs have another cause."""
+    root = Finding(
+        rule="state-carried", severity="violation", model="glyph-head", output="logits", cause="state",
+        message="glyph-head, output 'logits': the result depends on earlier calls", hint="Keep none.",
+    )  # fmt: skip
+    second = replace(root, output="masks", message="glyph-head, output 'masks': the result depends on earlier calls")
+    wrong = [_wrong(output, cause="state") for output in ("logits", "boxes", "masks")]
+    report = _findings(root, second, *wrong)
+
+    assert [view.finding.rule for view in report.findings] == ["state-carried", "value-mismatch"]
+    assert report.findings[0].instead == "onnx differs from eager because of it (value-mismatch)"
+    assert [view.outputs for view in report.findings] == [("logits", "masks"), ("boxes",)]
+    assert (report.counts.violations, report.counts.causes) == (5, 2)
+    assert sum(len(view.marks) for view in report.findings) == 5
