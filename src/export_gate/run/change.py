@@ -18,7 +18,7 @@ from export_gate.run.committed import interpreter_alterations
 from export_gate.run.contents import content_alterations
 from export_gate.run.git import UnreadableError
 from export_gate.run.left import unreadable_alterations
-from export_gate.run.moved import SIBLINGS, configs_at, moved_from, require_read
+from export_gate.run.moved import SIBLINGS, configs_at, gone_configs, moved_from, require_read
 from export_gate.run.same_file import with_moved_files
 from export_gate.run.workflows import workflow_alterations
 from export_gate.wall.errors import UserError
@@ -95,32 +95,27 @@ def _unreadable(config: Config, origin: str, error: UnreadableError) -> ConfigCh
 
 
 def _own(config: Config, base: Base, path: Path, environment: Mapping[str, str]) -> tuple[ConfigChange, Config]:
-    """What the change does to the config, and the config at the base."""
-    found = _past_content(base, path, environment)
+    """What the change does to the config and to those that are gone, and the config at the base."""
+    found, terms, place = _past_content(base, path, environment), config, path
     if found is not None:
-        return _compared(config, base, *found, environment)
-    old = moved_from(config, base, environment)
-    if old is not None:
-        return _moved(config, base, path, old, environment)
-    require_read(base, environment)
-    return _first(config, base, path, environment), config
+        place = found[0]
+        change, terms = _compared(config, base, *found, environment)
+    elif (old := moved_from(config, base, environment)) is not None:
+        place = old
+        change, terms = _moved(config, base, path, old, environment)
+    else:
+        require_read(base, environment)
+        change = _only("changed", base.commit[:SHOWN_SHA], f"{path.name} is new: the base has none")
+    gone = [(old, other) for old, other in gone_configs(base, environment) if old != place]
+    policy: Policy = "fail" if any(other.relaxed == "fail" for _, other in gone) else change.policy
+    said = (_gone(Path(os.path.relpath(old, path.parent)).as_posix(), other) for old, other in gone)
+    return replace(change, policy=policy, alterations=(*said, *change.alterations)), terms
 
 
-def _first(config: Config, base: Base, path: Path, environment: Mapping[str, str]) -> ConfigChange:
-    """A config without a past loosens nothing, unless those that are gone were what was checked before."""
-    new = _only("changed", base.commit[:SHOWN_SHA], f"{path.name} is new: the base has none")
-    gone = list(configs_at(config, base, environment, gone=True))
-    said = tuple(
-        Alteration(
-            effect="loosened",
-            model=CONFIG,
-            what=f"{Path(os.path.relpath(old, path.parent)).as_posix()} of the base is gone, so that its models are not"
-            f" checked: {', '.join(contract.name for contract in other.models)}",
-        )
-        for old, other in gone
-    )
-    policy: Policy = "fail" if any(other.relaxed == "fail" for _, other in gone) else "warn"
-    return replace(new, policy=policy, alterations=(*said, *new.alterations))
+def _gone(name: str, config: Config) -> Alteration:
+    models = ", ".join(contract.name for contract in config.models)
+    what = f"{name} of the base is gone, so that its models are not checked: {models}"
+    return Alteration(effect="loosened", model=CONFIG, what=what)
 
 
 def _past_content(base: Base, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | str] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +15,8 @@ from export_gate.run.git import UnreadableError, git_paths
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.errors import UserError
 
+PLAIN = ("--no-ext-diff", "-O/dev/null")
+"""Whatever the user's settings of git say about diffs."""
 MOST_FILES = 20
 """How many files of the base are read in search of a config."""
 
@@ -43,18 +45,27 @@ def moved_from(config: Config, base: Base, environment: Mapping[str, str]) -> Pa
     return best if best is not None and found[best] else None
 
 
-def configs_at(
-    config: Config, base: Base, environment: Mapping[str, str], *, gone: bool = False
-) -> Iterator[tuple[Path, Config]]:
-    """The other configs of the base that can be read, or those of them that are gone: these first in any case."""
+def configs_at(config: Config, base: Base, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:
+    """The other configs of the base that can be read: those that are gone first."""
     path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
-    for old in _candidates(base, path, environment):
-        if gone and old.exists():
-            continue
+    return _read(_candidates(base, path, environment), base, environment)
+
+
+def gone_configs(base: Base, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:
+    """The configs of the base that are nowhere any more, not even under a name that git calls a new one."""
+    asked = ("diff", *PLAIN, "-M", "--diff-filter=D", "--name-only", base.commit, "--", "*.yml", "*.yaml")
+    places = [base.root / name for name in git_paths(base.root, *asked, environment=environment)]
+    places += [place for place in _in_submodules(base, environment) if not place.exists()]
+    places.sort(key=lambda place: (not _is_usual(place), place))
+    return _read(places[:MOST_FILES], base, environment)
+
+
+def _read(places: Iterable[Path], base: Base, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:
+    for place in places:
         with suppress(UserError, UnreadableError):
-            content = file_at(base, Wanted(path=old, noun="config", largest_bytes=MAX_BYTES), environment)
+            content = file_at(base, Wanted(path=place, noun="config", largest_bytes=MAX_BYTES), environment)
             if content is not None:
-                yield old, parse_config(content, old, is_past=True)
+                yield place, parse_config(content, place, is_past=True)
 
 
 def require_read(base: Base, environment: Mapping[str, str]) -> None:
@@ -74,18 +85,8 @@ def _is_at(base: Base, path: Path, environment: Mapping[str, str]) -> bool:
 
 
 def _renamed(base: Base, path: Path, environment: Mapping[str, str]) -> Path | None:
-    listed = git_paths(
-        base.root,
-        "diff",
-        "--no-ext-diff",
-        "-O/dev/null",
-        "-M",
-        "--diff-filter=R",
-        "--name-status",
-        base.commit,
-        environment=environment,
-    )
-    words = iter(listed)
+    asked = ("diff", *PLAIN, "-M", "--diff-filter=R", "--name-status", base.commit)
+    words = iter(git_paths(base.root, *asked, environment=environment))
     # One iterator three times: `-z` gives status, old and new path as three texts.
     for _, old, new in zip(words, words, words, strict=False):
         if base.root / new == path:
@@ -96,12 +97,17 @@ def _renamed(base: Base, path: Path, environment: Mapping[str, str]) -> Path | N
 def _candidates(base: Base, path: Path, environment: Mapping[str, str]) -> Iterator[Path]:
     """Files that may be configs: those that are gone first, then those under the usual name."""
     places = [base.root / name for name in _with_factories(base, environment)]
+    places += _in_submodules(base, environment)
+    places.sort(key=lambda place: (place.exists(), not _is_usual(place), len(place.parts), place))
+    yield from (place for place in places[:MOST_FILES] if place != path)
+
+
+def _in_submodules(base: Base, environment: Mapping[str, str]) -> Iterator[Path]:
+    """As well, in submodules that are not as at the base."""
     for folder in _changed_submodules(base, environment):
         with suppress(UnreadableError):
             inner = within(base, folder / ".git", environment)
-            places += [inner.root / name for name in _with_factories(inner, environment)]
-    places.sort(key=lambda place: (place.exists(), not _is_usual(place), len(place.parts), place))
-    yield from (place for place in places[:MOST_FILES] if place != path)
+            yield from (inner.root / name for name in _with_factories(inner, environment))
 
 
 def _with_factories(base: Base, environment: Mapping[str, str]) -> Iterator[str]:
@@ -112,16 +118,7 @@ def _with_factories(base: Base, environment: Mapping[str, str]) -> Iterator[str]
 
 def _changed_submodules(base: Base, environment: Mapping[str, str]) -> Iterator[Path]:
     """The folders of submodules that are not at the commit of the base, or no submodules any more."""
-    asked = (
-        "diff",
-        "--no-ext-diff",
-        "-O/dev/null",
-        "--raw",
-        "--no-renames",
-        "--ignore-submodules=dirty",
-        base.commit,
-        "--",
-    )
+    asked = ("diff", *PLAIN, "--raw", "--no-renames", "--ignore-submodules=dirty", base.commit, "--")
     words = iter(git_paths(base.root, *asked, environment=environment))
     # `:<mode before> <mode> <sha before> <sha> <status>`, then the path.
     return (base.root / path for entry, path in zip(words, words, strict=False) if entry.startswith(":160000"))

@@ -491,6 +491,25 @@ def test_a_config_that_is_gone_for_a_new_one_is_said(config: Path):
     assert change.policy == "fail"
 
 
+def test_another_config_that_is_gone_is_said(config: Path):
+    """A script that runs whatever configs it finds would not miss it; one that moved is still there."""
+    other = config.parents[1] / "other" / "export-gate.yml"
+    other.parent.mkdir()
+    other.write_text(CONFIG.replace("  m:", "  other:").replace(", data: [{path: real.npz}]", ""))
+    config.write_text(CONFIG.replace("relaxed: fail", ""))
+    base = commit(config.parents[1])
+    git(config.parents[1], "mv", "other/export-gate.yml", "other/gate.yml")
+    assert found(config, base).alterations == ()
+    other.with_name("gate.yml").unlink()
+
+    change = found(config, base)
+
+    assert [each.text for each in change.alterations] == [
+        "../other/export-gate.yml of the base is gone, so that its models are not checked: other"
+    ]
+    assert change.policy == "fail"
+
+
 def test_a_workflow_that_chooses_a_lax_config_chooses_no_policy(config: Path):
     """`relaxed: fail` of any config of the base counts for what points the check elsewhere."""
     lax, workflow = config.with_name("lax.yml"), config.parents[1] / ".github" / "workflows" / "ci.yml"
