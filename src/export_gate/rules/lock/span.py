@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -60,7 +61,9 @@ def _may_be_less(one: Bound | str, other: Bound | str, dims: Mapping[str, Locked
 def _expression(bound: Bound | str) -> Size | None:
     if isinstance(bound, Size):
         return bound
-    return Size(offset=int(bound)) if isinstance(bound, (int, float)) and bound == int(bound) else None
+    # JSON's `1e999` is an infinity, of which there is no integer.
+    is_whole = isinstance(bound, (int, float)) and math.isfinite(bound) and bound == int(bound)
+    return Size(offset=int(bound)) if is_whole else None
 
 
 def _text(bound: Bound | str) -> str:

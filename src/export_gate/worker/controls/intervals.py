@@ -92,6 +92,14 @@ def integer_bounds(spec: TensorSpec) -> tuple[int, int]:
     return least, max(least, most)
 
 
+def value_bounds(spec: TensorSpec) -> tuple[float, float]:
+    """The least and the greatest value of either kind; of integers they are ints, since int64 has more than floats."""
+    if is_integer(spec):
+        return integer_bounds(spec)
+    interval = float_interval(spec)
+    return interval.low, interval.high
+
+
 def admits(spec: TensorSpec, tensor: torch.Tensor) -> str:
     """How the tensor's values break the contract: empty, or a phrase for a message.
 

@@ -63,6 +63,11 @@ def tensors_in(value: Any, path: InputPath = ()) -> Iterator[tuple[InputPath, to
             yield from tensors_in(item, (*path, key))
 
 
+def tensors_of(values: Any) -> dict[str, torch.Tensor]:
+    """The same by their paths as text: `x`, `pyramid.0`, `state.hidden`."""
+    return {".".join(map(str, path)): tensor for path, tensor in tensors_in(values)}
+
+
 def _every_second(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.dim() == 0:
         return tensor

@@ -11,7 +11,7 @@ import torch
 
 from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.draws import base_family, draw
-from export_gate.worker.controls.intervals import float_interval, integer_bounds, is_restricted, torch_dtype
+from export_gate.worker.controls.intervals import is_restricted, torch_dtype, value_bounds
 from export_gate.worker.controls.record import ControlCase, case_name, generated_case
 from export_gate.worker.controls.sizes import Sizes, plan_sizes
 from export_gate.worker.controls.specs import build_values, is_integer, shape_at, tensor_leaves
@@ -60,10 +60,7 @@ def _bounds(spec: TensorSpec) -> tuple[float, float] | None:
     """What the input may hold; None if it has no order of values to step through."""
     if spec.is_mask or is_restricted(spec) or spec.order is not None:
         return None
-    if is_integer(spec):
-        return integer_bounds(spec)
-    interval = float_interval(spec)
-    return (interval.low, interval.high) if spec.dtype in REALS else None
+    return value_bounds(spec) if is_integer(spec) or spec.dtype in REALS else None
 
 
 def _fitting(spec: TensorSpec, constants: Sequence[Constant]) -> list[Constant]:

@@ -8,7 +8,7 @@ arrays are identical.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from export_gate.wall.contract import Tolerance
+from export_gate.wall.equivalence import first_fault
 from export_gate.wall.observation import AxisNorms, CaseResult, Comparison, NonfiniteCount, Structure
 from export_gate.worker.leaves.sentinels import sentinel_norms, sentinels
 from export_gate.worker.leaves.totals import QUANTILES_PER_MILLE, Totals, layout_of
@@ -50,6 +52,13 @@ def compare_case(
     return CaseResult(
         case=case, outputs=tuple(compare_leaf(e, a, axis, keep.get(e.name)) for e, a in pairs if e.value is not None)
     )
+
+
+def agree(expected: Sequence[Leaf], actual: Sequence[Leaf], tolerance: Callable[[str], Tolerance]) -> bool:
+    """Whether all leaves are equivalent within the tolerance of each dtype, NaN and infinity in the same places."""
+    result = compare_case("", expected, actual)
+    faulty = (first_fault(each, tolerance(each.expected_dtype), "match") for each in result.outputs)
+    return result.structure is None and not any(faulty)
 
 
 def compare_leaf(

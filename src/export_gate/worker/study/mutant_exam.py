@@ -117,18 +117,18 @@ class Examiner:
 
     def _searched(self, mutant: Mutant, run: Runner) -> Mutant:
         """Whether any random input tells the mutant from the file, and would make the check red."""
-        effect, told = 0.0, {question.case.family: Catch(family=question.case.family) for question in self.searched}
+        effect, catches = 0.0, {question.case.family: Catch(family=question.case.family) for question in self.searched}
         for question in self.searched:
             if time.monotonic() > self.deadline:
                 return mutant
-            if sum(catch.caught for catch in told.values()) >= ENOUGH:
+            if sum(catch.caught for catch in catches.values()) >= ENOUGH:
                 break
             found = self._effect(question, run)
             effect = max(effect, found if found < math.inf else 0.0)
-            told[question.case.family] = told[question.case.family].after(
+            catches[question.case.family] = catches[question.case.family].after(
                 question.case.name, is_caught=found == math.inf
             )
-        best = sorted((catch for catch in told.values() if catch.caught), key=lambda one: -one.caught / one.tried)
+        best = sorted((catch for catch in catches.values() if catch.caught), key=lambda one: -one.caught / one.tried)
         outcome: Outcome = "survived" if best else "equivalent"
         return replace(mutant, outcome=outcome, effect=effect, would_catch=tuple(best[:FAMILIES_SHOWN]))
 

@@ -46,6 +46,13 @@ class Pair:
     """The elements that count; None is all of them."""
 
 
+def numbers_of(output: str, expected: Sequence[Leaf], actual: Sequence[Leaf]) -> tuple[Leaf, Leaf] | None:
+    """One output of both sides; None if one of them lacks it, or has no numbers there."""
+    pairs = ((e, a) for e in expected for a in actual if e.name == a.name == output)
+    found = next(pairs, None)
+    return found if found and found[0].value is not None and found[1].value is not None else None
+
+
 def measured(
     pairs: Sequence[Pair], case: ControlCase, tolerance: Callable[[str], Tolerance], laboratory: Laboratory
 ) -> tuple[Noise, ...]:

@@ -29,7 +29,7 @@ from export_gate.worker.model.reference import Runner
 from export_gate.worker.study.excuses import excuse
 from export_gate.worker.study.laboratory import attempt
 from export_gate.worker.study.masks import Masks
-from export_gate.worker.study.noise import Pair, measured
+from export_gate.worker.study.noise import Pair, measured, numbers_of
 from export_gate.worker.study.smaller import Small, shrink
 from export_gate.worker.study.trials import CHANGES, Bench, changed_answer, is_jump
 
@@ -180,11 +180,8 @@ class Shrinker:
 
 
 def _pair(expected: Sequence[Leaf], actual: Sequence[Leaf], output: str) -> Pair | None:
-    found = [(e, a) for e in expected for a in actual if e.name == a.name == output]
-    if not found or found[0][0].value is None or found[0][1].value is None:
-        return None
-    (wanted, given), *_ = found
-    return Pair(comparison=compare_leaf(wanted, given), expected=wanted, actual=given)
+    pair = numbers_of(output, expected, actual)
+    return None if pair is None else Pair(comparison=compare_leaf(*pair), expected=pair[0], actual=pair[1])
 
 
 def _described(path: str, tensor: Any) -> SmallTensor:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
-from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
+from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.worker.controls.generate import drawn_case
-from export_gate.worker.controls.intervals import admits, float_interval, integer_bounds
+from export_gate.worker.controls.intervals import admits, value_bounds
+from export_gate.worker.controls.layout import tensors_of
 from export_gate.worker.controls.made import MadeTensor, has_makers
 from export_gate.worker.controls.ordering import order_broken
 from export_gate.worker.controls.record import ControlCase
@@ -44,10 +44,10 @@ class Small:
     @classmethod
     def of(cls, contract: ModelContract, case: ControlCase) -> Small:
         """The control input itself."""
-        values = case.make()
-        tensors: dict[str, torch.Tensor] = {}
-        for name, spec in contract.inputs.items():
-            _collect(name, spec, values[name], tensors)
+        tensors = {
+            path: tensor.detach().clone(memory_format=torch.contiguous_format)
+            for path, tensor in tensors_of(case.make()).items()
+        }
         own = cls(contract=contract, sizes=dict(case.sizes), tensors=tensors)
         return own if own.is_allowed() else replace(own, is_bounded=False)
 
@@ -222,34 +222,12 @@ def simple_values(spec: TensorSpec) -> tuple[float, ...]:
         return tuple(sorted(set(spec.values), key=lambda value: (abs(value), value))[:2])
     if spec.dtype == "bool":
         return (0.0, 1.0)
-    low, high = _bounds(spec)
+    low, high = value_bounds(spec)
     inside = [value for value in (0.0, 1.0, -1.0) if low <= value <= high]
     # Two at least, so that a range without 0 and 1 has its ends.
     return tuple(dict.fromkeys((*inside, low, high)))[: max(len(inside), 2)]
 
 
-def _bounds(spec: TensorSpec) -> tuple[float, float]:
-    if not is_floating(spec):
-        low, high = integer_bounds(spec)
-        return float(low), float(high)
-    interval = float_interval(spec)
-    return interval.low, interval.high
-
-
 def _rounded(tensor: torch.Tensor, digits: int) -> torch.Tensor:
     wide = tensor.double()
     return torch.where(wide.isfinite(), torch.round(wide, decimals=digits), wide).to(tensor.dtype)
-
-
-def _collect(path: str, spec: Spec, value: Any, found: dict[str, torch.Tensor]) -> None:
-    match spec:
-        case TensorSpec():
-            found[path] = value.detach().clone(memory_format=torch.contiguous_format)
-        case SequenceSpec():
-            for index, (item, part) in enumerate(zip(spec.items, value, strict=True)):
-                _collect(f"{path}.{index}", item, part, found)
-        case DictSpec():
-            for key, item in spec.items.items():
-                _collect(f"{path}.{key}", item, value[key], found)
-        case _:
-            pass

@@ -14,6 +14,7 @@ import torch
 
 from export_gate.wall.contract import Target
 from export_gate.wall.observation import TableRead
+from export_gate.worker.controls.layout import tensors_of
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.leaves.values import to_numpy
@@ -23,7 +24,6 @@ from export_gate.worker.model.tables import RowsRead
 from export_gate.worker.nodes.file import FileGraph, fetch
 from export_gate.worker.onnx_file.gathered import Gathered, gathered_tables
 from export_gate.worker.study.laboratory import Laboratory
-from export_gate.worker.study.tables import tensors_of
 from export_gate.worker.targets.base import Context
 from export_gate.worker.targets.calling import as_exported
 from export_gate.worker.targets.onnx import call_tensors

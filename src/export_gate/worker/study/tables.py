@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
-
-import torch
 
 from export_gate.wall.contract import ModelContract, TensorSpec
 from export_gate.wall.inputs import with_tensors
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.intervals import is_undeclared
-from export_gate.worker.controls.layout import tensors_in
+from export_gate.worker.controls.layout import tensors_of
 from export_gate.worker.controls.specs import is_integer, tensor_leaves
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import module_runner
@@ -62,8 +59,3 @@ def _lengths(subject: Subject) -> dict[str, int]:
     except (Exception, SystemExit):  # noqa: BLE001 - as said above
         return {}
     return watch.found
-
-
-def tensors_of(values: Any) -> dict[str, torch.Tensor]:
-    """The tensors of a control input by their paths."""
-    return {".".join(map(str, path)): tensor for path, tensor in tensors_in(values)}

@@ -14,11 +14,10 @@ import torch
 
 from export_gate.wall.contract import Target, Tolerance
 from export_gate.wall.diagnosis import Answer, ConversionTrial, Inspection, RungName
-from export_gate.wall.equivalence import first_fault
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.program import Exported, export_program
-from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.compare import agree
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.reference import Reference, Runner, without_ignored
 from export_gate.worker.process.collection import uncollected
@@ -134,10 +133,7 @@ class Converter:
             actual = without_ignored(run(bind(case.make(), self.parameters)), self.context.contract.outputs)
         except Exception:  # noqa: BLE001 - whatever a runtime raises
             return False
-        compared = compare_case(case.name, self.references[case.name].leaves, actual)
-        return compared.structure is None and not any(
-            first_fault(output, self.tolerance(output.expected_dtype), "match") for output in compared.outputs
-        )
+        return agree(self.references[case.name].leaves, actual, self.tolerance)
 
 
 def converted_wrong(found: Sequence[Inspection]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Runner
 from export_gate.worker.study.laboratory import Laboratory, attempt
 from export_gate.worker.study.masks import FIRST_PROBE
-from export_gate.worker.study.noise import Pair, jittered
+from export_gate.worker.study.noise import Pair, jittered, numbers_of
 from export_gate.worker.study.rungs import CHOOSING
 
 Bools = npt.NDArray[np.bool_]
@@ -50,10 +50,8 @@ class Bench:
         """One output at other values; None if either side raises or lacks it."""
         expected = attempt(lambda: self.laboratory.again(values()))
         actual = attempt(lambda: self.run(bind(values(), self.laboratory.parameters)))
-        pairs = [(e, a) for e in expected or () for a in actual or () if e.name == a.name == output]
-        if not pairs or pairs[0][0].value is None or pairs[0][1].value is None:
-            return None
-        return compare_leaf(*pairs[0], self.tolerance(pairs[0][0].dtype).axis)
+        pair = numbers_of(output, expected or (), actual or ())
+        return None if pair is None else compare_leaf(*pair, self.tolerance(pair[0].dtype).axis)
 
     def differs(self, found: Comparison) -> bool:
         """Whether the values are outside the tolerance."""
