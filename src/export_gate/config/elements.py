@@ -13,6 +13,7 @@ BOUNDS: dict[str, tuple[float, float]] = {
     **{dtype: (-(2**bits), 2**bits - 1) for dtype, bits in _INTEGER_BITS.items()},
     "uint8": (0, 255),
     **dict.fromkeys(("float64", "complex128"), (-sys.float_info.max, sys.float_info.max)),
+    # As formulas, since the digits say nothing: (2 - 2^-mantissa bits) * 2^largest exponent.
     **dict.fromkeys(("float32", "complex64"), (-(2 - 2**-23) * 2.0**127, (2 - 2**-23) * 2.0**127)),
     "float16": (-65504.0, 65504.0),
     "bfloat16": (-(2 - 2**-7) * 2.0**127, (2 - 2**-7) * 2.0**127),

@@ -30,6 +30,7 @@ class InputSpec:
 
     def schema(self, defs: Schema) -> Schema:
         if "input" not in defs:
+            # A placeholder ends the recursion: a list of inputs contains inputs.
             defs["input"] = {}
             defs["input"] = {"anyOf": [form.schema(defs) for form in (TENSOR, *FORMS.values())]}
         return {"$ref": "#/$defs/input"}

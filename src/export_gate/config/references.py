@@ -81,6 +81,7 @@ def _verify_shape(shape: Node | None, dims: Dims, scope: Scope) -> None:
         if size is None or not is_growing or not _are_declared(entry, size, dims, scope):
             continue
         least, most = lowest(size, dims.lengths), highest(size, dims.lengths)
+        # One end is enough: a size that leaves the range at both has one mistake.
         for length, at in (found for found in (least, most) if not 0 <= found[0] <= MAX_SIZE):
             expected = f"a size from 0 to {MAX_SIZE} for every {' and '.join(size.factors)}"
             scope.problems.expected(entry, expected, got=f"{length}{_place(at)}")

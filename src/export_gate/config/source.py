@@ -25,6 +25,7 @@ def read_bytes(path: Path) -> bytes:
         if path.exists() and not path.is_file():
             raise UserError(f"{path}: expected a file, got a device, pipe or socket; save the config as a file")
         with path.open("rb") as file:
+            # One byte more than allowed shows that there is too much, without reading all of it.
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise UserError(

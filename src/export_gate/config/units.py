@@ -24,6 +24,7 @@ def parse_amount(text: str) -> float:
 
 TIME = Measured(
     expected="a time above 0 and up to 168h such as 90s, 10m or 1h30m, or a number of seconds",
+    # The lookahead: each part may be missing, but not all of them.
     pattern=r"(?=[0-9])(?:[0-9]{1,9}h)?(?:[0-9]{1,9}m)?(?:[0-9]{1,9}s)?",
     parse=parse_time,
     maximum=168 * 3600,

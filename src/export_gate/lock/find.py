@@ -79,6 +79,7 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
 def _past_content(base: Base, config: Config, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | None]:
     """The lock's bytes at the base, and its place: that of the config before the change moved it."""
     content = file_at(base, _wanted(path), environment)
+    # Only if there is none at the usual place: a move costs several calls of git to find.
     old = None if content is not None else moved_from(config, base, environment)
     return (path, content) if old is None else (lock_path(old), file_at(base, _wanted(lock_path(old)), environment))
 

@@ -53,6 +53,7 @@ def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:
         for stale in REPORTS:
             (folder / stale).unlink(missing_ok=True)
         for job in jobs:
+            # What cannot be removed shows when the run writes there.
             shutil.rmtree(job.artifacts, ignore_errors=True)
             shutil.rmtree(cases_folder(Path(job.artifacts)), ignore_errors=True)
             (folder / "logs" / f"{job.contract.name}.log").unlink(missing_ok=True)

@@ -113,6 +113,7 @@ def _outcome(results: Results, judgement: Judgement) -> Outcome:
     findings = tuple(replace(each, hint=results.caller.located(each.hint)) for each in judgement.findings)
     decided = replace(results, findings=findings, verdict=judgement.verdict)
     report = build_report(decided, judgement.measured)
+    # Two ways to the same fact: the judge counts findings, the report counts models.
     if judgement.verdict == "verified" and report.counts.unchecked:
         raise GateError(f"verdict and report disagree: {report.headline}; this is a bug in export-gate")
     return Outcome(results=decided, judgement=judgement, report=report)

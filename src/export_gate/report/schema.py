@@ -18,6 +18,7 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 SCALARS: dict[Any, Schema] = {
     str: {"type": "string"},
     bool: {"type": "boolean"},
+    # As the codec reads them: whatever int64 or uint64 holds.
     int: {"type": "integer", "minimum": -(2**63), "maximum": 2**64 - 1},
     float: {"anyOf": [{"type": "number"}, {"enum": ["nan", "inf", "-inf"]}]},
     type(None): {"type": "null"},

@@ -45,6 +45,7 @@ def _both(words: str) -> str:
     condition = _parsed(words)
     if not isinstance(condition, ast.Compare) or len(condition.ops) != 1:
         return "compute both sides and choose with `torch.where`"
+    # A size is a Python number in forward, and torch.where takes tensors alone as its condition.
     condition.left = ast.Call(func=ast.Name(id="torch.scalar_tensor"), args=[condition.left], keywords=[])
     return f"compute both sides and choose with `torch.where({ast.unparse(condition)}, a, b)`"
 

@@ -18,6 +18,7 @@ def held_again(contract: ModelContract, observation: ModelObservation) -> ModelO
     compared. What eager raised stays.
     """
     raised = tuple(promise for promise in observation.broken if RAISED.match(promise.message))
+    # Without outputs nothing was seen that another promise could be compared with.
     if not observation.outputs and (observation.failure or observation.problem):
         return observation
     outputs = _under_recorded_names(contract.outputs, observation.outputs)

@@ -56,6 +56,7 @@ def _two_precisions(factor: float, expected: int | None, actual: int | None) -> 
     if expected is None or actual is None or factor <= 0:
         return ""
     single = _float32(factor)
+    # Around the length that gives such sizes: two more on both sides for what rounding moves.
     near = range(max(1, int(expected / factor) - 2), int((expected + 1) / factor) + 3)
     sizes = [n for n in near if (math.floor(factor * n), math.floor(_float32(single * n))) == (expected, actual)]
     if not sizes:

@@ -61,6 +61,7 @@ def apply_to_findings(
     for finding in findings:
         matching = [waiver for waiver in waivers if _accepts(waiver, finding) and may_waive(finding)]
         holding = [waiver for waiver in matching if waiver.holds_on(today)]
+        # One waiver is enough, but of those that expired each is used: none of them is superfluous.
         used += holding[:1] or matching
         results.append(waived(finding, holding[0]) if holding else expired(finding, matching))
     return Applied(findings=tuple(results), used=tuple(used))

@@ -22,6 +22,7 @@ def is_torchscript(path: Path) -> bool:
             names = archive.namelist()
     except (OSError, zipfile.BadZipFile):
         return False
+    # An archive has one folder, named after the file that it was first saved as.
     below = {name.partition("/")[2] for name in names}
     return "constants.pkl" in below and any(name.startswith("code/") for name in below)
 

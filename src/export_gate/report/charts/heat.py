@@ -20,6 +20,7 @@ NARROWEST_LABELLED = 40.0
 """Cells that are at least this wide show their number."""
 
 LEVELS = (
+    # Half a decade each: neighbouring shades differ by about three times, which an eye can tell apart.
     ("heat-1", 0.01, "up to 1%"),
     ("heat-2", 10**-1.5, "up to 3%"),
     ("heat-3", 0.1, "up to 10%"),

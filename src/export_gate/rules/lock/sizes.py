@@ -38,6 +38,7 @@ class Sizes:
     def ends(self) -> Iterator[int]:
         """Sizes from both ends and the others."""
         last = self.low + (self.high - self.low) // self.step * self.step
+        # A range may have billions of sizes.
         yield from islice(range(self.low, self.high + 1, self.step), TRIED)
         yield from islice(range(last, self.low - 1, -self.step), TRIED)
         yield from self.others
