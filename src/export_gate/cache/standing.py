@@ -21,7 +21,7 @@ from export_gate.cache.present import Present
 from export_gate.cache.scene import Scene, make_scene
 from export_gate.run.git import git_output
 from export_gate.run.interpreter import find_interpreter, with_environment
-from export_gate.run.pushing import DIFF, STARTERS
+from export_gate.run.pushing import DIFF, SCRIPTS, STARTERS
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.repository import repository_root
 
@@ -130,7 +130,7 @@ def _is_as_at(base: str, config: Path, content: bytes, python: Path) -> bool:
     """Whether config, workflows and interpreter are those of the base: else the change may loosen the check."""
     root = repository_root(config.parent)
     places = [place for place in with_environment(python) if root in place.parents]
-    inside = [*STARTERS, *(f":(top,literal){place.relative_to(root).as_posix()}" for place in places)]
+    inside = [*STARTERS, *SCRIPTS, *(f":(top,literal){place.relative_to(root).as_posix()}" for place in places)]
     past = git_output(config.parent, "cat-file", "blob", f"{base}:./{config.name}")
     changed = git_output(root, *DIFF, "--ignore-submodules=none", f"{base}^{{commit}}", "--", *inside)
     return past == content and changed == b""

@@ -16,7 +16,25 @@ from export_gate.wall.repository import repository_root
 DIFF = ("diff", "--no-ext-diff", "-O/dev/null", "--name-only", "--no-relative")
 """From the root of the checkout, whatever the user's settings of git say."""
 STARTERS = (".github/*.yml", ".github/*.yaml", "*action.yml", "*action.yaml", ".pre-commit-config.yaml")
-"""Files that may start the gate: an action of the repository's own may be in any folder."""
+"""Workflows and hooks, which may start the gate: an action of the repository's own may be in any folder."""
+SCRIPTS = (
+    *(
+        "*.sh",
+        "*.bash",
+        "*.ps1",
+        "*.cmd",
+        "*.bat",
+        "*Makefile",
+        "*makefile",
+        "*.mk",
+        "*justfile",
+        "*noxfile.py",
+        "*tox.ini",
+    ),
+    *("*package.json", "*pyproject.toml", "*Taskfile.yml", "*Jenkinsfile", "*.gitlab-ci.yml", "*azure-pipelines.yml"),
+    *("*.circleci/config.yml", "*bitbucket-pipelines.yml"),
+)
+"""Other files whose lines may be commands that start it."""
 WHOLE = "."
 """Stands for all files of a checkout."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,16 @@ from export_gate.loosening.workflow import HERE, JOB, STEP, GateStep, Workflow
 
 GATE = "export-gate"
 COMMAND = re.compile(r"export[-_]gate\s+-*[a-z]")
+VARIABLE = re.compile(r"EXPORT_GATE_\w+")
 HARMLESS = re.compile(r"(FORCE_|NO_|CLI)?COLOR\w*|TERM|TZ", re.ASCII)
 """Variables that choose nothing. Any other may: an interpreter, what bash or pip load, git's repository, an input."""
 DEPTH = 4
 """How many files of the repository may call each other before the gate runs; GitHub allows as many."""
 
 
-def read_workflows(texts: Mapping[str, str], repository: str) -> dict[str, Workflow | None]:
+def read_workflows(
+    texts: Mapping[str, str], repository: str, scripts: Collection[str] = ()
+) -> dict[str, Workflow | None]:
     """The files by their paths; None for one that cannot be read.
 
     A file that calls another one of the repository which runs the gate runs the gate as well: its inputs may choose
@@ -30,12 +33,13 @@ def read_workflows(texts: Mapping[str, str], repository: str) -> dict[str, Workf
     Args:
         texts: of all files that may run the gate or call one that does.
         repository: that the action comes from, by which it is known under any name.
+        scripts: paths of other files that run the gate, which a step may run.
     """
     values = {name: read_value(text) for name, text in texts.items()}
     called: frozenset[str] = frozenset()
     found: dict[str, Workflow | None] = {}
     for _ in range(DEPTH):
-        known = Known(repository=repository.lower(), called=called)
+        known = Known(repository=repository.lower(), called=called, scripts=tuple(scripts))
         found = {name: None if value is None else _workflow(value, known) for name, value in values.items()}
         running = frozenset(_reference(name) for name, workflow in found.items() if workflow and workflow.steps)
         if running == called:
@@ -51,6 +55,13 @@ def read_value(text: str) -> dict[str, Any] | None:
     except Unreadable:
         return None
     return value if isinstance(value, dict) else {}
+
+
+def read_script(text: str) -> Workflow:
+    """The lines of another file that start the gate, or set its variables."""
+    lines = tuple(line for line in _script({"run": text}) if COMMAND.search(line) or VARIABLE.search(line))
+    starts = any(map(COMMAND.search, lines))
+    return Workflow(steps=(GateStep(part="", commands=lines),) if starts else ())
 
 
 def texts(value: Any) -> dict[str, str]:
@@ -77,6 +88,8 @@ class Known:
     """In lower case, since GitHub does not tell case apart."""
     called: frozenset[str]
     """Files of the repository, as `uses` names them."""
+    scripts: tuple[str, ...] = ()
+    """Other files of it, by their paths."""
 
     def runs(self, action: str) -> bool:
         """Whether what `uses` names, without its version, runs the gate."""
@@ -85,9 +98,17 @@ class Known:
         is_ours = "/".join(name.split("/")[:2]) == self.repository or GATE in re.split(r"[/.]", name)
         return bool(name) and (is_ours or action.rstrip("/") in self.called)
 
+    def is_command(self, line: str) -> bool:
+        """Whether the line of a script runs the gate."""
+        return bool(COMMAND.search(line)) or any(script in line for script in self.scripts)
+
+    def commands(self, step: dict[str, Any]) -> tuple[str, ...]:
+        """The step's lines that do."""
+        return tuple(filter(self.is_command, _script(step)))
+
     def is_gate(self, step: dict[str, Any]) -> bool:
         """Whether the step runs the gate."""
-        return self.runs(str(step.get("uses") or "").partition("@")[0]) or bool(_commands(step))
+        return self.runs(str(step.get("uses") or "").partition("@")[0]) or bool(self.commands(step))
 
 
 def _workflow(value: dict[str, Any], known: Known) -> Workflow:
@@ -162,7 +183,7 @@ def _steps(job: _Job, known: Known) -> Iterator[GateStep]:
     """The job's steps that run the gate."""
     for step in filter(known.is_gate, job.steps):
         action, _, version = str(step.get("uses") or "").partition("@")
-        is_ours, commands = known.runs(action), _commands(step)
+        is_ours, commands = known.runs(action), known.commands(step)
         given = {name.lower(): value for name, value in texts(step.get("with")).items()}
         # The innermost one counts, as GitHub merges them.
         everything = {**texts(job.workflow.get("env")), **texts(job.value.get("env")), **texts(step.get("env"))}
@@ -192,7 +213,7 @@ def _around(job: _Job, known: Known) -> Iterator[str]:
         else:
             # Of a step that runs the gate, the other keys are settings.
             lines = _script(step) if known.is_gate(step) else _lines(step)
-            yield from (HERE if COMMAND.search(line) else line for line in lines)
+            yield from (HERE if known.is_command(line) else line for line in lines)
 
 
 def _lines(step: dict[str, Any]) -> Iterator[str]:
@@ -210,10 +231,6 @@ def _script(step: dict[str, Any]) -> list[str]:
     # A command that goes on in the next line is one command.
     lines = str(step.get("run") or "").replace("\\\n", " ").splitlines()
     return [" ".join(line.split()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
-
-
-def _commands(step: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(line for line in _script(step) if COMMAND.search(line))
 
 
 def _triggers(on: Any) -> dict[str, str]:

@@ -11,11 +11,12 @@ from export_gate.loosening.workflow import Workflow, compare_workflows
 from export_gate.run.base import Base, Wanted, file_at
 from export_gate.run.git import UnreadableError, git_output, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
-from export_gate.run.pushing import STARTERS
-from export_gate.run.workflow_file import GATE, read_workflows
+from export_gate.run.pushing import SCRIPTS, STARTERS
+from export_gate.run.workflow_file import GATE, read_script, read_workflows
 from export_gate.wall.errors import UserError
 
 MAX_BYTES = 512 * 1024
+Words = tuple[str, ...]
 
 
 def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Alteration, ...]:
@@ -28,9 +29,10 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     repository = environment.get("GITHUB_ACTION_REPOSITORY") or GATE
     words = (GATE, "export_gate", repository, "./")
     # All workflows, as the job of one may have the name of the gate's check.
-    before = dict(_past(base, (*words, "jobs"), environment))
-    now = dict(_present(base.root, (*words, "jobs"), environment))
-    old, new = (_read(texts, repository) for texts in (before, now))
+    asked: tuple[tuple[Words, Words], ...] = (((*words, "jobs"), STARTERS), ((GATE, "export_gate"), SCRIPTS))
+    before, scripts_before = (dict(_past(base, some, places, environment)) for some, places in asked)
+    now, scripts_now = (dict(_present(base.root, some, places, environment)) for some, places in asked)
+    old, new = _read(before, scripts_before, repository), _read(now, scripts_now, repository)
     # One that this change did not break says nothing about the change.
     broken = [name for name in new if new[name] is None and before.get(name) != now[name]]
     unread = [name for name in broken if _ran(old.get(name)) and any(w in before.get(name, now[name]) for w in words)]
@@ -39,9 +41,12 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     return (*said, *compare_workflows({n: w for n, w in read[0].items() if n not in unread}, read[1]))
 
 
-def _read(texts: Mapping[str, str], repository: str) -> dict[str, Workflow | None]:
-    workflows = read_workflows({name: text for name, text in texts.items() if name != HOOKS}, repository)
-    return {**workflows, **{name: read_hooks(text) for name, text in texts.items() if name == HOOKS}}
+def _read(texts: Mapping[str, str], scripts: Mapping[str, str], repository: str) -> dict[str, Workflow | None]:
+    read = {name: read_script(text) for name, text in scripts.items() if name not in texts}
+    running = [name for name, script in read.items() if script.steps]
+    workflows = read_workflows({name: text for name, text in texts.items() if name != HOOKS}, repository, running)
+    hooks = {name: read_hooks(text) for name, text in texts.items() if name == HOOKS}
+    return {**workflows, **hooks, **read}
 
 
 def _ran(workflow: Workflow | None) -> bool:
@@ -49,14 +54,14 @@ def _ran(workflow: Workflow | None) -> bool:
     return workflow is None or bool(workflow.steps)
 
 
-def _asked(words: tuple[str, ...], commit: str | None) -> tuple[str, ...]:
+def _asked(words: Words, places: Words, commit: str | None) -> Words:
     patterns = (part for word in words for part in ("-e", word))
-    return ("grep", "-l", "-a", "-i", "-F", *patterns, commit or "--untracked", "--", *STARTERS)
+    return ("grep", "-l", "-a", "-i", "-F", *patterns, commit or "--untracked", "--", *places)
 
 
-def _past(base: Base, words: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _past(base: Base, words: Words, places: Words, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The base's files with any of the words."""
-    for name in git_paths(base.root, *_asked(words, base.commit), environment=environment):
+    for name in git_paths(base.root, *_asked(words, places, base.commit), environment=environment):
         # git grep puts `<commit>:` before each path.
         path = name.partition(":")[2]
         with suppress(UserError, UnreadableError):
@@ -64,14 +69,14 @@ def _past(base: Base, words: tuple[str, ...], environment: Mapping[str, str]) ->
             yield path, (file_at(base, wanted, environment) or b"").decode("utf-8", "replace")
 
 
-def _present(root: Path, words: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    for name in git_paths(root, *_asked(words, None), environment=environment):
+def _present(root: Path, words: Words, places: Words, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in git_paths(root, *_asked(words, places, None), environment=environment):
         path = root / name
         with suppress(OSError):
             if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_BYTES:
                 yield name, path.read_text(encoding="utf-8", errors="replace")
     # What a sparse checkout leaves out runs all the same.
-    for entry in git_paths(root, "ls-files", "-t", "--", *STARTERS, environment=environment):
+    for entry in git_paths(root, "ls-files", "-t", "--", *places, environment=environment):
         name = entry.removeprefix("S ")
         if name != entry and not (root / name).exists():
             yield (

@@ -346,6 +346,30 @@ def test_an_action_in_any_folder_is_compared_with_its_defaults(tmp_path: Path):
     ]
 
 
+def test_scripts_that_start_the_gate_are_compared(tmp_path: Path):
+    """A workflow may leave the command to a script, and the job that runs the script is the gate's."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    workflow = "on: push\njobs: {gate: {steps: [{run: bash ci/gate.sh}]}, lint: {steps: [{run: bash ci/lint.sh}]}}\n"
+    (tmp_path / FILE).write_text(workflow)
+    script, other = tmp_path / "ci" / "gate.sh", tmp_path / "ci" / "lint.sh"
+    script.parent.mkdir()
+    script.write_text("set -e\nEXPORT_GATE_PYTHON=python3 \\\n  export-gate run --config nets.yml\n")
+    other.write_text("cat export-gate.yml\n")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+    other.write_text("cat export-gate.yaml\n")
+    script.write_text(script.read_text().replace("set -e", "set -x"))
+    assert said(tmp_path, workflow.replace("lint.sh", "other.sh")) == []
+    script.write_text(script.read_text().replace("nets.yml", "lax.yml"))
+
+    command = "EXPORT_GATE_PYTHON=python3 export-gate run --config"
+    assert said(tmp_path, workflow.replace("{run: bash ci/gate.sh}", "{run: bash ci/gate.sh, if: never}")) == [
+        f"{FILE}, job gate: if none -> never",
+        f"ci/gate.sh: commands [{command} nets.yml] -> [{command} lax.yml]",
+    ]
+
+
 def test_a_workflow_that_is_not_checked_out_still_runs(repository: Path):
     """A sparse checkout leaves it out here, not on GitHub."""
     git(repository, "reset", "--quiet", "--hard")
