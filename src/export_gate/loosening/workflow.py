@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -43,8 +44,10 @@ class Workflow:
     """Event -> its filters."""
     defaults: Mapping[str, str] = field(default_factory=dict)
     """Of an action of the repository's own: its inputs, which the step may pass on."""
+    checks: tuple[str, ...] = ()
+    """Of its jobs, by the names that branch protection knows."""
     others: tuple[str, ...] = ()
-    """The checks of its jobs that do not run the gate, by the names that branch protection knows."""
+    """Those of jobs that do not run the gate."""
 
 
 HERE = "the gate"
@@ -91,6 +94,8 @@ request can change it anyway. `timeout-minutes` and `concurrency` end a job, whi
 STEP = ("if", "continue-on-error", "shell", "working-directory")
 """Keys of a step that are compared; `timeout-minutes` ends it, which has failed then, and names choose nothing."""
 _EVEN_IF_FAILED = re.compile(r"(always|cancelled|failure)\s*\(", re.IGNORECASE)
+_USUAL = re.compile(r'\{"branches": (\["(main|master)"\]|"(main|master)")\}')
+"""Pushes to the branch that pull requests are merged into, as far as its name tells."""
 _VERSION = re.compile(r"^((?:[\w-]+: )?[\w-]+/[\w./-]+@)\S+")
 
 
@@ -118,16 +123,23 @@ def _all(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Itera
         # Else the file is gone or no longer runs the gate, which was said above.
         if now.steps:
             yield from ((file, found) for found in _triggers(workflow.triggers, now.triggers))
+            yield from ((file, found) for found in _without_base(workflow.triggers, now.triggers))
             yield from ((file, found) for found in _each("input", workflow.defaults, now.defaults))
-    ours = {
-        step.settings.get("job name") or step.part.removeprefix("job ")
-        for each in before.values()
-        for step in each.steps
-    }
+    yield from _names(before, after)
+
+
+def _names(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Iterator[tuple[str, Step]]:
+    """Jobs that get the name of the gate's check: branch protection cannot tell them apart."""
+    steps = [step for workflow in before.values() for step in workflow.steps]
+    ours = {step.settings.get("job name") or step.part.removeprefix("job ") for step in steps}
+    old, new = (Counter(name for each in files.values() for name in each.checks) for files in (before, after))
     for file, workflow in after.items():
-        known = before.get(file, Workflow(steps=())).others
-        for name in (name for name in workflow.others if name in ours and name not in known):
-            yield file, ("loosened", "", f"a job without the gate has the name of its check, {name}")
+        known = before.get(file, Workflow(steps=()))
+        for name in dict.fromkeys(name for name in workflow.checks if name in ours):
+            if name in workflow.others and name not in known.others:
+                yield file, ("loosened", "", f"a job without the gate has the name of its check, {name}")
+            elif new[name] > old[name] and workflow.checks.count(name) > known.checks.count(name):
+                yield file, ("loosened", "", f"another job has the name of the gate's check, {name}")
 
 
 def _taking_over(file: str, workflow: Workflow, after: Mapping[str, Workflow]) -> Iterator[Workflow]:
@@ -200,3 +212,10 @@ def _triggers(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[S
             yield "loosened", f"on {event}", "removed"
         elif before[event] != after[event]:
             yield "loosened", f"on {event}", f"{before[event] or 'always'} -> {after[event] or 'always'}"
+
+
+def _without_base(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Step]:
+    """Events that come to those with a base: their runs have the same check at the same commit, and compare nothing."""
+    for event in ("push", "workflow_dispatch"):
+        if "pull_request" in before and event in after and event not in before and not _USUAL.fullmatch(after[event]):
+            yield "loosened", f"on {event}", "added, whose runs have no base"

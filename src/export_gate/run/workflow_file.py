@@ -118,7 +118,8 @@ def _workflow(value: dict[str, Any], known: Known) -> Workflow:
         running = {step.part for step in found}
         checks = {f"job {name}": as_text(_name(job) or name) for name, job in jobs.items()}
         others = tuple(check for part, check in checks.items() if part not in running)
-        return Workflow(steps=tuple(found), triggers=_triggers(value.get("on")), others=others)
+        names = tuple(checks.values())
+        return Workflow(steps=tuple(found), triggers=_triggers(value.get("on")), checks=names, others=others)
     # An action has `runs` with the steps, where a workflow has jobs.
     inner = _Job(name="", jobs={"": value.get("runs")}, workflow={})
     return Workflow(steps=tuple(_steps(inner, known)), defaults=texts(value.get("inputs")))

@@ -265,6 +265,40 @@ def test_another_job_with_the_name_of_the_check_is_said(repository: Path):
         broken.unlink()
 
 
+def test_another_job_that_runs_the_gate_less_is_said(repository: Path):
+    """It has the same name in a file that the base does not have, so nothing else of it is compared."""
+    other = (repository / FILE).with_name("other.yml")
+    other.write_text("on: push\njobs: {gate: {steps: [{uses: acme/export-gate@v1, with: {models: tiny}}]}}\n")
+    try:
+        assert said(repository, TEXT) == [
+            ".github/workflows/other.yml: another job has the name of the gate's check, gate"
+        ]
+        (repository / FILE).unlink()
+        found = workflow_alterations(Base(commit="HEAD", root=repository), dict(os.environ))
+        assert [each.text for each in found] == [f"{JOB}no longer runs the gate"] * 2
+    finally:
+        other.unlink()
+
+
+def test_an_event_without_a_base_is_said(tmp_path: Path):
+    """A run on a push has the same check at the same commit, and compares the config with nothing."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    text = "on: [pull_request]\njobs: {gate: {steps: [{uses: acme/export-gate@v1}]}}\n"
+    (tmp_path / FILE).write_text(text)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+
+    assert said(tmp_path, text.replace("]\n", ", push, merge_group]\n", 1)) == [
+        f"{FILE}: on push added, whose runs have no base"
+    ]
+    usual = text.replace("[pull_request]", "{pull_request: , push: {branches: [main]}}")
+    assert said(tmp_path, usual) == []
+    assert said(tmp_path, usual.replace("[main]", "[main, mine]")) == [
+        f"{FILE}: on push added, whose runs have no base"
+    ]
+
+
 def test_a_workflow_that_calls_one_that_runs_the_gate_is_compared(repository: Path):
     """Whatever its inputs are called, in the repository's own files and in another one's."""
     called = repository / ".github" / "actions" / "verify" / "action.yml"
