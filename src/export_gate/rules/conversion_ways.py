@@ -7,11 +7,8 @@ from collections.abc import Sequence
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import listing, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
-from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.wall.diagnosis import MODEL_SWITCHES, ConversionTrial
 from export_gate.wall.words import count
-
-ATTENTION = "attn_implementation"
-"""What models of transformers take; the other ways are options of the target."""
 
 
 def way_that_works(contract: ModelContract, target: TargetName, trials: Sequence[ConversionTrial]) -> str:
@@ -21,9 +18,9 @@ def way_that_works(contract: ModelContract, target: TargetName, trials: Sequence
         return ""
     inputs = count(worked.inputs, "control input")
     tried = f"this was tried, and the file that it makes gives eager's results at {inputs}."
-    if worked.option == ATTENTION:
-        key = f"models.{contract.name}.kwargs.{ATTENTION}"
-        return f"Load the model with `{ATTENTION}={worked.value!r}` (`{key}`, if the factory passes it on): {tried}"
+    if worked.option in MODEL_SWITCHES:
+        key = f"models.{contract.name}.kwargs.{worked.option}"
+        return f"Load the model with `{worked.option}={worked.value!r}` (`{key}`, if the factory passes it on): {tried}"
     return f"Set {targets_key(contract, target, worked.option)} to `{_yaml(worked)}`: {tried}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, Union, get_args
 
 from export_gate.wall.nodes import NodeTrace
@@ -44,6 +45,8 @@ class ExportTrial:
     """The size that torch.export fixed the dim to, where it says one."""
 
 
+MODEL_SWITCHES = MappingProxyType({"attn_implementation": "eager", "experts_implementation": "batched_mm"})
+"""What models of transformers call the choice of a kernel -> the choice that is made of plain operators (5.24)."""
 ConversionAnswer = Literal["agrees", "differs", "refused", "not-tried"]
 """`agrees`: the file that it makes gives eager's results at the inputs that were tried."""
 
@@ -53,7 +56,7 @@ class ConversionTrial:
     """Another way to convert the program, tried after the target's own failed or made a wrong file."""
 
     option: str
-    """Key of the target; `attn_implementation`, which a transformers model takes, is the factory's."""
+    """Key of the target; those of `MODEL_SWITCHES` are the factory's."""
     value: Union[bool, int, str]
     answer: ConversionAnswer = "not-tried"
     inputs: int = 0

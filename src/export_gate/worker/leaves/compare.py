@@ -54,9 +54,21 @@ def compare_case(
     )
 
 
-def agree(expected: Sequence[Leaf], actual: Sequence[Leaf], tolerance: Callable[[str], Tolerance]) -> bool:
-    """Whether all leaves are equivalent within the tolerance of each dtype, NaN and infinity in the same places."""
-    result = compare_case("", expected, actual)
+def agree(
+    expected: Sequence[Leaf],
+    actual: Sequence[Leaf],
+    tolerance: Callable[[str], Tolerance],
+    kept: Mapping[str, npt.NDArray[np.bool_]] = MappingProxyType({}),
+) -> bool:
+    """Whether all leaves are equivalent within the tolerance of each dtype, NaN and infinity in the same places.
+
+    Args:
+        expected: eager's.
+        actual: an artifact's.
+        tolerance: of each dtype.
+        kept: output -> bool of its shape, the elements that are compared; of other outputs all are.
+    """
+    result = compare_case("", expected, actual, None, kept)
     faulty = (first_fault(each, tolerance(each.expected_dtype), "match") for each in result.outputs)
     return result.structure is None and not any(faulty)
 

@@ -118,8 +118,9 @@ def verify_target(work: Verification, desk: Desk) -> None:
                 channel.set("conversion_trials", _converter(work, wrong).trials(LEAST_S), target=key)
     except StageFailed as ended:
         if ended.failure.stage == "convert":
-            channel.set("stopped_at", stopped_node(ended.__cause__, desk.roots), target=key)
-            channel.set("conversion_trials", _trials_after(ended.failure, work), target=key)
+            stopped = stopped_node(ended.__cause__, desk.roots)
+            channel.set("stopped_at", stopped, target=key)
+            channel.set("conversion_trials", _trials_after(ended.failure, stopped, work), target=key)
         elif ended.failure.stage == "load":
             channel.set("stopped_at", _named(ended.failure, path, work, desk), target=key)
         channel.fail(ended.failure, target=key)
@@ -131,8 +132,10 @@ def _named(failure: Failure, path: Path | None, work: Verification, desk: Desk) 
     return named_node(failure.message, path, work.context.kept.get(DECOMPOSED), desk.roots)
 
 
-def _trials_after(failure: Failure, work: Verification) -> tuple[ConversionTrial, ...]:
-    return _converter(work).trials(MOST_S, with_attention=True) if failure.kind == "exception" else ()
+def _trials_after(failure: Failure, stopped: GuiltyNode | None, work: Verification) -> tuple[ConversionTrial, ...]:
+    if failure.kind != "exception":
+        return ()
+    return _converter(work).trials(MOST_S, with_switches=True, stopped_at=stopped)
 
 
 def _converter(work: Verification, first: Collection[str] = ()) -> Converter:
@@ -144,6 +147,7 @@ def _converter(work: Verification, first: Collection[str] = ()) -> Converter:
         cases=sorted(work.cases, key=lambda case: case.name not in first),
         references=work.references,
         tolerance=work.tolerance,
+        masks=work.masks,
         factory=work.laboratory.factory,
         separate=work.separate,
         allowance=work.allowance,
