@@ -142,7 +142,7 @@ def _failing(
             why = Failing(rule=finding.rule, message=message, text=text)
             found.setdefault((target, case), []).append((finding, why))
     covered = {finding for some in found.values() for finding, _ in some}
-    members = {member.name for member in observation.controls.inputs} if observation.controls else set()
+    members = {member.name for member in observation.control_inputs}
     for finding in findings:
         if finding.severity == "violation" and finding not in covered and finding.target and finding.case in members:
             place_ = (finding.target, finding.case)

@@ -129,8 +129,7 @@ def _differing(
 
 def is_layout_case(observation: ModelObservation, case: str) -> bool:
     """Whether a control input holds the values of another one in another memory layout."""
-    inputs = observation.controls.inputs if observation.controls else ()
-    return any(member.name == case and member.family in LAYOUT_FAMILIES for member in inputs)
+    return any(member.name == case and member.family in LAYOUT_FAMILIES for member in observation.control_inputs)
 
 
 def branch_at(observation: ModelObservation, case: str | None) -> Branch | None:

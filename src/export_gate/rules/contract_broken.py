@@ -83,7 +83,7 @@ def _layout(contract: ModelContract, refused: Sequence[PromiseBroken]) -> Findin
 
 def _owner(broken: Sequence[PromiseBroken], observation: ModelObservation) -> Owner:
     """The model if it accepts no input at all, else the contract, which promises more than the model does."""
-    inputs = observation.controls.inputs if observation.controls else ()
+    inputs = observation.control_inputs
     raised = {promise.case for promise in broken if RAISED.match(promise.message)}
     return "model" if inputs and raised >= {member.name for member in inputs} else "contract"
 

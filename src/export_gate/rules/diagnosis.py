@@ -127,8 +127,7 @@ def _cause(
 
 
 def _members(measured: Measured) -> dict[str, ControlInput]:
-    controls = measured.observation.controls
-    return {member.name: member for member in controls.inputs} if controls else {}
+    return {member.name: member for member in measured.observation.control_inputs}
 
 
 def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> bool:

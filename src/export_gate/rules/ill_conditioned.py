@@ -14,8 +14,7 @@ from export_gate.wall.contract import TargetName
 
 def check(measured: Measured) -> Iterator[Finding]:
     """One warning for each output of each target, at the case with the largest difference."""
-    controls = measured.observation.controls
-    families = {member.name: member.family for member in controls.inputs} if controls else {}
+    families = {member.name: member.family for member in measured.observation.control_inputs}
     for target, leaves in excused_outputs(measured, "noise", lambda leaf: leaf.comparison.max_abs_diff):
         yield _finding(measured, target, leaves, families.get(leaves[0].case, ""))
 

@@ -92,8 +92,7 @@ def judge(contracts: Sequence[ModelContract], run: RunObservation, terms: Terms 
 
 def _findings(measured: Measured, terms: Terms) -> list[tuple[SortKey, Finding]]:
     observation = measured.observation
-    controls = observation.controls
-    order = {member.name: place for place, member in enumerate(controls.inputs)} if controls else {}
+    order = {member.name: place for place, member in enumerate(observation.control_inputs)}
     applied = [apply(rule, measured, terms.today) for rule in RULES]
     applied += [] if observation.problem else _against_lock(measured, terms)
     # Only now: a waiver applies to a rule's own findings, whether or not a root cause explains them.

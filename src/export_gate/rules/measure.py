@@ -241,14 +241,12 @@ def _leaves(
 
 def _is_own(observation: ModelObservation, case: CaseResult) -> bool:
     """Whether the input is the project's own."""
-    members = observation.controls.inputs if observation.controls else ()
-    return any(member.name == case.case and member.group in OWN_GROUPS for member in members)
+    return any(member.name == case.case and member.group in OWN_GROUPS for member in observation.control_inputs)
 
 
 def _is_arithmetic(observation: ModelObservation, target: TargetObservation, leaf: Measurement) -> bool:
     """Whether every input of this size exceeds the tolerance while other sizes do not: no rounding does that."""
-    members = observation.controls.inputs if observation.controls else ()
-    sizes = next((member.sizes for member in members if member.name == leaf.case), None)
+    sizes = next((member.sizes for member in observation.control_inputs if member.name == leaf.case), None)
     return any(
         found.output == leaf.output and found.sizes == sizes and found.exceeding == found.draws > 0
         for found in target.size_noise
@@ -276,8 +274,7 @@ def _within_noise(leaf: Measurement, noise: Noise | None, *, is_own: bool) -> Me
 
 def _goldens(contract: ModelContract, observation: ModelObservation) -> Iterator[Measurement]:
     """Eager against each golden, under the tolerance of the source that the golden is from."""
-    members = observation.controls.inputs if observation.controls else ()
-    numbers = {member.name: member.golden for member in members}
+    numbers = {member.name: member.golden for member in observation.control_inputs}
     sources = contract.controls.golden
     for case in observation.golden:
         number = numbers.get(case.case)

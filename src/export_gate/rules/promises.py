@@ -28,8 +28,7 @@ def held_again(contract: ModelContract, observation: ModelObservation) -> ModelO
 def unobserved_dims(contract: ModelContract, observation: ModelObservation) -> list[str]:
     """Dims of the outputs' shapes that have no recorded size at some control input."""
     named = {dim for output in contract.outputs for size in output.shape or () for dim in size.factors}
-    inputs = observation.controls.inputs if observation.controls else ()
-    return sorted({dim for member in inputs for dim in named - member.sizes.keys()})
+    return sorted({dim for member in observation.control_inputs for dim in named - member.sizes.keys()})
 
 
 def _under_recorded_names(outputs: Sequence[Output], leaves: Sequence[OutputLeaf]) -> tuple[Output, ...]:
@@ -41,8 +40,7 @@ def _under_recorded_names(outputs: Sequence[Output], leaves: Sequence[OutputLeaf
 
 
 def _broken(outputs: Sequence[Output], observation: ModelObservation, refused: set[str]) -> Iterator[PromiseBroken]:
-    inputs = observation.controls.inputs if observation.controls else ()
-    taken = [member for member in inputs if member.name not in refused]
+    taken = [member for member in observation.control_inputs if member.name not in refused]
     compared = _compared(observation)
     declared = {output.name: output for output in outputs}
     for place, member in enumerate(taken):

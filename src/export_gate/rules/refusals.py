@@ -18,9 +18,8 @@ EMPTY = {"keep": (0,), "drop": (1,), "any": (), None: (0, 1)}
 def refused_layouts(observation: ModelObservation) -> tuple[PromiseBroken, ...]:
     """Promises broken only because of the memory layout, about which the contract says nothing."""
     refused = {broken.case for broken in observation.broken}
-    inputs = observation.controls.inputs if observation.controls else ()
     # Eager that accepts no input at all has another problem.
-    if all(member.name in refused for member in inputs):
+    if all(member.name in refused for member in observation.control_inputs):
         return ()
     return tuple(
         promise
@@ -39,8 +38,7 @@ def refused_empty_masks(
     layouts = refused_layouts(observation)
     raised = [p for p in observation.broken if RAISED.match(p.message) and p not in layouts]
     refused = {promise.case for promise in observation.broken}
-    inputs = observation.controls.inputs if observation.controls else ()
-    if not raised or all(member.name in refused for member in inputs):
+    if not raised or all(member.name in refused for member in observation.control_inputs):
         return (), None
     for path, value in raised[0].flat_masks.items():
         is_everywhere = all(promise.flat_masks.get(path) == value for promise in raised)

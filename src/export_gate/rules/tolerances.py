@@ -57,8 +57,7 @@ def lax_outputs(measured: Measured) -> Iterator[Lax]:
 
 def spread_cases(measured: Measured) -> frozenset[str]:
     """Control inputs with spread within a row."""
-    controls = measured.observation.controls
-    return frozenset(m.name for m in controls.inputs if m.family not in FLAT_FAMILIES) if controls else frozenset()
+    return frozenset(m.name for m in measured.observation.control_inputs if m.family not in FLAT_FAMILIES)
 
 
 def tells(leaf: Measurement) -> bool:

@@ -548,6 +548,11 @@ class ModelObservation:
     reused: Reused | None = None
     """None if the model was observed in this run."""
 
+    @property
+    def control_inputs(self) -> tuple[ControlInput, ...]:
+        """The inputs of the control set; none if the model ended before it was generated."""
+        return self.controls.inputs if self.controls else ()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunObservation:

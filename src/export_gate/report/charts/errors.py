@@ -12,7 +12,7 @@ from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick, W
 from export_gate.report.charts.scale import Heights, heights
 from export_gate.report.filters import number
 from export_gate.wall.contract import TargetName
-from export_gate.wall.observation import ControlSetObservation
+from export_gate.wall.observation import ControlInput
 from export_gate.wall.words import count
 
 WIDTH, LEFT, RIGHT = 960.0, 74.0, 18.0
@@ -50,13 +50,13 @@ class Slots:
 
 
 def errors_chart(
-    controls: ControlSetObservation | None, points: Mapping[TargetName, Sequence[Point]], model: str
+    inputs: Sequence[ControlInput], points: Mapping[TargetName, Sequence[Point]], model: str
 ) -> Chart | None:
     """The chart, or None if nothing differs."""
     seen = {target: found for target, found in points.items() if found}
     if not any(point.ratio for found in seen.values() for point in found):
         return None
-    slots = _slots(controls, [point.case for found in seen.values() for point in found])
+    slots = _slots(inputs, [point.case for found in seen.values() for point in found])
     everything = [point for found in seen.values() for point in found]
     # Of all panels, which then have the same scale and can be compared.
     values = [value for point in everything for value in (point.measured, point.allowed) if value]
@@ -91,11 +91,11 @@ def _exact_line(exact: Sequence[TargetName], seen: Mapping[TargetName, Sequence[
     return "; ".join(f"{target}: {_verdict(seen[target])}" for target in exact)
 
 
-def _slots(controls: ControlSetObservation | None, cases: Sequence[str]) -> Slots:
+def _slots(inputs: Sequence[ControlInput], cases: Sequence[str]) -> Slots:
     """Control inputs of a family side by side, families in order of their first member."""
     ran = dict.fromkeys(cases)
     families: dict[str, list[str]] = {}
-    for member in controls.inputs if controls else ():
+    for member in inputs:
         if member.name in ran:
             families.setdefault(member.family, []).append(member.name)
     known = {name for names in families.values() for name in names}

@@ -56,8 +56,8 @@ def model_charts(measured: Measured) -> ModelCharts:
     """All charts of a model for which there are numbers."""
     contract, observation = measured.contract, measured.observation
     points = {planned.name: target_points(measured, planned.name) for planned in contract.targets}
-    found = [errors_chart(observation.controls, points, contract.name)]
-    found += [sizes_chart(dim.name, observation.controls, points) for dim in contract.dims]
+    found = [errors_chart(observation.control_inputs, points, contract.name)]
+    found += [sizes_chart(dim.name, observation.control_inputs, points) for dim in contract.dims]
     worst = max(_pictured(measured), key=lambda it: (it.point.over, it.point.ratio), default=None)
     if worst is not None:
         name = f"{worst.picture.output} on {worst.target} at {worst.picture.case}"

@@ -12,7 +12,7 @@ from export_gate.report.charts.record import Chart, Entry, Panel, Shape, Tick
 from export_gate.report.charts.scale import Heights, heights
 from export_gate.report.filters import share
 from export_gate.wall.contract import TargetName
-from export_gate.wall.observation import ControlSetObservation
+from export_gate.wall.observation import ControlInput
 from export_gate.wall.targets import KIND_NAMES
 
 WIDTH, HEIGHT = 440.0, 250.0
@@ -31,11 +31,9 @@ class Pen:
     mark: Callable[[float, float], str]
 
 
-def sizes_chart(
-    dim: str, controls: ControlSetObservation | None, points: Mapping[TargetName, Sequence[Point]]
-) -> Chart | None:
+def sizes_chart(dim: str, inputs: Sequence[ControlInput], points: Mapping[TargetName, Sequence[Point]]) -> Chart | None:
     """The chart of one dim, or None if nothing differs or only one of its sizes was run."""
-    size_of = {entry.name: entry.sizes[dim] for entry in controls.inputs if dim in entry.sizes} if controls else {}
+    size_of = {entry.name: entry.sizes[dim] for entry in inputs if dim in entry.sizes}
     worst = {target: _worst_of_each(found, size_of) for target, found in points.items()}
     sizes = sorted({size for shares in worst.values() for size in shares})
     is_exact = not any(share for shares in worst.values() for share in shares.values())

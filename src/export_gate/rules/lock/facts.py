@@ -40,8 +40,7 @@ def locked_model(measured: Measured, *, is_whole: bool = True) -> LockedModel:
 def _dim(dim: Dim, observation: ModelObservation) -> LockedDim:
     """The sizes that the artifacts accept: for a static dim, the one that they were exported for."""
     low, high = dim.min, dim.max
-    members = observation.controls.inputs if observation.controls else ()
-    sizes = [member.sizes[dim.name] for member in members if dim.name in member.sizes]
+    sizes = [member.sizes[dim.name] for member in observation.control_inputs if dim.name in member.sizes]
     if dim.mode == "static" and sizes:
         low, high = min(sizes), max(sizes)
     return LockedDim(min=low, max=high, multiple_of=dim.multiple_of, separate=dim.separate)
@@ -68,9 +67,9 @@ def _output(contract: ModelContract, leaf: OutputLeaf, inferred: dict[str, tuple
 
 def _inferred(observation: ModelObservation) -> dict[str, tuple[str, ...]]:
     """Output -> its shape, from eager's shapes at control inputs; only where it was seen at all of them."""
-    members = observation.controls.inputs if observation.controls else ()
     broken = {promise.case for promise in observation.broken}
-    members = tuple(m for m in members if m.family not in LAYOUT_FAMILIES)  # not every target is run on those
+    # Not every target is run on the inputs in another layout.
+    members = tuple(m for m in observation.control_inputs if m.family not in LAYOUT_FAMILIES)
     sizes = {m.name: m.sizes for m in members if m.name not in broken and (m.sizes or m.group == "generated")}
     shapes: dict[str, dict[str, tuple[int, ...]]] = {}
     for case in (case for target in observation.targets for case in target.cases):
