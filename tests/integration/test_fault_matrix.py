@@ -135,6 +135,10 @@ def entry(fault: str, stage: str) -> str:
     )
 
 
+AFTER = r"( after \d+ of \d+ control inputs)?"
+"""Where a stage runs them."""
+
+
 def expected(fault: str, stage: str) -> tuple[str, str]:
     """Rule and pattern of the message of one cell."""
     model = f"{fault}-{stage}"
@@ -146,7 +150,7 @@ def expected(fault: str, stage: str) -> tuple[str, str]:
     if fault == "hang":
         return (
             "timed-out",
-            f"{place}not finished within the timeout of {HANG_S} s; it was stopped in stage {NAMES[stage]}",
+            f"{place}not finished within the timeout of {HANG_S} s; it was stopped in stage {NAMES[stage]}{AFTER}",
         )
     if stage == "factory":
         exit_or_raise = (

@@ -142,7 +142,8 @@ def test_hanging_forward_is_stopped(run: Run):
     """A forward that never returns, ignores SIGTERM and has a child of its own ends with its timeout."""
     (found,) = run.violations("hang")
     assert found["rule"] == "timed-out"
-    expected = r"hang(, case \S+)?: not finished within the timeout of 3 s; it was stopped in stage (controls|eager)"
+    where = r"(controls|eager)( after \d+ of \d+ control inputs)?"
+    expected = rf"hang(, case \S+)?: not finished within the timeout of 3 s; it was stopped in stage {where}"
     assert re.fullmatch(expected, found["message"])
     assert run.model("hang")["duration_s"] < 60
 

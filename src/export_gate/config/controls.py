@@ -81,7 +81,12 @@ CONTROLS = Section(
         Field("function", ATTRIBUTE, "Function that returns named inputs: {name: args tuple or kwargs dict}."),
         Field("make", ATTRIBUTE, "Function (sizes, rng) that draws inputs which depend on each other: {input: array}."),
         Field("generated", Switch(), "Whether the gate's own draws are tried as well."),
-        Field("budget", WORK, "Limit on cases times forward operations per target.", to="budget_flops"),
+        Field(
+            "budget",
+            WORK,
+            "Limit on cases times forward operations per target, where each element of an output counts as 1000.",
+            to="budget_flops",
+        ),
         Field("limit", Number(minimum=1, maximum=1000, whole=True), "Limit on the number of cases."),
     ),
 )

@@ -797,6 +797,7 @@ SAMPLES: dict[str, Sample] = {
         ModelObservation(model="glyph-head", failure=failure(stage="eager", kind="died", type="SIGKILL", message=""))
     ),
     "timed-out-run": Sample(observed(ended("run", "timed-out", type="timeout", message="", trace="", case=CASES[0]))),
+    "timed-out-late": Sample(observed(ended("run", "timed-out", type="timeout", message="", trace="", case=CASES[1]))),
     "dim-specialized-one": Sample(observed(dims=(dim_found((1, 1), specialized=True),))),
     "dim-specialized-derived": Sample(
         observed(dims=(DimFound(axis="x[1]", dim="batch", declared=(5, 33), found=(9, 9), specialized=True),))

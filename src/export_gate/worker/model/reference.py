@@ -81,12 +81,22 @@ def describe_outputs(leaves: Sequence[Leaf]) -> tuple[OutputLeaf, ...]:
     )
 
 
-def count_flops(module: torch.nn.Module, call: Call) -> float:
-    """Floating-point operations of one forward (as `torch.utils.flop_counter` counts them)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What one control input costs."""
+
+    flops: float
+    outputs: int
+    """Elements that are compared."""
+
+
+def count_work(module: torch.nn.Module, call: Call) -> Work:
+    """Floating-point operations of one forward (as `torch.utils.flop_counter` counts them), and elements of outputs."""
     from torch.utils.flop_counter import FlopCounterMode
 
     seed_everything()
     counter = FlopCounterMode(display=False)
     with torch.no_grad(), counter:
-        guarded(module)(*call.args, **call.kwargs)
-    return float(counter.get_total_flops())
+        returned = guarded(module)(*call.args, **call.kwargs)
+    elements = sum(0 if leaf.value is None else int(leaf.value.size) for leaf in leaves_of(returned))
+    return Work(flops=float(counter.get_total_flops()), outputs=elements)

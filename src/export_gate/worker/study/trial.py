@@ -18,13 +18,15 @@ from export_gate.worker.controls.generate import case_named
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.specs import total_elements
 from export_gate.worker.controls.threshold_rows import FAMILY
-from export_gate.worker.model.reference import count_flops
+from export_gate.worker.model.reference import Work, count_work
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.subject import Subject, looks_affine
 
 MINIMUM_CASES = 6
 """Control inputs that are kept regardless of the FLOP budget."""
 NAMES_SHOWN = 8
+COMPARISON_FLOPS = 1000.0
+"""Comparing one element of an output takes 20 ns, in which a core does about as many operations of a convolution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,19 +105,21 @@ def matching(cases: Sequence[ControlCase], patterns: Sequence[str]) -> tuple[Con
 
 
 def within_budget(cases: Sequence[ControlCase], subject: Subject) -> tuple[tuple[ControlCase, ...], float | None]:
-    """The cases whose summed forward FLOPs stay below the contract's budget, in order, and the first case's FLOPs.
+    """The cases whose summed work stays below the contract's budget, in order, and the first case's FLOPs.
 
-    FLOPs are counted once and scaled with the number of input elements, so that the choice is the same on every
-    machine. Cases that the user supplied and the affine basis points are always kept.
+    Elements of outputs count as well: a decoder of images returns more than it computes. Both are counted once and
+    scaled with the number of input elements, so that the choice is the same on every machine. Cases that the user
+    supplied and the affine basis points are always kept.
     """
-    flops = _first_case_flops(cases, subject)
-    if not flops:
-        return tuple(cases), flops
+    work = _first_case_work(cases, subject)
+    if work is None:
+        return tuple(cases), None
+    first = work.flops + COMPARISON_FLOPS * work.outputs
     elements = [total_elements(subject.contract, case.sizes) for case in cases]
     kept: list[ControlCase] = []
     spent = 0.0
     for case, count in zip(cases, elements, strict=True):
-        cost = flops * count / max(elements[0], 1)
+        cost = first * count / max(elements[0], 1)
         # One that is too large is left out alone, because a later one may be smaller.
         is_kept = (
             case.group != "generated"
@@ -125,12 +129,12 @@ def within_budget(cases: Sequence[ControlCase], subject: Subject) -> tuple[tuple
         if is_kept:
             kept.append(case)
             spent += cost
-    return tuple(kept), flops
+    return tuple(kept), work.flops
 
 
-def _first_case_flops(cases: Sequence[ControlCase], subject: Subject) -> float | None:
+def _first_case_work(cases: Sequence[ControlCase], subject: Subject) -> Work | None:
     try:
-        return count_flops(subject.twin(), subject.call(cases[0]))
+        return count_work(subject.twin(), subject.call(cases[0]))
     except (Exception, SystemExit):  # noqa: BLE001 - without a count the budget does not apply; eager itself reports the cause
         return None
     finally:

@@ -15,8 +15,9 @@ from export_gate.wall.observation import OutputLeaf
 from export_gate.wall.promises import broken_promises
 from export_gate.worker.leaves.values import Call, Leaf, flatten
 from export_gate.worker.model.reference import (
+    Work,
     contract_names,
-    count_flops,
+    count_work,
     describe_outputs,
     module_runner,
 )
@@ -141,13 +142,13 @@ def test_runs_take_no_gradients_and_rename():
 
 
 @pytest.mark.parametrize(
-    ("module", "given", "flops"),
+    ("module", "given", "flops", "outputs"),
     [
-        (nn.Linear(3, 5), torch.ones(2, 3), 2 * 2 * 3 * 5),
-        (nn.Conv2d(1, 4, 3, bias=False), torch.ones(2, 1, 8, 8), 2 * 2 * 4 * 9 * 36),
-        (Doubled(), torch.ones(2), 0),
+        (nn.Linear(3, 5), torch.ones(2, 3), 2 * 2 * 3 * 5, 10),
+        (nn.Conv2d(1, 4, 3, bias=False), torch.ones(2, 1, 8, 8), 2 * 2 * 4 * 9 * 36, 2 * 4 * 36),
+        (Doubled(), torch.ones(2), 0, 2),
     ],
 )
-def test_flops_of_one_forward(module: nn.Module, given: torch.Tensor, flops: float):
+def test_work_of_one_forward(module: nn.Module, given: torch.Tensor, flops: float, outputs: int):
     """A forward has two operations per multiply-add of matrix products and convolutions; elementwise work is free."""
-    assert count_flops(module, Call(args=(given,))) == flops
+    assert count_work(module, Call(args=(given,))) == Work(flops=flops, outputs=outputs)

@@ -24,7 +24,7 @@ from export_gate.wall.contract import (
 from export_gate.wall.errors import UserError
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.study.subject import looks_affine
-from export_gate.worker.study.trial import MINIMUM_CASES, Trial, choose_trial, matching
+from export_gate.worker.study.trial import COMPARISON_FLOPS, MINIMUM_CASES, Trial, choose_trial, matching
 
 BATCH = Dim(name="batch", min=1, max=8)
 ROWS = tensor("batch", 3, range=(-10.0, 10.0))
@@ -72,6 +72,11 @@ def names(trial: Trial) -> list[str]:
 def flops_of(rows: int) -> int:
     """Of the linear layer above: two per multiply-add."""
     return 2 * 3 * 2 * rows
+
+
+def work_of(rows: int) -> float:
+    """The same, and what the comparison of its two columns counts."""
+    return flops_of(rows) + COMPARISON_FLOPS * 2 * rows
 
 
 def test_all_cases_without_patterns(tmp_path: Path):
@@ -128,14 +133,14 @@ def test_the_digest_is_of_the_cases_used(tmp_path: Path):
 
 
 def test_the_budget_drops_cases_by_their_size(tmp_path: Path):
-    """FLOPs of the first case, scaled by input elements, are summed in order; the excess is dropped and reported."""
+    """The work of the first case, scaled by input elements, are summed in order; the excess is dropped and reported."""
     free = choose(Counting(), contract({"x": ROWS}, BATCH, controls=controls()), tmp_path)
-    budget = sum(flops_of(case.sizes["batch"]) for case in free.cases[:10])
-    promised = contract({"x": ROWS}, BATCH, controls=controls(budget_flops=float(budget)))
+    budget = sum(work_of(case.sizes["batch"]) for case in free.cases[:10])
+    promised = contract({"x": ROWS}, BATCH, controls=controls(budget_flops=budget))
     trial = choose(Counting(), promised, tmp_path)
     assert trial.observation.case_flops == flops_of(free.cases[0].sizes["batch"])
     assert names(trial)[:10] == names(free)[:10]
-    assert sum(flops_of(case.sizes["batch"]) for case in trial.cases) <= budget
+    assert sum(work_of(case.sizes["batch"]) for case in trial.cases) <= budget
     dropped = len(free.cases) - len(trial.cases)
     assert (trial.observation.left_out, trial.observation.left_out_reason) == (
         dropped,
