@@ -15,8 +15,9 @@ BY_CAUSE: dict[Cause, str] = {
         "it was made from."
     ),
     "size-arithmetic": (
-        "The size alone decides: replace the rounded product or float step by integer arithmetic on `x.shape` (`n * 7 "
-        "// 10`), pass the size itself (`size=` instead of `scale_factor`), or narrow `dims` to sizes that agree."
+        "The size alone decides: look for what the model computes from it, such as a rounded product or a float step "
+        "(use integers, `n * 7 // 10`, or `size=` instead of `scale_factor`) or a fast path for some sizes; or narrow "
+        "`dims` to sizes that agree."
     ),
     "tie": (
         "Both answers are right up to rounding: make the choice unique (a secondary key, a margin), or return the "

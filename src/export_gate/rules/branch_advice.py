@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Branch
+
+CONDITION = re.compile(r"\b(?:if|while|assert)\b")
 
 
 def guard_advice(contract: ModelContract, branch: Branch | None, *, is_separate: bool) -> str:
@@ -27,6 +30,12 @@ def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool)
         branch: the condition that the sizes meet.
         is_separate: whether the export that lacks this branch is for single sizes already.
     """
+    if len(branch.dims) == 1 and not is_separate and _is_torchs_own(branch):
+        dims = f"models.{contract.name}.dims.{branch.dims[0]}"
+        return (
+            "torch.export takes sizes of 0 and 1 for constants, since they broadcast: give the sizes at which "
+            f"`{branch.words}` exports of their own (`{dims}.separate`), or leave them out of `{dims}`."
+        )
     ways = [
         *dynamic_ways(branch.words),
         *([] if len(branch.dims) != 1 else _of_one_dim(contract, branch, is_separate=is_separate)),
@@ -48,6 +57,17 @@ def _both(words: str) -> str:
     # A size is a Python number in forward, and torch.where takes tensors alone as its condition.
     condition.left = ast.Call(func=ast.Name(id="torch.scalar_tensor"), args=[condition.left], keywords=[])
     return f"compute both sides and choose with `torch.where({ast.unparse(condition)}, a, b)`"
+
+
+def _is_torchs_own(branch: Branch) -> bool:
+    """Whether a size is compared with 0 or 1 at a line that has no condition, so that torch does it by itself."""
+    if branch.source is None or CONDITION.search(branch.source.text) or "%" in branch.words:
+        return False
+    condition = _parsed(branch.words)
+    if not isinstance(condition, ast.Compare) or not isinstance(condition.ops[0], ast.Eq) or len(condition.ops) > 1:
+        return False
+    sides = (condition.left, condition.comparators[0])
+    return any(isinstance(side, ast.Constant) and side.value in (0, 1) for side in sides)
 
 
 def _of_one_dim(contract: ModelContract, branch: Branch, *, is_separate: bool) -> list[str]:

@@ -89,21 +89,26 @@ def _owner(broken: Sequence[PromiseBroken], observation: ModelObservation) -> Ow
 
 
 def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], observation: ModelObservation) -> Finding:
-    first, relations, controls = broken[0], observation.relations, observation.controls
+    first, relations = broken[0], observation.relations
     return RULE.finding(
         contract.name,
         f"eager breaks the contract{at_source(first.source)}: {first_line(first.message)}",
         hint=_relation_hint(contract.name, relations[0]) if relations else _hint(contract.name),
         case=first.case,
         occurrences=len(broken),
-        # Eager may break promises at sizes of the sweep too, which are not in the control set.
-        tried=max(len(controls.inputs), len(broken)) if controls else 0,
+        tried=_tried(broken, observation),
         key=relations[0].key if relations else "",
         owner=_owner(broken, observation),
         cause="eager" if RAISED.match(first.message) else "interface",
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in broken]),
     )
+
+
+def _tried(broken: Sequence[PromiseBroken], observation: ModelObservation) -> int:
+    """How many inputs eager was asked; 0 if some of them are sizes of the sweep, of which only refusals are noted."""
+    known = {member.name for member in observation.controls.inputs} if observation.controls else set()
+    return len(known) if known >= {promise.case for promise in broken} else 0
 
 
 def _relation_hint(model: str, found: MissingRelation) -> str:

@@ -202,8 +202,8 @@ def _tie(inspection: Inspection | None) -> str:
     if inspection.unsettled < inspection.outside:
         return ""
     return (
-        f"eager's own choice at each of the {count(inspection.outside, 'failing element')} changes in float64 or when "
-        f"inputs move by one ulp ({listing(inspection.selects, limit=2)})"
+        "eager's own choice at each failing element changes in float64 or when inputs move by one ulp "
+        f"({listing(inspection.selects, limit=2)})"
     )
 
 

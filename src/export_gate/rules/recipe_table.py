@@ -25,6 +25,8 @@ class Recipe:
     """What to write instead; the result is `out`."""
     when: Mapping[str, str] = field(default_factory=dict)
     """Arguments for which it holds, as Python writes them; or `POSITIVE`."""
+    error: str = ""
+    """What a runtime's message must hold, where the operator is wrong for some inputs alone."""
 
     @property
     def words(self) -> str:
@@ -38,6 +40,12 @@ for axis, n in zip({axes}, {sizes}):
     cuts = [(i * length // n, ((i + 1) * length + n - 1) // n) for i in range(n)]
     x = torch.cat([x.narrow(axis, a, b - a).{reduce}(axis, True) for a, b in cuts], axis)
 out = x"""
+STABLE = """\
+this, other = x.unsqueeze(-1), x.unsqueeze(-2)
+place = torch.arange(x.shape[-1], device=x.device)
+is_before = (other {later} this) | ((other == this) & (place < place.unsqueeze(-1)))
+rank = is_before.sum(-1)
+out = torch.zeros_like(rank).scatter(-1, rank, place.expand(x.shape))"""
 KEPT = """\
 x = x.transpose({dim}, -1)
 kept = torch.ones(x.shape[-1], x.shape[-1], dtype=torch.bool, device=x.device).tril()
@@ -216,6 +224,7 @@ RECIPES = (
             "out = out + bias[:, None, None]"
         ),
         when={"output_padding": POSITIVE},
+        error="output_padding",
     ),
     Recipe(
         names=("aten.conv_transpose1d.default", "torch.conv_transpose1d"),
@@ -227,6 +236,28 @@ RECIPES = (
             "out = out[..., {padding_last} : -{padding_last} or None] + bias[:, None]"
         ),
         when={"output_padding": POSITIVE},
+        error="output_padding",
+    ),
+    Recipe(
+        names=("aten.scatter_add",),
+        call="x.scatter_add({dim}, index, source)",
+        lines=(
+            "source = source[tuple(slice(size) for size in index.shape)]  # ONNX Runtime wants one shape\n"
+            "out = x.scatter_add({dim}, index, source)"
+        ),
+        error="Indices vs updates",
+    ),
+    Recipe(
+        names=("aten.sort.stable",),
+        call="torch.sort(x, stable=True).indices",
+        lines=STABLE.replace("{later}", "<"),
+        when={"dim": "-1", "descending": "False"},
+    ),
+    Recipe(
+        names=("aten.sort.stable",),
+        call="torch.sort(x, descending=True, stable=True).indices",
+        lines=STABLE.replace("{later}", ">"),
+        when={"dim": "-1", "descending": "True"},
     ),
     Recipe(
         names=("aten.repeat_interleave.self_Tensor",),

@@ -14,14 +14,19 @@ LIST = re.compile(r"\[-?\d+(?:, -?\d+)*\]")
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
-def recipe_of(node: GuiltyNode | None) -> Recipe | None:
-    """The recipe for a node, with the node's own arguments in it; None if there is none."""
+def recipe_of(node: GuiltyNode | None, error: str = "") -> Recipe | None:
+    """The recipe for a node, with the node's own arguments in it; None if there is none.
+
+    Args:
+        node: that does not convert, or is wrong.
+        error: what a runtime says of it.
+    """
     if node is None:
         return None
     called_by = {node.operator, node.operator.rpartition(".")[0], node.function}
     mine = [recipe for recipe in RECIPES if called_by.intersection(recipe.names)]
     arguments = dict(node.arguments)
-    found = next((recipe for recipe in mine if _fits(recipe, arguments)), None)
+    found = next((recipe for recipe in mine if recipe.error in error and _fits(recipe, arguments)), None)
     if found is None:
         return None
     given = _Given(_with_ends(arguments))

@@ -26,7 +26,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         )
         tried = inputs_run(measured, group)
         stopped = next((seen.stopped_at for seen in measured.seen(target) if seen.stopped_at), None)
-        recipe = recipe_of(stopped)
+        recipe = recipe_of(stopped, failure.message)
         layer = called(stopped) if stopped else "that layer of the model"
         hint = EVERYWHERE_HINT.format(layer=layer) if len(group) == tried > 1 else HINT
         found = replace(finding(RULE.name, contract, group, message, hint), tried=tried)

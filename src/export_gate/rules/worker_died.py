@@ -36,6 +36,8 @@ MEANINGS = {
     ),
     "SIGFPE": "An integer division by zero in native code: look for a size of 0 in the named case.",
 }
+CRASHES = ("SIGSEGV", "SIGABRT", "SIGFPE")
+"""Endings that one input can cause."""
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -45,6 +47,8 @@ def check(measured: Measured) -> Iterator[Finding]:
         failure = group[0].failure
         message = f"{group[0].place(contract.name)}: the worker died with {failure.type} in stage {failure.stage}"
         hint = MEANINGS.get(failure.type, _other(failure.type))
+        if failure.type in CRASHES and failure.case is not None:
+            hint += " If the model does not have to accept the named input, narrow `dims` or `range` to leave it out."
         found = finding(RULE.name, contract, group, message, hint)
         yield found if found.details else _with_output(found, observation)
 

@@ -492,7 +492,7 @@ SAMPLES: dict[str, Sample] = {
     "run-failed-with-recipe": Sample(
         observed(
             replace(
-                target(failed(), failed(CASES[1])),
+                target(failed(message="output_padding (1) may be too large"), failed(CASES[1])),
                 stopped_at=GuiltyNode(
                     name="n",
                     operator="aten.convolution.default",

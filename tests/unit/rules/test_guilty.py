@@ -83,6 +83,14 @@ def test_other_weights_have_their_node_too():
     assert (found.cause, found.source) == ("weights", LINE)
 
 
+def test_values_that_agree_are_not_shown_as_the_failure():
+    """NaN elsewhere is what fails, and finite values beside it agree."""
+    alike = replace(SMALLEST, expected_at=0.66863978, actual_at=0.66863984)
+
+    assert ": eager" not in smallest_words(alike, "onnx")
+    assert ": eager 0.66863978, onnx nan" in smallest_words(replace(alike, actual_at=float("nan")), "onnx")
+
+
 def test_a_call_that_raises_has_its_smallest_input():
     """A call that raises has no node, because nothing was computed."""
     seen = target(failed(CASES[0]), inspections=(Inspection(output="", case=CASES[0], smallest=SMALLEST),))
