@@ -10,7 +10,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -183,7 +183,17 @@ class _Elementwise(ast.NodeTransformer):
         return ast.Call(func=ast.Name(id="__not", ctx=ast.Load()), args=[node.operand], keywords=[])
 
 
+_SAME_IN_NUMPY = (
+    "ceil", "floor", "trunc", "sqrt", "exp", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "inf", "nan",
+)  # fmt: skip
 FUNCTIONS: dict[str, Any] = {
+    "math": SimpleNamespace(
+        **{name: getattr(np, name) for name in _SAME_IN_NUMPY}, asin=np.arcsin, acos=np.arccos, atan=np.arctan
+    ),
+    "torch": SimpleNamespace(sym_float=np.float64, _sym_sqrt=np.sqrt, sym_max=np.maximum, sym_min=np.minimum),
+    "float": np.float64,
+    "int": np.trunc,
+    "round": np.round,
     "max": lambda *values: reduce(np.maximum, values),
     "min": lambda *values: reduce(np.minimum, values),
     "abs": np.abs,
@@ -191,4 +201,4 @@ FUNCTIONS: dict[str, Any] = {
     "__any": lambda *values: reduce(np.logical_or, values),
     "__not": np.logical_not,
 }
-"""What a guard may call, elementwise."""
+"""What a guard may call, elementwise: all that torch's printer of guards writes (2.13 and 2.14)."""

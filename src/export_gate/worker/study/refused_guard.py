@@ -57,7 +57,7 @@ def sizes_that_hold(
 ) -> tuple[str, range] | None:
     """The dim of that condition, and the declared sizes around the reference at which it holds.
 
-    None if it is about several dims, or holds everywhere or at the reference alone.
+    None if it is about several dims, or holds everywhere or at less than half of the sizes.
     """
     guard = _stumbled_over(noted_in_dims(noted, contract, parameters), contract, {})
     if guard is None or len(guard.dims) != 1:
@@ -68,7 +68,8 @@ def sizes_that_hold(
     middle = dim.sizes.index(reference[dim.name])
     below, above = np.flatnonzero(broken[:middle]), np.flatnonzero(broken[middle:])
     held = dim.sizes[int(below[-1]) + 1 if below.size else 0 : middle + int(above[0]) if above.size else None]
-    return (dim.name, held) if 1 < len(held) < len(sizes) else None
+    # A condition that few sizes meet fixes a value that is computed from the size, which no narrower range mends.
+    return (dim.name, held) if len(sizes) // 2 < len(held) < len(sizes) else None
 
 
 def _stumbled_over(guards: Sequence[Guard], contract: ModelContract, fixed: Mapping[str, int]) -> Guard | None:

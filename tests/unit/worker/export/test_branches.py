@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from worker_samples import contract, tensor
 
 from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec
 from export_gate.worker.controls.build import reference_sizes, reference_values
-from export_gate.worker.export.branches import Guard, guards_in_dims, shape_guards
+from export_gate.worker.export.branches import Guard, guards_in_dims, noted_in_dims, shape_guards
+from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.export.program import export_program
 from export_gate.worker.model.factory import bind, forward_parameters
 
@@ -61,6 +63,40 @@ def test_a_guard_is_broken_where_eager_takes_the_other_branch():
     a, b = (column.reshape(-1) for column in np.meshgrid(np.arange(2, 21), np.arange(2, 21)))
     assert np.array_equal(guard.is_broken({"a": a, "b": b}, len(a)), a // b == 3)
     assert guard.is_broken({"a": 6, "b": 2})[0]
+
+
+class Rounding(nn.Module):
+    """Triples its result wherever a length rounded in one of many ways is another."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """float32[a] to float32[]."""
+        a, total = x.shape[0], x.sum()
+        for condition in (math.ceil(a / 2) * 2 != a, math.floor(0.3 * a) > 3, a**0.5 > 4):
+            total = total * 3 if condition else total
+        return total if int(0.7 * a) == 14 else total * 3
+
+
+def test_rounded_sizes_are_computed_as_python_does():
+    """Torch writes roundings of sizes as functions of Python's math; numpy's stand for them over arrays."""
+    promised = contract({"x": tensor("a")}, Dim(name="a", min=2, max=40))
+    noted: list[GuardLine] = []
+    parameters = forward_parameters(Rounding())
+    call = bind(reference_values(promised, reference_sizes(promised)), parameters)
+    with pytest.raises(Exception, match="Constraints violated"):
+        export_program(Rounding(), call, promised, parameters, {}, guards=noted)
+    sizes = np.arange(2, 41)
+    found = {guard.words: guard for guard in noted_in_dims(noted, promised, parameters)}
+    values = {words: guard.is_broken({"a": sizes}, len(sizes)) for words, guard in found.items()}
+    truth = {
+        "ceil": [math.ceil(a / 2) * 2 != a for a in range(2, 41)],
+        "floor": [math.floor(0.3 * a) > 3 for a in range(2, 41)],
+        "trunc": [int(0.7 * a) == 14 for a in range(2, 41)],
+        "** 0.5": [a**0.5 > 4 for a in range(2, 41)],
+    }
+    for name, expected in truth.items():
+        (broken,) = (array for words, array in values.items() if name in words)
+        # A guard is the condition as it was at the reference.
+        assert broken.tolist() in (expected, [not each for each in expected]), name
 
 
 class Nested(nn.Module):
