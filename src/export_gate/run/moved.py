@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from export_gate.config import Config
-from export_gate.config.load import parse_config
+from export_gate.config.load import load_config, parse_config
 from export_gate.config.source import MAX_BYTES
 from export_gate.run.base import Base, Wanted, file_at, within
 from export_gate.run.git import UnreadableError, git_paths
@@ -52,12 +52,18 @@ def configs_at(config: Config, base: Base, environment: Mapping[str, str]) -> It
 
 
 def gone_configs(base: Base, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:
-    """The configs of the base that are nowhere any more, not even under a name that git calls a new one."""
-    asked = ("diff", *PLAIN, "-M", "--diff-filter=D", "--name-only", base.commit, "--", "*.yml", "*.yaml")
+    """The configs of the base that are none any more, and not under a name that git calls a new one either."""
+    asked = ("diff", *PLAIN, "-M", "--diff-filter=DMT", "--name-only", base.commit, "--", "*.yml", "*.yaml")
     places = [base.root / name for name in git_paths(base.root, *asked, environment=environment)]
-    places += [place for place in _in_submodules(base, environment) if not place.exists()]
+    places += _in_submodules(base, environment)
     places.sort(key=lambda place: (not _is_usual(place), place))
-    return _read(places[:MOST_FILES], base, environment)
+    return _read((place for place in places[:MOST_FILES] if not _is_config(place)), base, environment)
+
+
+def _is_config(place: Path) -> bool:
+    with suppress(UserError):
+        return bool(load_config(place).models)
+    return False
 
 
 def _read(places: Iterable[Path], base: Base, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:

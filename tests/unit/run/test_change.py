@@ -510,6 +510,17 @@ def test_another_config_that_is_gone_is_said(config: Path):
     assert change.policy == "fail"
 
 
+def test_a_config_that_is_none_any_more_is_gone(config: Path):
+    """A file that is left in its place, with a comment or a mistake in it, checks nothing."""
+    other = config.with_name("other.yml")
+    other.write_text(CONFIG.replace("  m:", "  other:").replace("relaxed: fail", ""))
+    base = commit(config.parent)
+    for text in ("# moved\n", CONFIG + "x: 1\n"):
+        config.write_text(text)
+
+        assert loosened(other, base) == ["export-gate.yml of the base is gone, so that its models are not checked: m"]
+
+
 def test_a_workflow_that_chooses_a_lax_config_chooses_no_policy(config: Path):
     """`relaxed: fail` of any config of the base counts for what points the check elsewhere."""
     lax, workflow = config.with_name("lax.yml"), config.parents[1] / ".github" / "workflows" / "ci.yml"
