@@ -78,7 +78,9 @@ def _why(scene: Scene, entry: Entry, changed: Collection[str], ref: str) -> str:
 
 
 def _is_touched(difference: Difference, changed: Collection[str]) -> bool:
-    """Whether the change has the file, or one in the folder."""
+    """Whether the change has the file, one in the folder, or the submodule that it is in."""
     path = difference.path
     inside = "" if path == "." else f"{path}/"
-    return bool(path) and not os.path.isabs(path) and any(each == path or each.startswith(inside) for each in changed)  # noqa: PTH117
+    if not path or os.path.isabs(path):  # noqa: PTH117
+        return False
+    return any(each == path or each.startswith(inside) or path.startswith(f"{each}/") for each in changed)

@@ -33,6 +33,16 @@ CHANGES: dict[str, tuple[Callable[[World], object], set[str], str]] = {
         {"helper.py", "README.md"},
         "helper.py changed since main",
     ),
+    "a file in a submodule that is at another commit": (
+        lambda world: world.write("data/a.npy", "x"),
+        {"data"},
+        f"data/a.npy changed since main; link.bin changed since its verification on {DAY}",
+    ),
+    "a file that git-lfs has not fetched": (
+        lambda world: world.write("data/a.npy", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"),
+        {"data/a.npy"},
+        f"data/a.npy changed since main; link.bin changed since its verification on {DAY}",
+    ),
     "a file in a folder that it lists": (
         lambda world: world.write("data/c.npy", "x"),
         {"data/c.npy"},
