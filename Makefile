@@ -64,7 +64,7 @@ readme: $(INSTALLED) ## put the demo's report into README.md
 images: $(INSTALLED) ## draw README's pictures from a real run (needs chromium)
 	$(BIN)/python docs/images/make.py
 
-bench: $(INSTALLED) ## time the gate beside hand-written scripts, in one run
+bench: $(INSTALLED) ## time the gate beside hand-written scripts (ARGS="start ten" for a part of it)
 	$(BIN)/python benchmarks/compare.py $(ARGS)
 
 cases: $(INSTALLED) ## judge the corpus (CASES=folder for another, ARGS="stft lstm" for a part of it)

@@ -1,13 +1,13 @@
 """The gate beside hand-written scripts that do the same exports, loads and comparisons at the same control inputs.
 
-Runs alternate, so that a busy machine slows both alike; figures are medians. Goals: one model at most 1.10 of the
-script's wall time, the three examples in one run at most 0.6 of three scripts, peak memory at most 1.15, `validate`
-at most 0.25 s and `--help` at most 0.15 s of CPU. `unchanged.py` has the figures of the cache.
+`compare.py [PART ...]` prints a row per figure: measured, compared with what, the ratio, and the goal. Runs alternate,
+so that a busy machine slows both alike; figures are medians of a few pairs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import stages
 import unchanged
 
 ROOT = Path(__file__).parents[1]
@@ -25,7 +26,8 @@ HERE = Path(__file__).parent
 GATE = str(Path(sys.executable).with_name("export-gate"))
 EXAMPLES = ROOT / "examples" / "export-gate.yml"
 BERT = HERE / "bert" / "export-gate.yml"
-MODELS = ((EXAMPLES, "glyph-head"), (EXAMPLES, "affine-map"), (EXAMPLES, "sentence-encoder"), (BERT, "bert-base"))
+DECODER = HERE / "decoder" / "export-gate.yml"
+SMALL = "glyph-head"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,8 @@ def measure_one(command: Sequence[str]) -> Cost:
     """Run one command to its end."""
     started = time.perf_counter()
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    # An installed gate has its bytecode.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment)
     assert process.stderr is not None
     errors = process.stderr.read()
@@ -80,45 +84,93 @@ def script(config: Path, model: str, folder: Path) -> list[str]:
     return [sys.executable, str(HERE / "by_hand.py"), str(place / "plan.json")]
 
 
-def compare(name: str, ours: Callable[[], Cost], theirs: Callable[[], Cost], runs: int, goal: float) -> None:
+def compare(name: str, ours: Callable[[], Cost], theirs: Callable[[], Cost], runs: int, goals: str) -> None:
     """Alternate the two and print medians and ratios."""
     pairs = [(ours(), theirs()) for _ in range(runs)]
-    row = [name]
+    row = [f"{name:18}"]
     for field in ("wall_s", "cpu_s", "peak_bytes"):
         mine, other = (statistics.median(getattr(pair[side], field) for pair in pairs) for side in (0, 1))
         scale, unit = (2**20, "MiB") if field == "peak_bytes" else (1, "s")
         ratio = statistics.median(getattr(a, field) / getattr(b, field) for a, b in pairs)
-        row.append(f"{mine / scale:8.1f} / {other / scale:6.1f} {unit} = {ratio:4.2f}")
-    print(
-        f"{row[0]:18} wall {row[1]}   cpu {row[2]}   peak {row[3]}   (wall goal {goal:.2f}, peak goal 1.15)", flush=True
+        row.append(f"{field.partition('_')[0]} {mine / scale:.1f} / {other / scale:.1f} {unit} = {ratio:.2f}  ")
+    print(" ".join(row), f"({goals})", flush=True)
+
+
+def beside_script(config: Path, model: str, folder: Path, runs: int, goals: str) -> None:
+    """One model, cold, beside its script."""
+    hand = script(config, model, folder)
+    one = gate(config, folder, [model], 1)
+    compare(model, lambda: measure([one]), lambda: measure([hand]), runs, goals)
+
+
+def start(folder: Path, runs: int) -> None:
+    """The commands that answer at once, and a plan of a thousand models."""
+    many = folder / "many.yml"
+    many.write_text("version: 1\nmodels:" + "".join(unchanged.ENTRY.format(number=number) for number in range(1000)))
+    rows = (
+        ("validate", 0.25, [GATE, "validate", "-c", str(EXAMPLES)]),
+        ("--help", 0.15, [GATE, "--help"]),
+        ("plan, 1000 models", 1.0, [GATE, "plan", "-c", str(many), "--shards", "20"]),
     )
+    python = [sys.executable, "-c", "pass"]
+    for name, goal, command in rows:
+        pairs = [(measure([command]), measure([python])) for _ in range(2 * runs)]
+        cpu = statistics.median(mine.cpu_s for mine, _ in pairs)
+        ratio = statistics.median(mine.cpu_s / other.cpu_s for mine, other in pairs)
+        peak = max(mine.peak_bytes for mine, _ in pairs) / 2**20
+        print(
+            f"{name:18} cpu {cpu:.2f} s = {ratio:.1f}x `python -c pass`, peak {peak:.0f} MiB (cpu {goal})", flush=True
+        )
+
+
+def small(folder: Path, runs: int) -> None:
+    """One small model, cold."""
+    beside_script(EXAMPLES, SMALL, folder, runs, "goal 0.90 of the wall time, 1.15 of the peak")
+    share, total = stages.verifying_share(EXAMPLES, folder / "stages")
+    print(f"{'verifying':18} {share:.0%} of {total:.1f} s, three examples (goal 30%)", flush=True)
+
+
+def ten(folder: Path, runs: int) -> None:
+    """Ten small models, cold, beside ten scripts."""
+    project = folder / "ten"
+    project.mkdir()
+    unchanged.project(project)
+    config = project / "export-gate.yml"
+    first = script(config, "m0", folder)
+    plan = json.loads(Path(first[-1]).read_text())
+    hands = [first]
+    # All ten have inputs of the same shape, which need not be drawn ten times.
+    for number in range(1, unchanged.COUNT):
+        place = folder / f"m{number}.json"
+        place.write_text(json.dumps({**plan, "factory": f"m{number}:make"}))
+        hands.append([*first[:-1], str(place)])
+    together = gate(config, folder, [], len(os.sched_getaffinity(0)))
+    goals = "goal 0.35 of the wall time"
+    compare("ten small models", lambda: measure([together]), lambda: measure(hands), max(1, runs - 2), goals)
+
+
+PARTS: dict[str, Callable[[Path, int], None]] = {
+    "start": start,
+    "unchanged": lambda _, runs: unchanged.report(runs),
+    "small": small,
+    "ten": ten,
+    "bert": lambda folder, _: beside_script(BERT, "bert-base", folder, 1, "goal 1.00 of the wall time and the peak"),
+    "decoder": lambda folder, _: beside_script(DECODER, "decoder-350m", folder, 1, "goal 1.15 of the peak"),
+}
+"""In the order in which they run; `decoder` takes ten minutes and 6 GB, and runs only if it is named."""
 
 
 def main() -> None:
     """Print one row per comparison."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("-n", "--runs", type=int, default=3)
-    parser.add_argument("--no-bert", action="store_true", help="leave out the 110-million-parameter model")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"any of {', '.join(PARTS)}; all but the last if none")
+    parser.add_argument("-n", "--runs", type=int, default=3, help="pairs of a figure")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        for name, goal, command in (
-            ("validate", 0.25, [GATE, "validate", "-c", str(EXAMPLES)]),
-            ("--help", 0.15, [GATE, "--help"]),
-        ):
-            cpu = statistics.median(measure([command]).cpu_s for _ in range(5))
-            print(f"{name:18} cpu {cpu:.2f} s (goal {goal:.2f})", flush=True)
-        by_hand = {}
-        for config, model in MODELS:
-            if model == "bert-base" and options.no_bert:
-                continue
-            by_hand[model] = hand = script(config, model, folder)
-            one = gate(config, folder, [model], 1)
-            compare(model, lambda one=one: measure([one]), lambda hand=hand: measure([hand]), options.runs, 1.10)
-        three = [by_hand[model] for config, model in MODELS if config == EXAMPLES]
-        together = gate(EXAMPLES, folder, [], 2)
-        compare("three examples", lambda: measure([together]), lambda: measure(three), options.runs, 0.60)
-    unchanged.report(options.runs)
+    for part in options.parts or [name for name in PARTS if name != "decoder"]:
+        if part not in PARTS:
+            parser.error(f"there is no part {part!r}; there are {', '.join(PARTS)}")
+        with tempfile.TemporaryDirectory() as scratch:
+            PARTS[part](Path(scratch), options.runs)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,8 @@ def report(runs: int) -> None:
         folder.mkdir()
         project(folder)
         plain = {**os.environ, "OMP_NUM_THREADS": "1", "EXPORT_GATE_CACHE": f"{scratch}/cache"}
-        plain.pop("EXPORT_GATE_RUN_NO_CACHE", None)
+        for name in ("EXPORT_GATE_RUN_NO_CACHE", "PYTHONDONTWRITEBYTECODE"):
+            plain.pop(name, None)
         hook = {**plain, "PRE_COMMIT": "1", "PRE_COMMIT_FROM_REF": "HEAD", "PRE_COMMIT_TO_REF": "HEAD"}
         python = [sys.executable, "-c", "pass"]
         run = [GATE, "run", "-j", "1"]
