@@ -35,6 +35,7 @@ def open_cache(order: Order, python: Path, today: str) -> Scene | None:
     Raises:
         UserError: the folder is part of what is verified.
     """
+    # Some control inputs say nothing of the model as a whole, and to save one, the worker has to run.
     if order.cache is None or order.selection.cases or order.save_case is not None:
         return None
     place = order.cache
@@ -102,6 +103,7 @@ def _stand(scene: Scene, results: Results, entries: dict[str, Path], order: Orde
     path, present = scene.base / order.config.name, Present(scene.base)
     lock = path.with_suffix(".lock").name
     state = present.file(lock)
+    # A lock that was written since is not the one that the run was judged by.
     is_late = present.changed_ns.get(lock, 0) >= scene.started_ns
     if order.cache is None or order.shard or order.base or is_late or not set(names) <= set(entries):
         return

@@ -155,6 +155,7 @@ def _offset(interval: Interval, count: int, stream: Stream) -> Floats:
     """1000 with a spread of 1 where that fits, else three quarters up the interval with a hundredth of its width."""
     noise = stream.normal(count)
     for centre in (1000.0, -1000.0):
+        # No normal is further than six deviations out (see `Stream.normal`).
         if interval.low <= centre - 6 and centre + 6 <= interval.high:
             return centre + noise
     return interval.low + 0.75 * interval.width + noise * (interval.width / 100)

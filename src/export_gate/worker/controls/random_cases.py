@@ -78,6 +78,7 @@ def _mosaic(contract: ModelContract, sizes: Sizes, index: int) -> Values:
         stream, placed = Stream(contract.controls.seed, name, path), spec.at(sizes)
         shape, known = shape_at(spec, sizes), families(placed)
         chosen = [known[int(place)] for place in stream.integers(0, len(known) - 1, PARTS)]
+        # Mixed element by element, neither a mask's form nor an order would be left.
         if placed.is_mask or placed.order is not None:
             return draw(placed, shape, chosen[0], index, stream)
         parts = [draw(placed, shape, family, index, stream) for family in chosen]
@@ -96,4 +97,5 @@ def _sizes(contract: ModelContract, stream: Stream) -> Sizes:
     for dim in contract.dims:
         if dim.mode != "static" and len(dim.sizes) > 1:
             found[dim.name] = dim.sizes[int(stream.integers(0, len(dim.sizes) - 1, 1)[0])]
+    # Where dims are zero, an input may have no elements, and no difference shows.
     return found if total_elements(contract, found) else reference_sizes(contract)

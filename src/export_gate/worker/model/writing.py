@@ -33,6 +33,7 @@ def writing_line(run: Callable[[], object], stamp: Stamp, roots: tuple[Path, ...
     Lines of libraries count for the project's line that calls them.
     """
     watch = _Watch(stamp=stamp, roots=roots)
+    # A debugger or a measurement of coverage may be tracing, and has to go on after this.
     before = sys.gettrace()
     sys.settrace(watch.enter)
     try:

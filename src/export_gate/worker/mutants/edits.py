@@ -105,6 +105,7 @@ def scalar(model: Any, label: str, value: float, dtype: str) -> str:
 def _add_tensor(model: Any, name: str, values: Array) -> None:
     from onnx import numpy_helper
 
+    # `ascontiguousarray` makes a scalar one-dimensional.
     model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(values).reshape(values.shape), name))
 
 

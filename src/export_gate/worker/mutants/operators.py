@@ -73,6 +73,7 @@ def _of_forms(graph: Anatomy, at: int) -> Iterator[Mutation]:
         return
     for words, form in FORMS.get(node.op_type, ()):
         yield _mutation(graph, at, f"-> {words}", partial(_put, at, form, dtype))
+    # Elsewhere the reciprocal is off by a last bit that tolerances allow; before a rounding it changes a whole number.
     rounded = set(graph.readers_of(at)) & {"Floor", "Ceil", "Round"}
     if node.op_type == "Div" and rounded:
         yield _mutation(graph, at, "-> multiplication by the reciprocal", partial(_multiply, at))

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from export_gate.worker.onnx_file.tensors import graph_inputs
+
 OPERATORS = ("Gather", "GatherElements", "GatherND")
 """Operators that read a table, their first input, at the places that their second one says."""
 SIZES = ("Shape", "Size")
@@ -64,12 +66,14 @@ def gathered_tables(path: Path) -> tuple[Gathered, ...]:
     """The tables that the file reads at places that depend on its inputs' elements; external data stays on disk."""
     import onnx
 
-    graph = onnx.load(str(path), load_external_data=False).graph
+    model = onnx.load(str(path), load_external_data=False)
+    graph = model.graph
     tensors = {tensor.name: tensor for tensor in graph.initializer}
     makers = {name: node for node in graph.node for name in node.output}
-    inputs = {value.name for value in graph.input} - tensors.keys()
+    inputs = {value.name for value in graph_inputs(model)}
     found: dict[tuple[str, str, int], Gathered] = {}
     for node in graph.node:
+        # With `batch_dims`, an index means another row in each entry of the batch.
         if node.op_type not in OPERATORS or node.input[0] not in tensors or _attribute(node, "batch_dims"):
             continue
         tensor, axis = tensors[node.input[0]], _attribute(node, "axis")

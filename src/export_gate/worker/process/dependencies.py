@@ -74,7 +74,9 @@ def _passing(job: Job) -> Callable[[str], bool]:
     def is_passing(path: str) -> bool:
         if path.startswith(temporary) and not path.startswith(root) and not os.path.lexists(path):
             return True
+        # With a separator behind it, or the report folder itself would not count.
         is_report = f"{path}{os.sep}".startswith(report)
+        # Code without a file, such as `<string>`, is one in the current folder once its name is made absolute.
         return is_report or f"{os.sep}<" in path or f"{os.sep}{_GENERATED}" in path or "__pycache__" in path
 
     return is_passing

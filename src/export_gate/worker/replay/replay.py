@@ -196,13 +196,10 @@ def _unavailable(request: ReplayRequest) -> str:
 
 
 def _environment() -> Environment:
-    import onnxruntime
-
-    versions = {name: importlib.import_module(name).__version__ for name in PACKAGES}
     return Environment(
         python=platform.python_version(),
         executable=sys.executable,
         platform=platform.platform(),
         cpu=platform.processor() or platform.machine(),
-        versions={**versions, "onnxruntime": onnxruntime.__version__},
+        versions={name: importlib.import_module(name).__version__ for name in PACKAGES},
     )

@@ -77,6 +77,7 @@ class Shrinker:
 
     def inspect(self, output: str, case: ControlCase, deadline: float = math.inf) -> Inspection:
         """The smallest input of one output that differs, or of a call that raises where `output` is empty."""
+        # A smaller version is made of values alone: it would not have the memory layout that fails.
         found = None if case.family in LAYOUT_FAMILIES else self._smallest(output, case, deadline)
         return Inspection(output=output, case=case.name, smallest=found)
 
@@ -91,6 +92,7 @@ class Shrinker:
         def keeps(version: Small) -> bool:
             nonlocal best, tried
             if time.monotonic() > deadline or tried >= MOST_TRIED:
+                # Not just False: `shrink` would go on to make every version that is left.
                 raise TimeOverError
             tried += 1
             is_kept = version.is_allowed() and self._manner(version, output, case) == wanted
