@@ -20,7 +20,7 @@ from export_gate.cache.recall import Recalled, recall
 from export_gate.config import load_config
 from export_gate.config.limits import require_short_waivers
 from export_gate.lock.find import find_lock
-from export_gate.outcome.folder import prepare_folder, publish
+from export_gate.outcome.folder import prepare_folder, prepare_reports, publish
 from export_gate.outcome.judging import Outcome, judged
 from export_gate.outcome.saved_case import save_smallest
 from export_gate.report.results import Results
@@ -133,4 +133,5 @@ def _observed(
     if isinstance(task, Observe) and order.cache is not None:
         task = replace(task, dependencies=True)
     request = worker_request(order, jobs, task)
+    prepare_reports()
     return observe(request, python.path, order.environment, announce(python, jobs))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 from export_gate.outcome.handed_in import refuse_own_artifacts
 from export_gate.outcome.judging import Outcome
 from export_gate.outcome.links import REPORTS, refuse_links
 from export_gate.report.artifacts import write_manifests
-from export_gate.report.html import render_html
-from export_gate.report.render import render
+from export_gate.report.html import compile_page, render_html
+from export_gate.report.render import compile_templates, render
 from export_gate.report.results import write_results
 from export_gate.wall.contract import Job, cases_folder
 from export_gate.wall.errors import GateError, UserError
@@ -33,6 +34,16 @@ def publish(outcome: Outcome, folder: Path) -> None:
         write_manifests(outcome.results, folder)
     except OSError as error:
         raise GateError(f"{folder}: cannot write the report: {error.strerror or error}") from error
+
+
+def prepare_reports() -> None:
+    """Begin to compile the templates, in a thread: until the worker ends, the run has nothing else to do."""
+
+    def compile_all() -> None:
+        compile_templates()
+        compile_page()
+
+    threading.Thread(target=compile_all, daemon=True).start()
 
 
 def prepare_folder(folder: Path, jobs: tuple[Job, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from jinja2.sandbox import SandboxedEnvironment
@@ -37,6 +38,12 @@ def render_html(results: Results, report: Report) -> str:
     return environment().get_template(TEMPLATE).render(page=build_page(results, report), report=report)
 
 
+def compile_page() -> None:
+    """Compile the page's template, as `render.compile_templates` does the others."""
+    environment().get_template(TEMPLATE)
+
+
+@cache
 def environment() -> SandboxedEnvironment:
     """Jinja that escapes every value for HTML and makes invisible characters visible."""
     jinja = sandbox(autoescape=True, finalize=_shown)

@@ -35,6 +35,8 @@ TEMPLATES: dict[Format, str] = {
     "comment": "comment.md.j2",
     "summary": "summary.md.j2",
 }
+MACROS = "_macros.md.j2"
+"""What the templates in Markdown share."""
 ALLOWANCES: dict[Format, Allowance] = {
     "markdown": Allowance(size=utf8_bytes, limit=None, in_full=("violation", "warning", "note")),
     "terminal": Allowance(
@@ -90,6 +92,12 @@ def render(
         return inert_commands(template.render(report=report, shown=shown, report_file=report_file)).strip("\n") + "\n"
 
     return fit(report, draw, allowance)
+
+
+def compile_templates() -> None:
+    """Compile those that the end of a run needs; a thread may do so while the run waits for its worker."""
+    for name in (TEMPLATES["markdown"], TEMPLATES["terminal"], MACROS):
+        environment(color=False).get_template(name)
 
 
 @cache
