@@ -11,7 +11,7 @@ from export_gate.config import Config
 from export_gate.loosening.record import CONFIG, Alteration
 from export_gate.run.base import Base, within
 from export_gate.run.git import UnreadableError, git_paths
-from export_gate.run.interpreter import with_environment
+from export_gate.run.interpreter import PYTHON_NAMES, with_environment
 from export_gate.run.pushing import DIFF, few
 from export_gate.wall.repository import repository_root
 
@@ -33,12 +33,21 @@ def interpreter_alterations(
     named = ((python, Path.cwd()), (environment.get("EXPORT_GATE_PYTHON"), Path.cwd()), (config.python, folder))
     places = [place for text, at in named if text for place in with_environment(Path(os.path.normpath(at / text)))]
     places += [up / ENVIRONMENT for up in (folder, *folder.parents) if up == base.root or base.root in up.parents]
+    places += [real for place in places for real in _real(place, base.root)]
     inside = sorted({place for place in places if base.root in place.parents})
     changed = tuple(changed_below(base, inside, environment))
     if not changed:
         return ()
     what = f"the interpreter that runs the check is the change's own: {few(changed)} is not as at the base"
     return (Alteration(effect="loosened", model=CONFIG, what=what),)
+
+
+def _real(place: Path, root: Path) -> Iterator[Path]:
+    """Where links of the place lead to in the checkout: the interpreter, or that of an environment."""
+    for python in (place, *(place / folder / name for folder in ("bin", "Scripts") for name in PYTHON_NAMES)):
+        real = python.resolve()
+        if real != python and root.resolve() in real.parents:
+            yield from with_environment(root / real.relative_to(root.resolve()))
 
 
 def changed_below(base: Base, places: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:

@@ -468,6 +468,26 @@ def test_an_interpreter_of_the_change_is_said(config: Path, place: str):
     ]
 
 
+@pytest.mark.parametrize("place", ["nets/.venv/bin/python", "nets/.venv", "tools/link"])
+def test_an_interpreter_behind_a_link_is_said(config: Path, place: str):
+    """The link stays as it was; what it leads to is another file of the repository."""
+    root = config.parents[1]
+    config.write_text(CONFIG.replace("relaxed: fail", "python: ../tools/link" if place == "tools/link" else ""))
+    real = root / "real" / ("bin/python" if place == "nets/.venv" else "python")
+    real.parent.mkdir(parents=True)
+    real.touch()
+    (root / place).parent.mkdir(parents=True, exist_ok=True)
+    (root / place).symlink_to(root / "real" if place == "nets/.venv" else real)
+    git(root, "add", "--all", "--force")
+    base = commit(root)
+    assert loosened(config, base) == []
+    real.write_text("#!/bin/sh\n")
+
+    assert loosened(config, base) == [
+        f"the interpreter that runs the check is the change's own: {real.relative_to(root)} is not as at the base"
+    ]
+
+
 def test_an_environment_that_git_does_not_track_is_no_change(config: Path):
     """It is the machine's, as is an interpreter elsewhere."""
     (config.parent / ".venv" / "bin").mkdir(parents=True)
