@@ -12,8 +12,8 @@ from export_gate.run.workflow_file import COMMAND, GATE, as_text, read_value, te
 HOOKS = ".pre-commit-config.yaml"
 _NAMES = ("id", "name", "alias", "description", "verbose", "log_file")
 """Keys of a hook that choose nothing."""
-_SHARED = ("files", "exclude", "default_stages", "ci")
-"""Keys at the top level that choose which hooks run, and when."""
+_SHARED = ("files", "exclude", "default_stages", "default_install_hook_types", "default_language_version", "ci")
+"""Keys at the top level that choose which hooks run, when, and with what."""
 
 
 def read_hooks(text: str) -> Workflow | None:

@@ -438,6 +438,11 @@ repos:
         '.pre-commit-config.yaml, hook export-gate: input args ["--jobs", "2"] -> ["--config", "lax.yml"]',
         ".pre-commit-config.yaml, hook export-gate: input files none -> never",
     ]
+    for key in ("exclude: .*", "default_install_hook_types: [commit-msg]", "default_language_version: {python: x}"):
+        hooks.write_text(f"{key}\n{text}")
+        assert [line.partition(" none -> ")[0] for line in said(tmp_path, "")] == [
+            f".pre-commit-config.yaml, hook export-gate: {key.partition(':')[0]}"
+        ]
     hooks.unlink()
     assert said(tmp_path, "") == [".pre-commit-config.yaml, hook export-gate: no longer runs the gate"]
 
