@@ -122,7 +122,7 @@ def _view(
         command=reproduce(caller, model, target, worst.saved_case or worst.case),
         scope=scope_words(worst, scopes),
         cause=cause_words(worst),
-        node=node_words(worst.trace),
+        node=_node(worst),
         fails_at=smallest_words(worst.smallest, worst.target),
         source=source if source and source.text.strip() and not is_quoted else None,
         details=(*tried_line(worst), *worst.details),
@@ -161,6 +161,11 @@ def cause_words(finding: Finding) -> str:
     return f"{CAUSE_WORDS[finding.cause]}{owner}{first}"
 
 
+def _node(finding: Finding) -> str:
+    """Where values begin to differ; not where a condition on sizes is to blame, which has a line of its own."""
+    return "" if finding.cause == "size-guard" else node_words(finding.trace)
+
+
 def tried_line(finding: Finding) -> tuple[str, ...]:
     """The experiments, for the details, as far as the cause's line does not say them."""
     cause = cause_words(finding)
@@ -170,5 +175,5 @@ def tried_line(finding: Finding) -> tuple[str, ...]:
 
 def located_lines(finding: Finding) -> tuple[str, ...]:
     """The smallest failing input and the guilty node, as far as they are known."""
-    fails_at, node = smallest_words(finding.smallest, finding.target), node_words(finding.trace)
+    fails_at, node = smallest_words(finding.smallest, finding.target), _node(finding)
     return tuple(filter(None, (fails_at and f"smallest failing input: {fails_at}", node and f"node: {node}")))

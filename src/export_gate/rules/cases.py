@@ -76,7 +76,8 @@ class Differing:
             cause=self.blame.cause,
             verdict=self.blame.verdict,
             evidence=self.blame.evidence,
-            source=trace.guilty.source if trace and trace.guilty else line,
+            # The line with the condition, and only else the one at which values begin to differ.
+            source=line or (trace.guilty.source if trace and trace.guilty else None),
             # The observation has the points; a copy in every finding would only make the results larger.
             trace=trace and replace(trace, points=()),
             smallest=self.blame.smallest,

@@ -20,6 +20,7 @@ UNKNOWN_TYPE = re.compile(r"Found <class '([^']+)'> in (output|input), which is 
 PACKED = re.compile(r"_pack_padded_sequence|argument 'size' failed to unpack")
 """What torch.export says about packed sequences (torch 2.13)."""
 
+UNKNOWN_OPERATOR = re.compile(r"UnsupportedOperatorException: ([\w.:]+)")
 TAKEN_NAME = re.compile(r"SympifyError: (?!SympifyError)(\w+)")
 
 CONSTANT = re.compile(r"^(\w+) = (\d+)$")
@@ -49,7 +50,7 @@ def export_advice(
     # Before the constraints: an unrolled length shows as a specialised dim too, but needs other advice.
     unrolled = unrolled_layers(contract, failure, recurrent)
     if unrolled:
-        return _recurrent_advice(contract, unrolled)
+        return _recurrent_advice(contract, unrolled, is_packed=is_packed(failure))
     if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
         # What was tried and works is better advice than what torch suggests.
         foreign = guard.foreign if guard else None
@@ -66,6 +67,13 @@ def export_advice(
         )
     if ".numpy() is not supported" in text:
         return f"Write the NumPy code{_at(failure)} with torch operators: torch.export cannot trace outside torch."
+    unknown_operator = UNKNOWN_OPERATOR.search(text)
+    if unknown_operator:
+        return (
+            f"torch.export cannot trace `{unknown_operator[1]}`, of which it does not know what it returns: write the "
+            f"line{_at(failure)} with other operators, or, for an operator of your own, register a fake "
+            "(`torch.library.register_fake`)."
+        )
     taken = TAKEN_NAME.search(text)
     if taken:
         return (
@@ -84,24 +92,36 @@ def unrolled_layers(contract: ModelContract, failure: Failure, recurrent: Mappin
     constants = {match.group(1) for line in failure.suggestions if (match := CONSTANT.match(line.strip()))}
     constants.update(name for name, _ in SPECIALIZED.findall(text))
     dims = {_name(contract, name) for name in constants}
-    is_packed = PACKED.search(text) is not None
-    return [layer for layer, dim in recurrent.items() if (is_packed if dim == "packed" else dim in dims)]
+    packs = is_packed(failure)
+    return [layer for layer, dim in recurrent.items() if (packs if dim == "packed" else dim in dims)]
+
+
+def is_packed(failure: Failure) -> bool:
+    """Whether torch.export stumbled over packed sequences."""
+    return PACKED.search(_text(failure)) is not None
 
 
 def _text(failure: Failure) -> str:
     return f"{failure.type}: {plain(failure.message)}"
 
 
-def _recurrent_advice(contract: ModelContract, layers: Sequence[str]) -> str:
+def _recurrent_advice(contract: ModelContract, layers: Sequence[str], *, is_packed: bool) -> str:
     """An LSTM, GRU or RNN with a dynamic length, or with packed sequences."""
     model = f"models.{contract.name}"
-    is_one = len(layers) == 1
+    its = "its" if len(layers) == 1 else "their"
+    way = (
+        "Export the model with `torch.onnx.export(..., dynamo=False, dynamic_axes=...)`, which keeps the length "
+        f"dynamic, and verify that file alone: `{model}.targets: {{onnx: {{artifact: dist/model.onnx}}}}`."
+    )
+    if is_packed:
+        return (
+            f"torch.export cannot capture the packed sequences that {listing(layers)} gets (torch 2.13). {way} A layer "
+            "that reads in one direction can run on the padded tensor instead: its outputs up to each length are the "
+            "same (`out[torch.arange(len(out)), lengths - 1]` is the last one of each)."
+        )
     return (
-        f"torch.export unrolls {listing(layers)} over {'its' if is_one else 'their'} length, which is then a constant "
-        "(torch 2.13). Export the model with `torch.onnx.export(..., dynamo=False, dynamic_axes=...)`, which keeps "
-        f"the length dynamic, and verify that file alone: `{model}.targets: {{onnx: {{artifact: dist/model.onnx}}}}`. "
-        "If one length is enough, "
-        "declare its dim `mode: static`."
+        f"torch.export unrolls {listing(layers)} over {its} length, which is then a constant (torch 2.13). {way} If "
+        "one length is enough, declare its dim `mode: static`."
     )
 
 

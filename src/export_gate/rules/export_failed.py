@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.export_advice import export_advice, unrolled_layers
+from export_gate.rules.export_advice import export_advice, is_packed, unrolled_layers
 from export_gate.rules.failures import failures_of, finding, without_suggestions
 from export_gate.rules.measure import Measured
 from export_gate.rules.trial_advice import FIXED
@@ -27,15 +27,23 @@ def check(measured: Measured) -> Iterator[Finding]:
         message = f"{where}: {_refused_sizes(contract, guard) if guard else _refused_model(failure)}"
         advice = export_advice(contract, failure, seen.recurrent, seen.export_trials, guard)
         unrolled = unrolled_layers(contract, failure, seen.recurrent)
-        found = replace(finding(RULE.name, contract, group, message, advice), verdict=_unrolls(unrolled))
+        found = replace(
+            finding(RULE.name, contract, group, message, advice),
+            verdict=_unrolls(unrolled, is_packed=is_packed(failure)),
+        )
         # Trials include what torch suggests. What came of them is in the hint, so that nothing contradicts it.
         is_tried = any(trial.answer != "not-tried" for trial in seen.export_trials)
         yield replace(found, details=without_suggestions(found.details)) if is_tried else found
 
 
-def _unrolls(layers: Sequence[str]) -> str:
+def _unrolls(layers: Sequence[str], *, is_packed: bool) -> str:
     """The cause in words where recurrent layers are it."""
-    return f"a recurrent layer that torch.export unrolls: {listing(layers)}" if layers else ""
+    why = (
+        "packed sequences, which torch.export cannot capture"
+        if is_packed
+        else "a recurrent layer that torch.export unrolls"
+    )
+    return f"{why}: {listing(layers)}" if layers else ""
 
 
 def _refused_model(failure: Failure) -> str:

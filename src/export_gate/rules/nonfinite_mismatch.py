@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.blame import Blame
 from export_gate.rules.cases import differing_outputs
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_nonfinite
@@ -19,9 +20,27 @@ def check(measured: Measured) -> Iterator[Finding]:
         hint = (
             special_advice(measured.contract, differing.blame)
             if is_passed_on and differing.blame.cause == "special-value"
-            else _hint(measured.contract.name, differing.worst)
+            else _of_logarithm(differing.blame) or _hint(measured.contract.name, differing.worst)
         )
         yield differing.finding(RULE, describe_nonfinite(differing.worst), hint)
+
+
+LOGARITHMS = {"sigmoid": "F.logsigmoid(x)", "softmax": "F.log_softmax(x, dim)", "_softmax": "F.log_softmax(x, dim)"}
+"""Functions whose smallest values a runtime may round to 0 -> what computes their logarithm without that."""
+
+
+def _of_logarithm(blame: Blame) -> str:
+    """The step where the first wrong node is one whose logarithm is likely to be taken; else empty."""
+    guilty = blame.trace.guilty if blame.trace else None
+    name = guilty.operator.removeprefix("aten.").partition(".")[0] if guilty else ""
+    if name not in LOGARITHMS:
+        return ""
+    kind = name.lstrip("_")
+    return (
+        f"The smallest values of `{kind}` are 0 in one of them and not in the other, and what follows makes that "
+        f"infinite: where the model takes the logarithm of `{kind}`, write `{LOGARITHMS[name]}`; before a division, "
+        "add a small number or clamp."
+    )
 
 
 def _hint(model: str, worst: Measurement) -> str:

@@ -104,6 +104,15 @@ RECIPES = (
         ),
     ),
     Recipe(
+        names=("aten.floor_divide",),
+        call="x // {other}",
+        lines=(
+            "rest = torch.fmod(x, {other})\n"
+            "out = ((x - rest) / {other}).round()\n"
+            "out = torch.where((rest != 0) & ((rest < 0) != ({other} < 0)), out - 1, out)"
+        ),
+    ),
+    Recipe(
         names=("aten.kthvalue",),
         call="x.kthvalue({k}, {dim}).values",
         lines="out = x.topk({k}, dim={dim}, largest=False).values.select({dim}, {k} - 1)",

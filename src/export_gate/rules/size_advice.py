@@ -39,8 +39,15 @@ def size_advice(guilty: GuiltyNode | None, expected: int | None = None, actual: 
 
 def _resize(guilty: GuiltyNode, expected: int | None, actual: int | None) -> str:
     factors = dict.fromkeys(guilty.scale_factors)
+    if not factors and "nearest" not in guilty.operator:
+        return ""
+    if not factors:
+        return (
+            "Each side rounds the place of a pixel in its own way: pick pixels by integer arithmetic in the model, "
+            "which is the same everywhere (`x[..., torch.arange(n) * length // n]`, on each axis)."
+        )
     shown = [words for factor in factors if (words := _two_precisions(factor, expected, actual))]
-    because = f"{shown[0]}. " if shown else "The size is a rounded product with `scale_factor`. " if factors else ""
+    because = f"{shown[0]}. " if shown else "The size is a rounded product with `scale_factor`. "
     ways = [way for factor in factors if (way := _integers(factor))]
     size = ways[0] if ways else "size=..."
     nearest = (

@@ -133,3 +133,28 @@ def test_another_opset_is_advised_only_if_its_file_is_right():
     failed = _converted(other, ConversionTrial(option="opset", value=23, answer="differs", inputs=8))
     assert "opset" not in failed.hint
     assert failed.hint.startswith("The file is wrong, whatever runs it: rewrite the operation with simpler ones")
+
+
+def test_a_resize_to_a_fixed_size_is_not_told_to_drop_a_scale_factor():
+    """It has none; only nearest neighbours round where they look."""
+    assert "scale_factor" not in size_advice(_resizing())
+    assert "`x[..., torch.arange(n) * length // n]`" in size_advice(_resizing())
+    assert size_advice(_resizing(operator="aten.upsample_bilinear2d.vec")) == ""
+
+
+@pytest.mark.parametrize(
+    ("operator", "words"),
+    [
+        ("aten.sigmoid.default", "`F.logsigmoid(x)`"),
+        ("aten._softmax.default", "`F.log_softmax(x, dim)`"),
+        ("aten.view.default", "Look for softmax over a row"),
+    ],
+)
+def test_an_infinite_logarithm_is_traced_to_what_underflows(operator: str, words: str):
+    """A runtime may round the smallest values of a sigmoid to 0."""
+    guilty = GuiltyNode(name="n", operator=operator)
+    trace = NodeTrace(beside="program", origin="introduced", guilty=guilty, mapped=1, unmapped=0)
+    inspection = Inspection(output="logits", case=CASES[0], rungs=WRONG_FILE, trace=trace)
+    wrong = leaf(nonfinite_mismatched=4)
+    seen = target(case(CASES[0], wrong), inspections=(inspection,))
+    assert words in judge((contract(),), run(observed(seen))).findings[0].hint

@@ -209,10 +209,29 @@ def test_a_condition_that_other_sizes_break_is_not_called_a_hard_coded_number():
 
 
 @pytest.mark.slow
-def test_packed_sequences_are_answered_with_the_same(models: Any):
+def test_packed_sequences_are_answered_with_a_file_or_padding(models: Any):
     """A layer that is given packed sequences cannot be exported either."""
     failure = _refusal(models.Packed(), torch.ones(2, 5, 3), torch.tensor([5, 3]))
-    assert _advice(failure, recurrent={"rnn (GRU)": "packed"}).startswith("torch.export unrolls rnn (GRU) over")
+    advice = _advice(failure, recurrent={"rnn (GRU)": "packed"})
+    assert advice.startswith(
+        "torch.export cannot capture the packed sequences that rnn (GRU) gets (torch 2.13). Export"
+    )
+    assert "static" not in advice
+    seen = ModelObservation(model="glyph-head", failure=failure, recurrent={"rnn (GRU)": "packed"})
+    (found,) = check_export(measure(contract(), seen))
+    assert cause_words(found) == "packed sequences, which torch.export cannot capture: rnn (GRU)"
+
+
+def test_an_operator_that_torch_export_does_not_know_is_named():
+    """General advice says less than torch's own message."""
+    failure = Failure(
+        stage="export", kind="exception", type="UnsupportedOperatorException",
+        message="aten.fake_quantize_per_tensor_affine_cachemask.default", source=LINE,
+    )  # fmt: skip
+    assert _advice(failure).startswith(
+        "torch.export cannot trace `aten.fake_quantize_per_tensor_affine_cachemask.default`, of which it does not know "
+        "what it returns: write the line at src/glyphlab/model.py:12 `if x.sum() > 0:` with other operators, or,"
+    )
 
 
 def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):

@@ -64,6 +64,8 @@ EXAMPLES = (
     Example("torch.remainder(x, 0.1)", lambda n: {"x": _floats(n, 9) * 1e4}),
     Example("x % other", lambda n: {"x": _floats(n, 9) * 1e4, "other": _floats(n, 9)}),
     Example("torch.remainder(x, -0.1)", lambda n: {"x": _floats(n, 9) * 1e4}),
+    Example("x // 0.02", lambda n: {"x": _floats(n, 9) * 1e2}),
+    Example("x // other", lambda n: {"x": _floats(n, 9) * 1e2, "other": _floats(n, 9)}),
     Example("x.kthvalue(2, 0).values", lambda n: {"x": _floats(n, 4)}),
     Example("x.median()", lambda n: {"x": _floats(n, 4)}),
     Example("x.median(0).values", lambda n: {"x": _floats(n, 4)}),
