@@ -19,7 +19,7 @@ from export_gate.cache.files import read_own, sealed, unsealed
 from export_gate.cache.folder import CacheFolder
 from export_gate.cache.present import Present
 from export_gate.cache.scene import Scene, make_scene
-from export_gate.run.git import git_output
+from export_gate.run.git import git_output, git_paths
 from export_gate.run.interpreter import find_interpreter, with_environment
 from export_gate.run.pushing import DIFF, SCRIPTS, STARTERS
 from export_gate.wall.codec import decode, encode
@@ -130,7 +130,17 @@ def _is_as_at(base: str, config: Path, content: bytes, python: Path) -> bool:
     """Whether config, workflows and interpreter are those of the base: else the change may loosen the check."""
     root = repository_root(config.parent)
     places = [place for place in with_environment(python) if root in place.parents]
-    inside = [*STARTERS, *SCRIPTS, *(f":(top,literal){place.relative_to(root).as_posix()}" for place in places)]
+    inside = [*STARTERS, *(f":(top,literal){place.relative_to(root).as_posix()}" for place in places)]
     past = git_output(config.parent, "cat-file", "blob", f"{base}:./{config.name}")
     changed = git_output(root, *DIFF, "--ignore-submodules=none", f"{base}^{{commit}}", "--", *inside)
-    return past == content and changed == b""
+    return past == content and changed == b"" and not _starts_otherwise(base, root)
+
+
+def _starts_otherwise(base: str, root: Path) -> bool:
+    """Whether another script that names the gate, before or now, is not as at the base."""
+    names = git_paths(root, *DIFF, "--no-renames", f"{base}^{{commit}}", "--", *SCRIPTS)
+    asked = ("grep", "-q", "-i", "-e", "export[-_]gate")
+    return bool(names) and any(
+        git_output(root, *asked, *where, "--", *(f":(top,literal){name}" for name in names)) is not None
+        for where in ((), (base,))
+    )

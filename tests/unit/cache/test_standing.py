@@ -83,6 +83,7 @@ CHECKED = (
     ".github/workflows/ci.yml",
     ".pre-commit-config.yaml",
     "tools/action.yml",
+    "tools/export-gate.sh",
     "venv/bin/python",
     "venv/lib/tool.py",
 )
@@ -93,7 +94,7 @@ def test_workflows_and_interpreter_must_be_those_of_the_base(world: World, chang
     """They decide about the check, too, and the usual run says what a change makes of them."""
     author = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid")
     (world.root / ".git").rmdir()
-    world.write(changed, "looser")
+    world.write(changed, "looser, with export-gate")
     for command in (
         ("init", "--quiet"),
         ("add", "export-gate.yml", changed),
@@ -104,6 +105,23 @@ def test_workflows_and_interpreter_must_be_those_of_the_base(world: World, chang
     world.write(changed, "as it was")
     assert not stands(world)
     subprocess.run(["git", *author, "commit", "--all", "--quiet", "--message", "two"], cwd=world.root, check=True)
+    assert stands(world)
+
+
+def test_a_script_that_does_not_name_the_gate_decides_nothing(world: World):
+    """Most pushes change some script."""
+    author = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid")
+    (world.root / ".git").rmdir()
+    world.write("tools/build.sh", "one")
+    for command in (
+        ("init", "--quiet"),
+        ("add", "export-gate.yml", "tools"),
+        ("commit", "--quiet", "--message", "one"),
+    ):
+        subprocess.run(["git", *author, *command], cwd=world.root, check=True)
+    world.environment["PRE_COMMIT_FROM_REF"] = "HEAD"
+    world.write("tools/build.sh", "two")
+
     assert stands(world)
 
 
