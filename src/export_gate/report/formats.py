@@ -21,11 +21,10 @@ DOCUMENTS: dict[str, Callable[[Results, Report], str]] = {
     "sarif": lambda results, report: inert_json(sarif(results, report)),
 }
 """Formats that need the results in addition to the report; none has colours or a limit, and each is inert in a log."""
-FORMATS: tuple[str, ...] = ("terminal", "markdown", "comment", "summary", *DOCUMENTS)
 
 
 def formatted(results: Results, report: Report, format_: str, *, color: bool = False) -> str:
-    """The run in one of `FORMATS`."""
+    """The run in one of `DOCUMENTS` or as one of `TEMPLATES`."""
     if format_ in DOCUMENTS:
         return DOCUMENTS[format_](results, report)
     (known,) = (name for name in TEMPLATES if name == format_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, Union, get_args
+from typing import Literal, Union
 
 from export_gate.wall.nodes import NodeTrace
 from export_gate.wall.smallest import SmallestInput
@@ -21,7 +21,6 @@ Cause = Literal[
     "crash", "resources", "unknown",
 ]  # fmt: skip
 """Why; `unknown` if no experiment found it."""
-CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 RungName = Literal["exported-program", "decomposed", "file-unoptimised", "file", "reference-evaluator"]
 """In the order in which a model becomes what a runtime computes; the last one is another runtime for the same file."""

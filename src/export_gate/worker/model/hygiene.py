@@ -103,12 +103,6 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
     )
 
 
-def repeat(run: Runner, make: Maker, times: int = REPEATS) -> tuple[Comparison, ...]:
-    """Outputs that differ between repeats of one call: for each, the worst comparison with the first run."""
-    expected = run(make())
-    return worst_differences((expected, run(make())) for _ in range(times - 1))
-
-
 def worst_differences(pairs: Iterable[tuple[Sequence[Leaf], Sequence[Leaf]]]) -> tuple[Comparison, ...]:
     """Outputs that are not exactly equal: for each, the worst of all (expected, actual) pairs."""
     return worst_by_output(comparison for expected, actual in pairs for comparison in _differences(expected, actual))

@@ -13,7 +13,6 @@ from export_gate.wall.nodes import GuiltyNode
 from export_gate.worker.leaves.sentinels import EXTREME, sentinels
 
 Array = npt.NDArray[Any]
-Bools = npt.NDArray[np.bool_]
 
 FLOORS = {"float64": 1e-13, "float32": 8e-6, "float16": 1.6e-2}
 """Errors of one operator up to this share are rounding: some 64 units in the last place, 16 in half precision."""

@@ -48,15 +48,15 @@ class Desk:
     """Folders with the project's own code, for source lines."""
 
     @contextmanager
-    def stage(self, stage: Stage, *, target: str = "", case: str = "") -> Iterator[None]:
+    def stage(self, stage: Stage, *, target: str = "") -> Iterator[None]:
         """Announce the stage; what it raises becomes `StageFailed`, except the user's mistakes."""
-        self.channel.at(stage, target=target, case=case)
+        self.channel.at(stage, target=target)
         try:
             yield
         except (UserError, StageFailed):
             raise
         except BaseException as error:  # a model may raise SystemExit or KeyboardInterrupt
-            raise StageFailed(self.failure(error, stage, case)) from error
+            raise StageFailed(self.failure(error, stage)) from error
 
     def failure(self, error: BaseException, stage: Stage, case: str = "") -> Failure:
         """The record of an exception in this model's work."""

@@ -14,16 +14,16 @@ import pytest
 import torch
 from torch import nn
 
-from export_gate.wall.observation import HygieneObservation, RowsDiffering
+from export_gate.wall.observation import Comparison, HygieneObservation, RowsDiffering
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model import state
 from export_gate.worker.model.hygiene import (
     factory_differences,
     observe_hygiene,
-    repeat,
     training_modules,
     unseeded_runner,
     weight_digest,
+    worst_differences,
 )
 from export_gate.worker.model.state import restore_state, snapshot_state
 from export_gate.worker.model.state_changes import state_changes
@@ -37,6 +37,13 @@ def calls(*sizes: int) -> list[Callable[[], Call]]:
 def observe(module: nn.Module, *sizes: int) -> HygieneObservation:
     """The facts about an instance over calls of these sizes."""
     return observe_hygiene(module, unseeded_runner(module), calls(*(sizes or (2, 3, 4))))
+
+
+def repeated(module: nn.Module, make: Callable[[], Call], times: int) -> tuple[Comparison, ...]:
+    """How further runs of one call differ from the first."""
+    run = unseeded_runner(module)
+    expected = run(make())
+    return worst_differences((expected, run(make())) for _ in range(times - 1))
 
 
 class Scenario(nn.Module):
@@ -259,7 +266,7 @@ def test_whole_rows_that_differ_are_told_from_single_elements(whole: bool) -> No
     kept = torch.ones(4, 3)
     kept[1, : 3 if whole else 1] = 0.0
     module = Scenario(lambda self, x: (x + 1) * self.masks.pop(0), masks=[torch.ones(4, 3), kept])
-    (found,) = repeat(unseeded_runner(module), calls(4)[0], times=2)
+    (found,) = repeated(module, calls(4)[0], times=2)
 
     assert found.rows == RowsDiffering(whole=int(whole), partly=int(not whole), total=4)
 
@@ -267,14 +274,14 @@ def test_whole_rows_that_differ_are_told_from_single_elements(whole: bool) -> No
 def test_the_worst_repeat_is_kept() -> None:
     """Of all repeats the largest difference from the first run is kept."""
     module = Scenario(lambda self, x: x + self.noise.pop(0), noise=[0.0, 1.0, 5.0, -2.0])
-    (worst,) = repeat(unseeded_runner(module), calls(2)[0], times=4)
+    (worst,) = repeated(module, calls(2)[0], times=4)
     assert worst.max_abs_diff == 5.0
 
 
 def test_a_number_of_outputs_that_varies_is_reported() -> None:
     """An output that comes and goes is reported as missing."""
     module = Scenario(lambda self, x: {"x": x, **({} if self.once.pop(0) else {"extra": x})}, once=[0, 1])
-    (worst,) = repeat(unseeded_runner(module), calls(2)[0], times=2)
+    (worst,) = repeated(module, calls(2)[0], times=2)
     assert (worst.output, worst.expected_dtype, worst.actual_dtype) == ("extra", "float32", "missing")
     assert (worst.expected_shape, worst.actual_shape) == ((2, 3), ())
 
@@ -282,7 +289,7 @@ def test_a_number_of_outputs_that_varies_is_reported() -> None:
 def test_a_shape_that_varies_is_reported() -> None:
     """An output whose shape depends on chance is reported with both shapes."""
     module = Scenario(lambda self, x: x[: self.rows.pop(0)], rows=[2, 1])
-    (worst,) = repeat(unseeded_runner(module), calls(2)[0], times=2)
+    (worst,) = repeated(module, calls(2)[0], times=2)
     assert (worst.expected_shape, worst.actual_shape) == ((2, 3), (1, 3))
 
 

@@ -38,15 +38,10 @@ def test_a_targets_stage_is_the_targets(recorder: Recorder):
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit("no"), KeyboardInterrupt("no")])
 def test_whatever_is_raised_becomes_a_failure(recorder: Recorder, error: BaseException):
     """Exceptions, exits and interrupts of a model end the stage with a record of it."""
-    with pytest.raises(StageFailed) as raised, recorder.desk.stage("convert", target="onnx", case="normal-1"):
+    with pytest.raises(StageFailed) as raised, recorder.desk.stage("convert", target="onnx"):
         raise error
     failure = raised.value.failure
-    assert (failure.stage, failure.type, failure.message, failure.case) == (
-        "convert",
-        type(error).__name__,
-        "no",
-        "normal-1",
-    )
+    assert (failure.stage, failure.type, failure.message) == ("convert", type(error).__name__, "no")
     assert raised.value.__cause__ is error
 
 
