@@ -5,10 +5,23 @@ from __future__ import annotations
 import ast
 import re
 
+from export_gate.rules.wording import at_source, listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Branch
 
+READABLE = 40
+"""Characters of a condition that people read; sizes say more than a longer one."""
 CONDITION = re.compile(r"\b(?:if|while|assert)\b")
+
+
+SHORT_WAYS = ("choose between them with `torch.cond`", "compute both and choose with `torch.where`")
+
+
+def condition_of(branch: Branch) -> str:
+    """The condition that sizes meet, or the sizes themselves where it is too long to read."""
+    if len(branch.words) <= READABLE or not branch.sizes:
+        return f"`{branch.words}`"
+    return f"`{branch.dims[0]}` is {listing(list(map(str, branch.sizes)), limit=4, joint='or')}"
 
 
 def guard_advice(contract: ModelContract, branch: Branch | None, *, is_separate: bool) -> str:
@@ -36,12 +49,14 @@ def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool)
             "torch.export takes sizes of 0 and 1 for constants, since they broadcast: give the sizes at which "
             f"`{branch.words}` exports of their own (`{dims}.separate`), or leave them out of `{dims}`."
         )
+    is_long = condition_of(branch) != f"`{branch.words}`"
     ways = [
-        *dynamic_ways(branch.words),
+        *(SHORT_WAYS if is_long else dynamic_ways(branch.words)),
         *([] if len(branch.dims) != 1 else _of_one_dim(contract, branch, is_separate=is_separate)),
     ]
     apart = f"; or {', or '.join(ways[2:])}" if ways[2:] else ""
-    return f"Keep both sides of the condition in the program: {', or '.join(ways[:2])}{apart}."
+    at = at_source(branch.source) if is_long else ""
+    return f"Keep both sides of the condition{at} in the program: {', or '.join(ways[:2])}{apart}."
 
 
 def dynamic_ways(words: str) -> tuple[str, str]:

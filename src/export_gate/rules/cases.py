@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.blame import NOT_KNOWN, Blame
-from export_gate.rules.branch_advice import guard_advice
+from export_gate.rules.branch_advice import condition_of, guard_advice
 from export_gate.rules.conversion_ways import trials_of, way_that_works
 from export_gate.rules.diagnosis import diagnose
 from export_gate.rules.measure import Excuse, Measured, Measurement
@@ -59,7 +59,7 @@ class Differing:
     def finding(self, rule: Named, difference: str, hint: str) -> Finding:
         """The violation, or a note; `difference` says what differs at the worst fault."""
         trace = self.blame.trace
-        branch = f"; the model takes the other branch where `{self.branch.words}`" if self.branch else ""
+        branch = f"; the model takes the other branch where {condition_of(self.branch)}" if self.branch else ""
         line = self.branch.source if self.branch else None
         return rule.finding(
             self.model,

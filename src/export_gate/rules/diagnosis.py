@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.blame import Blame, is_handed_in, kind_of
+from export_gate.rules.branch_advice import condition_of
 from export_gate.rules.forms import file_owner, inspection_of, owner_of, program_answer, rung_words
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.verdict import verdict
@@ -144,7 +145,8 @@ def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspe
     other = {case for branch in branches for case in branch.cases}
     rungs = inspection.rungs if inspection else ()
     refused = [r for r in rungs if r.name == "exported-program" and r.answer == "failed" and GUARD.search(r.message)]
-    words = next((f" where {branch.words}" for branch in branches if faults[0].case in branch.cases), "")
+    met = next((branch for branch in branches if faults[0].case in branch.cases), None)
+    words = f" where {condition_of(met).replace('`', '')}" if met else ""
     if refused:
         return f"the exported program refuses this size{words and f' ({words[1:]})'}, the file computes it"
     if other and all(fault.case in other for fault in faults):

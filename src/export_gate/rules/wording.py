@@ -79,13 +79,13 @@ def shape(sizes: Sequence[int]) -> str:
     return str(tuple(sizes))
 
 
-def listing(names: Sequence[str], limit: int = 5) -> str:
+def listing(names: Sequence[str], limit: int = 5, joint: str = "and") -> str:
     """`a, b and c`; names beyond `limit` become a count."""
     if len(names) > limit:
-        return f"{', '.join(names[:limit])} and {len(names) - limit} more"
+        return f"{', '.join(names[:limit])} {joint} {len(names) - limit} more"
     if len(names) < 2:  # noqa: PLR2004 - one name needs no joint
         return "".join(names)
-    return f"{', '.join(names[:-1])} and {names[-1]}"
+    return f"{', '.join(names[:-1])} {joint} {names[-1]}"
 
 
 def first_line(text: str) -> str:

@@ -269,6 +269,8 @@ class Branch:
     """Declared dims that the condition reads."""
     source: SourceLine | None = None
     """The user's line that asks for the condition."""
+    sizes: tuple[int, ...] = ()
+    """The declared sizes that meet a condition on one dim, as far as they were looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rule_samples import contract
 
-from export_gate.rules.branch_advice import branch_advice
+from export_gate.rules.branch_advice import branch_advice, condition_of
 from export_gate.wall.observation import Branch
 from export_gate.wall.source import SourceLine
 
@@ -31,3 +33,16 @@ def test_a_size_of_one_that_no_line_asks_about_is_torchs_own():
 def test_other_conditions_are_put_into_the_program(words: str, text: str):
     """They are the model's."""
     assert f"`torch.cond({words}, f, g, (...))`" in _advice(words, text)
+
+
+def test_a_long_condition_is_said_by_the_sizes_that_meet_it():
+    """Nobody reads nested roundings; the sizes are what a caller knows."""
+    words = "2 * math.ceil(((batch - 1) // 2 + 1) / 2) != (batch - 1) // 2 + 1"
+    source = SourceLine(path="model.py", line=9, text="if rows != len(x):")
+    branch = Branch(words=words, cases=(), dims=("batch",), source=source, sizes=(2, 6, 10, 14, 18))
+
+    assert condition_of(branch) == "`batch` is 2, 6, 10, 14 or 1 more"
+    assert condition_of(replace(branch, sizes=())) == f"`{words}`"
+    hint = branch_advice(contract(), branch, is_separate=False)
+    assert "both sides of the condition at model.py:9 `if rows != len(x):` in the program" in hint
+    assert "math.ceil" not in hint
