@@ -1,0 +1,22 @@
+"""How the gate asks git."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from export_gate.run.git import each_question_once, git_line, git_paths
+
+
+def test_inside_the_block_a_question_is_asked_once(tmp_path: Path):
+    """The second answer is the first one, until the block ends; another question, or the same elsewhere, is asked."""
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    (tmp_path / "inner").mkdir()
+    others = ("ls-files", "--others")
+    with each_question_once():
+        assert git_paths(tmp_path, *others) == ()
+        (tmp_path / "new.py").write_text("")
+        assert git_paths(tmp_path, *others) == ()
+        assert git_paths(tmp_path, *others, "--exclude-standard") == ("new.py",)
+        assert git_line(tmp_path / "inner", "rev-parse", "--show-prefix") == "inner/"
+    assert git_paths(tmp_path, *others) == ("new.py",)
