@@ -269,7 +269,7 @@ RECIPES = (
         when={"dim": "-1", "descending": "True"},
     ),
     Recipe(
-        names=("aten.repeat_interleave.self_Tensor",),
+        names=("aten.repeat_interleave.self_Tensor", "aten.repeat_interleave.Tensor"),
         call="x.repeat_interleave(repeats, {dim}, output_size={output_size})",
         lines=(
             "index = (torch.arange({output_size}).unsqueeze(1) >= repeats.cumsum(0)).sum(1)\n"

@@ -50,22 +50,28 @@ def _holes(*shape: int) -> torch.Tensor:
     return torch.where(_floats(*shape) > 0.8, torch.nan, _floats(*shape))
 
 
+def _multiples(*shape: int) -> Inputs:
+    """Values whose quotient is a whole number up to rounding, where a rounded quotient may be the one above."""
+    other = _floats(*shape)
+    return {"x": _whole(*shape, below=5000) * other, "other": other}
+
+
 EXAMPLES = (
     Example("torch.cdist(x, y)", lambda n: {"x": _floats(2, n, 3), "y": _floats(2, n + 1, 3)}),
     Example("torch.cdist(x, y, p=1.0)", lambda n: {"x": _floats(n, 3), "y": _floats(4, 3)}),
     Example("torch.cdist(x, y, p=float('inf'))", lambda n: {"x": _floats(n, 3), "y": _floats(4, 3)}),
     Example("torch.cdist(x, y, p=3.0)", lambda n: {"x": _floats(n, 3), "y": _floats(4, 3)}),
-    Example("F.adaptive_max_pool1d(x, 3)", lambda n: {"x": _floats(n, 2, n + 5)}),
-    Example("F.adaptive_max_pool2d(x, (3, 2))", lambda n: {"x": _floats(n, 2, n + 5, 7)}),
+    Example("F.adaptive_max_pool1d(x, 3)", lambda n: {"x": _floats(n, 2, n + 4)}),
+    Example("F.adaptive_max_pool2d(x, (3, 2))", lambda n: {"x": _floats(n, 2, n + 4, 8)}),
     Example("F.adaptive_max_pool3d(x, (3, 2, 2))", lambda n: {"x": _floats(n, 2, 4, 5, 6)}),
-    Example("F.adaptive_avg_pool1d(x, 3)", lambda n: {"x": _floats(n, 2, n + 5)}),
-    Example("F.adaptive_avg_pool2d(x, (3, 2))", lambda n: {"x": _floats(n, 2, n + 5, 7)}),
+    Example("F.adaptive_avg_pool1d(x, 3)", lambda n: {"x": _floats(n, 2, n + 4)}),
+    Example("F.adaptive_avg_pool2d(x, (3, 2))", lambda n: {"x": _floats(n, 2, n + 4, 8)}),
     Example("F.adaptive_avg_pool3d(x, (3, 2, 2))", lambda n: {"x": _floats(n, 2, 4, 5, 6)}),
     Example("torch.remainder(x, 0.1)", lambda n: {"x": _floats(n, 9) * 1e4}),
     Example("x % other", lambda n: {"x": _floats(n, 9) * 1e4, "other": _floats(n, 9)}),
     Example("torch.remainder(x, -0.1)", lambda n: {"x": _floats(n, 9) * 1e4}),
-    Example("x // 0.02", lambda n: {"x": _floats(n, 9) * 1e2}),
-    Example("x // other", lambda n: {"x": _floats(n, 9) * 1e2, "other": _floats(n, 9)}),
+    Example("x // 0.02", lambda n: {"x": _whole(n, 90, below=5000) * 0.02}),
+    Example("x // other", lambda n: _multiples(n, 90)),
     Example("x.kthvalue(2, 0).values", lambda n: {"x": _floats(n, 4)}),
     Example("x.median()", lambda n: {"x": _floats(n, 4)}),
     Example("x.median(0).values", lambda n: {"x": _floats(n, 4)}),
