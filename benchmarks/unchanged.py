@@ -1,7 +1,12 @@
 """What the cache saves, on ten small models in a repository of their own: nothing changed, and one of ten changed.
 
-Goals: with nothing changed a pre-push hook takes at most 0.25 s of CPU; with one of ten changed a run takes at most as
-long as that model's own run, and 0.3 s. Runs alternate, and figures are medians.
+Goals: with nothing changed a pre-push hook takes at most 0.25 s of CPU, and three times `python -c pass` and hashing;
+with one of ten changed a run takes at most as long as that model's own run, and 0.3 s. Runs alternate, and figures are
+medians.
+
+The hook takes about eleven times `python -c pass`. Of 0.16 s on a quiet machine (2 cores, Python 3.11), Python's start
+is 0.015 s, the imports of the standard library 0.065 s (dataclasses with inspect, pathlib, subprocess, json), those of
+the gate 0.02 s, ten calls of git 0.03 s, and reading and hashing 0.03 s.
 """
 
 from __future__ import annotations
