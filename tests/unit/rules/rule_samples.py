@@ -575,6 +575,9 @@ SAMPLES: dict[str, Sample] = {
         observed(target(case(CASES[0], leaf(**FAR)))), contract(tolerance=Tolerance(atol=3.1e-3))
     ),
     "ill-conditioned": Sample(observed(target(case(CASES[0], leaf(**FAR)), noise=(rounding(),)))),
+    "ill-conditioned-as-large-as-the-output": Sample(
+        observed(target(case(CASES[0], leaf(**{**FAR, "max_abs_diff": 2.2})), noise=(rounding(f64=2.2),)))
+    ),
     "ill-conditioned-own-input": Sample(
         observed(
             target(case(CASES[0], leaf(**FAR)), noise=(rounding(),)),
