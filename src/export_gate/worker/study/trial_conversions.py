@@ -53,10 +53,10 @@ class Converter:
     separate: dict[str, int]
     """Sizes that this export fixes."""
     allowance: Allowance
+    stopped_at: GuiltyNode | None = None
+    """The node that could not be converted."""
 
-    def trials(
-        self, least_s: float, *, with_switches: bool = False, stopped_at: GuiltyNode | None = None
-    ) -> tuple[ConversionTrial, ...]:
+    def trials(self, least_s: float, *, with_switches: bool = False) -> tuple[ConversionTrial, ...]:
         """Each way that the target does not go already, up to the first that works.
 
         Each is tried in a forked copy of the process, within the allowance for experiments.
@@ -64,7 +64,6 @@ class Converter:
         Args:
             least_s: how long the experiments on this model may take at least.
             with_switches: whether the model's own choices of kernels are among them.
-            stopped_at: the node that could not be converted.
         """
         if self.target.kind != "onnx" or not self.allowance.left_of(least_s):
             return ()
@@ -72,7 +71,7 @@ class Converter:
         if with_switches:
             switches = [ConversionTrial(option=switch, value=plain) for switch, plain in MODEL_SWITCHES.items()]
             # No option of the converter knows a package's own operator, and a large model has time for few trials.
-            is_custom = stopped_at is not None and not stopped_at.operator.startswith(("aten.", "prims."))
+            is_custom = self.stopped_at is not None and not self.stopped_at.operator.startswith(("aten.", "prims."))
             ways = [*switches, *ways] if is_custom else [*ways, *switches]
         found: list[ConversionTrial] = []
         with self.allowance.spending():
@@ -133,7 +132,11 @@ class Converter:
         contract = self.context.contract
         call = bind(reference_values(contract, {**reference_sizes(contract), **self.separate}), self.parameters)
         with uncollected():
-            return export_program(model, call, contract, tuple(self.parameters), self.separate)
+            exported = export_program(model, call, contract, tuple(self.parameters), self.separate)
+        # A conversion takes longer than all before it.
+        if self.stopped_at and any(str(n.target) == self.stopped_at.operator for n in exported.program.graph.nodes):
+            raise ValueError(f"{self.stopped_at.operator} is still there")
+        return exported
 
     def _agrees(self, case: ControlCase, run: Runner) -> bool:
         try:

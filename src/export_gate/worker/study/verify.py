@@ -135,7 +135,7 @@ def _named(failure: Failure, path: Path | None, work: Verification, desk: Desk) 
 def _trials_after(failure: Failure, stopped: GuiltyNode | None, work: Verification) -> tuple[ConversionTrial, ...]:
     if failure.kind != "exception":
         return ()
-    return _converter(work).trials(MOST_S, with_switches=True, stopped_at=stopped)
+    return replace(_converter(work), stopped_at=stopped).trials(MOST_S, with_switches=True)
 
 
 def _converter(work: Verification, first: Collection[str] = ()) -> Converter:
