@@ -63,7 +63,7 @@ def _of_onnx(
     leaves = [leaf for leaf, _ in tensor_leaves(context.contract)]
     names = dict(zip(context.input_names, leaves, strict=True))
     tables = [table for table in gathered_tables(path) if set(table.inputs) & names.keys()]
-    own = [to_numpy(tensor) for tensor in _weights(context, laboratory)] if tables else []
+    own = _weights(context, laboratory) if tables else []
     changed = [table for table in tables if not _is_own(table.values(), own)]
     if not changed:
         return
@@ -101,7 +101,7 @@ def _of_program(
     """Of a saved program that was handed in: its own tables, as its operators read them."""
     program = torch.export.load(path)
     held = {**program.state_dict, **program.constants}
-    own = [to_numpy(tensor) for tensor in laboratory.weights_of_eager()]
+    own = laboratory.weights_of_eager()
     tables = {
         name: tensor
         for name, tensor in held.items()
@@ -128,8 +128,10 @@ def _weights(context: Context, laboratory: Laboratory) -> list[torch.Tensor]:
     return [tensor for tensor in held if isinstance(tensor, torch.Tensor)]
 
 
-def _is_own(values: npt.NDArray[Any], own: Iterable[npt.NDArray[Any]]) -> bool:
+def _is_own(values: npt.NDArray[Any], own: Iterable[torch.Tensor]) -> bool:
     """Whether it is one of the weights, perhaps in another shape or with its axes moved, as a converter folds them."""
-    alike = [weight.tobytes() for weight in own if weight.size == values.size and weight.dtype == values.dtype]
+    # Of those alone that may be it: a copy of all weights would be the largest thing in memory.
+    copies = (to_numpy(weight) for weight in own if weight.numel() == values.size)
+    alike = [weight.tobytes() for weight in copies if weight.dtype == values.dtype]
     orders = itertools.permutations(range(values.ndim)) if values.ndim <= MOST_AXES else [tuple(range(values.ndim))]
     return bool(alike) and any(values.transpose(order).tobytes() in alike for order in orders)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import pytest
 import torch
@@ -15,6 +16,7 @@ from worker_samples import Recorder, contract, job, tensor
 
 from export_gate.wall.contract import Controls, Dim, ModelContract, make_target
 from export_gate.wall.observation import TableRead, TargetObservation
+from export_gate.worker.study import table_reads
 from export_gate.worker.study.engine import observe_model
 
 pytestmark = pytest.mark.slow
@@ -155,3 +157,18 @@ def test_a_saved_program_that_was_handed_in_is_looked_into_as_well(tmp_path: Pat
     (found,) = other.tables
     assert (found.table, found.input, found.rows) == ("words.weight", "ids", 60)
     assert 0 < found.read < 30
+
+
+def test_only_weights_that_may_be_the_table_are_copied(monkeypatch: pytest.MonkeyPatch):
+    """A copy of every weight would cost as much memory as the model."""
+    copied: list[int] = []
+
+    def to_numpy(tensor: torch.Tensor) -> npt.NDArray[Any]:
+        copied.append(tensor.numel())
+        return tensor.numpy().copy()
+
+    monkeypatch.setattr(table_reads, "to_numpy", to_numpy)
+    weights = [torch.zeros(1000), torch.arange(6.0).reshape(2, 3), torch.zeros(3, 2)]
+    assert table_reads._is_own(np.arange(6.0, dtype=np.float32).reshape(2, 3).T, weights)
+    assert not table_reads._is_own(np.ones(7, dtype=np.float32), weights)
+    assert copied == [6, 6]
