@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from export_gate.rules import NAMED
 from export_gate.rules.base import SEVERITIES, Finding
-from export_gate.rules.follow_ups import COMPARED, shows_same_guard, shows_same_state
+from export_gate.rules.follow_ups import COMPARED, shows_same_guard, shows_same_refusal, shows_same_state
 from export_gate.rules.wording import listing
 from export_gate.wall.diagnosis import Cause
 from export_gate.wall.observation import ModelObservation
@@ -35,6 +35,8 @@ def grouped(
 
 def instead(hidden: Sequence[Finding]) -> str:
     """`exported-program and pt2 refuse such sizes instead (range-narrowed)`."""
+    if hidden and hidden[0].rule == "export-failed":
+        return "torch.export refuses such sizes at the same line (export-failed)"
     targets = list(dict.fromkeys(finding.target for finding in hidden if finding.target))
     if not targets:
         return ""
@@ -102,4 +104,4 @@ def _folded(groups: Sequence[Group], observations: Mapping[str, ModelObservation
 
 
 def _shows_same(root: Finding, other: Finding, seen: ModelObservation) -> bool:
-    return shows_same_guard(root, other, seen) or shows_same_state(root, other)
+    return shows_same_guard(root, other, seen) or shows_same_state(root, other) or shows_same_refusal(root, other)

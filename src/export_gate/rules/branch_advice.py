@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
 from export_gate.rules.wording import at_source, listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import Branch
+from export_gate.wall.source import SourceLine
 
 READABLE = 40
 """Characters of a condition that people read; sizes say more than a longer one."""
@@ -19,9 +21,25 @@ SHORT_WAYS = ("choose between them with `torch.cond`", "compute both and choose 
 
 def condition_of(branch: Branch) -> str:
     """The condition that sizes meet, or the sizes themselves where it is too long to read."""
-    if len(branch.words) <= READABLE or not branch.sizes:
-        return f"`{branch.words}`"
-    return f"`{branch.dims[0]}` is {listing(list(map(str, branch.sizes)), limit=4, joint='or')}"
+    return condition(branch.words, branch.dims, branch.sizes)
+
+
+def condition(words: str, dims: Sequence[str], sizes: Sequence[int]) -> str:
+    """The same of a condition, the dims that it reads, and the sizes of its one dim that meet it."""
+    if len(words) <= READABLE or not sizes:
+        return f"`{words}`"
+    return f"`{dims[0]}` is {listing(list(map(str, sizes)), limit=4, joint='or')}"
+
+
+def is_written(source: SourceLine | None) -> bool:
+    """Whether the line itself asks for a condition; else torch or an operator does."""
+    return source is None or CONDITION.search(source.text) is not None
+
+
+def without_remainder(words: str) -> str:
+    """What to pad by instead of asking whether a size is a multiple; empty for other conditions."""
+    found = re.search(r"\b([A-Za-z_]\w*) % (\d+) [!=]= 0$", words)
+    return f"pad by `-{found[1]} % {found[2]}`, which is 0 where nothing is missing" if found else ""
 
 
 def guard_advice(contract: ModelContract, branch: Branch | None, *, is_separate: bool) -> str:
@@ -55,6 +73,9 @@ def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool)
         *([] if len(branch.dims) != 1 else _of_one_dim(contract, branch, is_separate=is_separate)),
     ]
     apart = f"; or {', or '.join(ways[2:])}" if ways[2:] else ""
+    padding = without_remainder(branch.words)
+    if padding:
+        return f"If the model pads there, {padding}, without the condition; or {', or '.join([*ways[2:], ways[0]])}."
     at = at_source(branch.source) if is_long else ""
     return f"Keep both sides of the condition{at} in the program: {', or '.join(ways[:2])}{apart}."
 
@@ -76,7 +97,7 @@ def _both(words: str) -> str:
 
 def _is_torchs_own(branch: Branch) -> bool:
     """Whether a size is compared with 0 or 1 at a line that has no condition, so that torch does it by itself."""
-    if branch.source is None or CONDITION.search(branch.source.text) or "%" in branch.words:
+    if is_written(branch.source) or "%" in branch.words:
         return False
     condition = _parsed(branch.words)
     if not isinstance(condition, ast.Compare) or not isinstance(condition.ops[0], ast.Eq) or len(condition.ops) > 1:

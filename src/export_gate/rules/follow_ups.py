@@ -91,6 +91,14 @@ def shows_same_state(root: Finding, other: Finding) -> bool:
     return sides[0] == sides[1]
 
 
+def shows_same_refusal(root: Finding, other: Finding) -> bool:
+    """Whether torch.export needs a condition on sizes at the very line at which eager refuses those that break it."""
+    if (root.rule, root.cause, other.rule, other.cause) != ("contract-broken", "eager", "export-failed", "size-guard"):
+        return False
+    is_alike = (root.model, root.severity, root.waiver) == (other.model, other.severity, other.waiver)
+    return is_alike and root.source is not None and root.source == other.source
+
+
 def _refused(seen: TargetObservation) -> Iterator[CaseResult]:
     return (case for case in seen.cases if case.failure is not None and refuses_size(case.failure))
 

@@ -85,7 +85,10 @@ def _hint(operators: Sequence[str], rows: RowsDiffering | None) -> str:
             "its input unchanged when `not self.training`."
         )
     elif any("dropout" in name for name in operators):
-        what = "Pass `training=self.training` to `F.dropout` (or use `nn.Dropout`), so that it is off in eval mode."
+        what = (
+            "Pass `training=self.training` to `F.dropout` (or use `nn.Dropout`), so that it is off in eval mode. If it "
+            "is meant to be on (Monte Carlo dropout), draw the mask outside and take it as an input of forward."
+        )
     elif operators:
         what = "Draw only when `self.training`, or take the random numbers as an input of forward."
     else:

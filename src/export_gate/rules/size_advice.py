@@ -55,7 +55,10 @@ def _resize(guilty: GuiltyNode, expected: int | None, actual: int | None) -> str
         if "nearest" in guilty.operator
         else ""
     )
-    return f"{because}Compute the size in integers: `{size}` instead of `scale_factor`.{nearest}"
+    return (
+        f"{because}Compute the size in integers: `{size}` instead of `scale_factor`.{nearest} Where the product was "
+        "rounded, this changes eager's own size and pixels too."
+    )
 
 
 def _two_precisions(factor: float, expected: int | None, actual: int | None) -> str:

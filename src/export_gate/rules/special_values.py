@@ -25,7 +25,11 @@ def special_advice(contract: ModelContract, blame: Blame) -> str:
             f"Decide what the model returns at zero, before {_operator(blame)} (`torch.where(x == 0, ...)`); or "
             "declare a `range` or `values` without zero, if callers never pass it."
         )
-    handle = f"handle it in the model, e.g. with `torch.nan_to_num` before {_operator(blame)}"
+    # The default puts 0 in NaN's place, which an index or a maximum then passes over.
+    handle = (
+        f"handle it in the model before {_operator(blame)}, e.g. with `torch.nan_to_num(x, nan=...)` and the number "
+        "that is meant, which decides eager's result as well"
+    )
     declared = {path: spec.nonfinite for path, spec in tensors(contract.inputs) if spec.nonfinite}
     if not declared:
         return f"{handle[0].upper()}{handle[1:]}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from export_gate.rules.branch_advice import dynamic_ways
+from export_gate.rules.branch_advice import condition, dynamic_ways, is_written, without_remainder
 from export_gate.rules.wording import at_source, listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
@@ -36,7 +36,8 @@ def trial_advice(
         ways = list(dict.fromkeys(_declared(contract, trial) for trial in worked))
         others = f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else ""
         return (
-            f"If callers send no other sizes, declare {ways[0]}: this was tried, and the model exports.{others} "
+            f"If callers send no other sizes, declare {ways[0]}: this was tried, and the program gives eager's "
+            f"results.{others} "
             f"Otherwise compute the same without a condition on the size{_at(failure)}."
         )
     follows = [trial for trial in trials if trial.constant and trial.constant == trial.declared.get("example")]
@@ -61,19 +62,35 @@ def _branch_advice(
     if not tried:
         return ""
     key = f"models.{contract.name}.dims.{trials[0].dim}"
-    condition = f"`{guard.broken}`" if guard and guard.broken else "the guard above does not hold"
+    where = (
+        condition(guard.broken, guard.dims, guard.sizes) if guard and guard.broken else "the guard above does not hold"
+    )
     if guard and guard.broken and len(guard.dims) > 1:
         return (
-            f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one: "
+            f"The model takes another branch{_at(failure)} where {where}, and torch.export follows only one: "
             f"{', or '.join(dynamic_ways(guard.broken))}."
         )
-    padding = " (pad by `-n % 8`, which is 0 where nothing is missing)" if "%" in condition else ""
+    padding = without_remainder(guard.broken) if guard else ""
+    needs = "The model takes another branch" if is_written(failure.source) else "torch.export needs another program"
     return (
-        f"The model takes another branch{_at(failure)} where {condition}, and torch.export follows only one. "
-        f"Compute the same without a condition on the size{padding}, or "
-        f"give the sizes of the other way exports of their own with `{key}.separate`. Tried, without success or with "
-        f"other results than eager's: {listing(list(dict.fromkeys(tried)), limit=5)}."
+        f"{needs}{_at(failure)} where {where}, and torch.export follows only one. "
+        f"Compute the same without a condition on the size{padding and f' ({padding})'}, or "
+        f"give the sizes of the other way exports of their own with `{key}.separate`.{_in_vain(trials)}"
     )
+
+
+def _in_vain(trials: Sequence[ExportTrial]) -> str:
+    """What was tried; an export with other results is the more dangerous outcome."""
+    named = [(trial.answer == "differs", _written(trial)) for trial in trials if "example" not in trial.declared]
+    wrong = list(dict.fromkeys(words for is_wrong, words in named if is_wrong))
+    refused = list(dict.fromkeys(words for is_wrong, words in named if not is_wrong))
+    tried = f" Tried and refused: {listing(refused, limit=5)}." if refused else ""
+    exported = f" Exported, but with other results than eager's: {listing(wrong, limit=3)}." if wrong else ""
+    return tried + exported
+
+
+def _written(trial: ExportTrial) -> str:
+    return " with ".join(f"`{name}: {value}`" for name, value in trial.declared.items())
 
 
 def _declared(contract: ModelContract, trial: ExportTrial) -> str:

@@ -71,6 +71,8 @@ class ExportGuard:
     dims: tuple[str, ...]
     broken: str = ""
     """Where declared sizes break it, e.g. `seq > 6`; empty where they do not and torch cannot prove it."""
+    sizes: tuple[int, ...] = ()
+    """The declared sizes that break a condition on one dim, as far as they were looked at."""
     source: SourceLine | None = None
     """The user's line that asks for it."""
     foreign: SourceLine | None = None

@@ -12,6 +12,7 @@ from export_gate.report.record import Report
 from export_gate.report.render import render
 from export_gate.rules.base import Finding
 from export_gate.wall.observation import Branch, CaseResult, Failure, RunObservation, TargetObservation
+from export_gate.wall.source import SourceLine
 
 WRONG = "normal-1@batch=8"
 REFUSED = "normal-1@batch=16"
@@ -112,3 +113,22 @@ def test_state_explains_the_differences_of_its_output():
     assert [view.outputs for view in report.findings] == [("logits", "masks"), ("boxes",)]
     assert (report.counts.violations, report.counts.causes) == (5, 2)
     assert sum(len(view.marks) for view in report.findings) == 5
+
+
+@pytest.mark.parametrize(("line", "blocks"), [(9, 1), (10, 2)])
+def test_a_refusal_of_eager_explains_that_of_the_export_at_its_line(line: int, blocks: int):
+    """The contract promises sizes that the model does not take; nothing else is known of another line."""
+
+    def at(number: int) -> SourceLine:
+        return SourceLine(path="model.py", line=number, text="return x * mask")
+
+    eager = Finding(
+        rule="contract-broken", severity="violation", model="glyph-head", cause="eager", source=at(9),
+        message="glyph-head: eager breaks the contract", hint="Declare one dim.",
+    )  # fmt: skip
+    export = replace(eager, rule="export-failed", cause="size-guard", source=at(line), message="glyph-head: refused")
+    report = _findings(eager, export)
+
+    assert len(report.findings) == report.counts.causes == blocks
+    told = "torch.export refuses such sizes at the same line (export-failed)"
+    assert report.findings[0].instead == (told if blocks == 1 else "")

@@ -28,7 +28,7 @@ def test_a_size_of_one_that_no_line_asks_about_is_torchs_own():
 
 @pytest.mark.parametrize(
     ("words", "text"),
-    [("batch == 1", "if len(x) == 1:"), ("batch % 8 == 0", "x = pad(x)"), ("batch > 4", "x = pad(x)")],
+    [("batch == 1", "if len(x) == 1:"), ("batch % 8 == 5", "x = pad(x)"), ("batch > 4", "x = pad(x)")],
 )
 def test_other_conditions_are_put_into_the_program(words: str, text: str):
     """They are the model's."""
@@ -46,3 +46,11 @@ def test_a_long_condition_is_said_by_the_sizes_that_meet_it():
     hint = branch_advice(contract(), branch, is_separate=False)
     assert "both sides of the condition at model.py:9 `if rows != len(x):` in the program" in hint
     assert "math.ceil" not in hint
+
+
+def test_padding_to_a_multiple_needs_no_condition():
+    """What is missing is 0 where the size is a multiple already, so that is said first."""
+    assert _advice("batch % 8 == 0", "if r == 0:").startswith(
+        "If the model pads there, pad by `-batch % 8`, which is 0 where nothing is missing, without the condition; or "
+        "give the sizes at which it holds exports of their own"
+    )

@@ -67,7 +67,8 @@ CHUNKED = Failure(
             ),
             (
                 "If callers send no other sizes, declare `models.glyph-head.dims.n.multiple-of: 3`: this was tried, "
-                "and the model exports. `models.glyph-head.dims.n: {min: 4, max: 9}` would do as well. Otherwise "
+                "and the program gives eager's results. `models.glyph-head.dims.n: {min: 4, max: 9}` would do as well. "
+                "Otherwise "
             ),
         ),
         (
@@ -91,6 +92,36 @@ CHUNKED = Failure(
 def test_only_what_a_trial_export_showed_is_advised(trials: tuple[ExportTrial, ...], start: str):
     """What exports with eager's results is advised first; then a constant that follows its example; then the branch."""
     assert export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, trials).startswith(start)
+
+
+def test_an_export_with_other_results_is_told_apart_from_a_refusal():
+    """Who declares it would get a program that is silently wrong."""
+    trials = (
+        ExportTrial(dim="n", declared={"mode": "auto"}, answer="differs"),
+        ExportTrial(dim="n", declared={"min": 4, "max": 9}, answer="refused"),
+    )
+    advice = export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, trials)
+    assert advice.endswith(
+        "Tried and refused: `min: 4` with `max: 9`. Exported, but with other results than eager's: `mode: auto`."
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("if n % 8 == 0:", "the model takes another branch where `n` is 8 or 16"),
+        ("parts = torch.chunk(x, 3)", "it needs another program where `n` is 8 or 16"),
+    ],
+)
+def test_a_line_without_a_condition_is_not_called_a_branch(text: str, said: str):
+    """Then it is torch, or the operator, that tells the sizes apart; a long condition is said by them."""
+    broken = "n + -2 * ((n + 2) // 3 + (n + 1) // 2 + n % 4) == 1"
+    guard = ExportGuard(
+        holds="True", broken=broken, dims=("n",), sizes=(8, 16), source=SourceLine(path="m.py", line=3, text=text)
+    )
+    seen = ModelObservation(model="glyph-head", failure=CHUNKED, export_guard=guard)
+    (found,) = check_export(measure(contract(dims=(Dim(name="n", min=2, max=20),)), seen))
+    assert found.message.endswith(said)
 
 
 def test_a_condition_on_two_dims_is_put_into_the_program():

@@ -16,10 +16,8 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.search import Tuples, search_sizes, sizes_at
 from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.export.branches import Bools, Guard, Integers
-from export_gate.worker.study.refused_guard import line_of
+from export_gate.worker.study.refused_guard import breaking_sizes, line_of
 
-SIZES_KEPT = 64
-"""More than a reader looks at."""
 LIMIT = 16
 """Sizes of one export that are run because of its guards."""
 
@@ -59,7 +57,7 @@ def branching(
     return Branching(
         cases=every[len(cases) :],
         branches=tuple(
-            replace(branch, sizes=_sizes(contract, guard, fixed))
+            replace(branch, sizes=breaking_sizes(contract, guard, fixed))
             for guard in guards
             if (branch := _branch(guard, every, roots)).cases
         ),
@@ -96,15 +94,6 @@ def _distance(tuples: Tuples, reference: Sizes) -> Integers:
 def _branch(guard: Guard, cases: Sequence[ControlCase], roots: tuple[Path, ...]) -> Branch:
     broken = tuple(case.name for case in cases if bool(guard.is_broken(case.sizes)[0]))
     return Branch(words=guard.words, cases=broken, dims=guard.dims, source=line_of(guard, roots))
-
-
-def _sizes(contract: ModelContract, guard: Guard, fixed: Mapping[str, int]) -> tuple[int, ...]:
-    """The sizes of its one dim that break the guard, ascending."""
-    if len(guard.dims) != 1:
-        return ()
-    tuples = search_sizes(contract, fixed, guard.dims)
-    sizes = tuples[guard.dims[0]]
-    return tuple(map(int, np.unique(sizes[guard.is_broken(tuples, len(sizes))])[:SIZES_KEPT]))
 
 
 def with_swept(branch: Branch, guards: Sequence[Guard], swept: Sequence[ControlCase]) -> Branch:

@@ -19,6 +19,9 @@ from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.model.factory import Parameter
 from export_gate.worker.process.failures import is_foreign_code, is_own, package_line, quoted_line
 
+SIZES_KEPT = 64
+"""More than a reader looks at."""
+
 
 def refused_guard(
     noted: Sequence[GuardLine],
@@ -47,6 +50,7 @@ def refused_guard(
         holds=guard.holds,
         broken=guard.words if count < total else "",
         dims=guard.dims,
+        sizes=breaking_sizes(contract, guard, fixed),
         source=line_of(guard, roots),
         foreign=_foreign_line_of(guard, roots),
     )
@@ -70,6 +74,15 @@ def sizes_that_hold(
     held = dim.sizes[int(below[-1]) + 1 if below.size else 0 : middle + int(above[0]) if above.size else None]
     # A condition that few sizes meet fixes a value that is computed from the size, which no narrower range mends.
     return (dim.name, held) if len(sizes) // 2 < len(held) < len(sizes) else None
+
+
+def breaking_sizes(contract: ModelContract, guard: Guard, fixed: Mapping[str, int]) -> tuple[int, ...]:
+    """The sizes of its one dim that break the guard, ascending."""
+    if len(guard.dims) != 1:
+        return ()
+    tuples = search_sizes(contract, fixed, guard.dims)
+    sizes = tuples[guard.dims[0]]
+    return tuple(map(int, np.unique(sizes[guard.is_broken(tuples, len(sizes))])[:SIZES_KEPT]))
 
 
 def _stumbled_over(guards: Sequence[Guard], contract: ModelContract, fixed: Mapping[str, int]) -> Guard | None:
