@@ -60,7 +60,8 @@ def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterat
 
 def _has_same_weights(root: Finding, other: Finding) -> bool:
     """Whether the other finding is about the same file, which was made from other weights."""
-    return other.target == root.target and other.rule in COMPARED and other.severity in (root.severity, "warning")
+    rules = (*COMPARED, "table-unread")
+    return other.target == root.target and other.rule in rules and other.severity in (root.severity, "warning")
 
 
 def _is_same_noise(root: Finding, other: Finding) -> bool:

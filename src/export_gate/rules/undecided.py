@@ -32,8 +32,8 @@ def undecided(measured: Measured, target: TargetName, leaves: Sequence[Measureme
         output=worst.output,
         message=(
             f"{place(measured.contract.name, target, worst.output)}: {seen}the tolerance that float32 needs here "
-            f"({scientific(allowed)}) is so wide that a wrong output would pass too; it is red although no error was "
-            "found"
+            f"({scientific(allowed)}) is so wide that a wrong output would pass too, so nothing verifies this "
+            "output"
         ),
         hint=_step_hint(measured, target, leaves) if step else _noise_hint(measured, worst),
         details=(describe_noise(worst.noise),) if worst.noise else (),
@@ -56,7 +56,7 @@ def _step_hint(measured: Measured, target: TargetName, leaves: Sequence[Measurem
     atol = scientific(round_up(max(leaf.comparison.max_abs_diff for leaf in leaves)))
     return (
         f"If one step is acceptable, declare `atol: {atol}` in {targets_key(measured.contract, target, 'tolerance')}; "
-        "otherwise compare before the last quantiser: return its input as an output as well."
+        "otherwise compare before the last quantiser: return its input instead of this output."
     )
 
 

@@ -12,7 +12,7 @@ from export_gate.rules.base import Finding
 from export_gate.rules.judge import judge
 from export_gate.wall.contract import ModelContract, make_target
 from export_gate.wall.diagnosis import Answer, Changed, Inspection, Rung, RungName, SizeTrial, WeightsCompared
-from export_gate.wall.observation import Branch, HygieneObservation, ModelObservation, TargetObservation
+from export_gate.wall.observation import Branch, HygieneObservation, ModelObservation, TableRead, TargetObservation
 
 GIVEN = contract(targets=(make_target("onnx", artifact="old.onnx"),))
 WRONG = case(CASES[0], leaf(**FAR))
@@ -73,6 +73,16 @@ def test_other_weights_are_the_cause_whatever_else_was_found():
     assert (found.owner, found.cause) == ("artifact", "weights")
     assert found.evidence == ("1 of 3 weights of the same name differ from the file's: e.weight by 5.2e+00",)
     assert "rebuild it from this commit" in found.hint
+
+
+def test_rows_that_nobody_read_follow_from_other_weights():
+    """More control inputs would only find more of the same."""
+    tables = (TableRead(table="e.weight", input="ids", rows=128, read=8),)
+    weights = WeightsCompared(found=3, differing=("e.weight by 5.2e+00",), differing_count=1)
+    seen = replace(_inspected(*_rungs(plain="differs")), weights=weights, tables=tables)
+    findings = judge((GIVEN,), run(observed(seen))).findings
+
+    assert [(f.rule, f.cause, f.follow_ups) for f in findings] == [("value-mismatch", "weights", 1)]
 
 
 def test_equal_weights_are_no_cause():
