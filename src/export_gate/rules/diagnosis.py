@@ -234,7 +234,7 @@ def _pattern(measured: Measured, target: TargetName, output: str, faults: Sequen
     passing = {members[leaf.case].family for leaf in leaves if not leaf.faults and leaf.case in members}
     # How many fail is said with the worst one.
     if len(leaves) > len(faults) and families and not passing.intersection(families):
-        yield f"always for {listing(families)}"
+        yield f"every input of {'family' if len(families) == 1 else 'families'} {listing(families)}"
 
 
 def _not_rounding(measured: Measured, target: TargetName, faults: Sequence[Measurement], cause: Cause) -> Iterator[str]:
