@@ -14,17 +14,15 @@ from export_gate.wall.source import SourceLine
 READABLE = 40
 """Characters of a condition that people read; sizes say more than a longer one."""
 CONDITION = re.compile(r"\b(?:if|while|assert)\b")
-
-
 SHORT_WAYS = ("choose between them with `torch.cond`", "compute both and choose with `torch.where`")
 
 
 def condition_of(branch: Branch) -> str:
     """The condition that sizes meet, or the sizes themselves where it is too long to read."""
-    return condition(branch.words, branch.dims, branch.sizes)
+    return said_readably(branch.words, branch.dims, branch.sizes)
 
 
-def condition(words: str, dims: Sequence[str], sizes: Sequence[int]) -> str:
+def said_readably(words: str, dims: Sequence[str], sizes: Sequence[int]) -> str:
     """The same of a condition, the dims that it reads, and the sizes of its one dim that meet it."""
     if len(words) <= READABLE or not sizes:
         return f"`{words}`"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from export_gate.rules.branch_advice import condition, dynamic_ways, is_written, without_remainder
+from export_gate.rules.branch_advice import dynamic_ways, is_written, said_readably, without_remainder
 from export_gate.rules.wording import at_source, listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
@@ -58,12 +58,14 @@ def _branch_advice(
     contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
 ) -> str:
     """A condition on a size that no other declaration keeps true."""
-    tried = [f"`{name}: {value}`" for trial in trials for name, value in trial.declared.items() if name != "example"]
-    if not tried:
+    in_vain = _in_vain(trials)
+    if not in_vain:
         return ""
     key = f"models.{contract.name}.dims.{trials[0].dim}"
     where = (
-        condition(guard.broken, guard.dims, guard.sizes) if guard and guard.broken else "the guard above does not hold"
+        said_readably(guard.broken, guard.dims, guard.sizes)
+        if guard and guard.broken
+        else "the guard above does not hold"
     )
     if guard and guard.broken and len(guard.dims) > 1:
         return (
@@ -75,7 +77,7 @@ def _branch_advice(
     return (
         f"{needs}{_at(failure)} where {where}, and torch.export follows only one. "
         f"Compute the same without a condition on the size{padding and f' ({padding})'}, or "
-        f"give the sizes of the other way exports of their own with `{key}.separate`.{_in_vain(trials)}"
+        f"give the sizes of the other way exports of their own with `{key}.separate`.{in_vain}"
     )
 
 

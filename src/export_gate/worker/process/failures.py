@@ -13,6 +13,7 @@ from types import TracebackType
 
 from export_gate.wall.observation import Failure, Stage
 from export_gate.wall.source import SourceLine
+from export_gate.worker.process.places import SITES
 from export_gate.worker.process.preload import DISTRIBUTIONS, missing_packages
 
 MESSAGE_LIMIT = 4000
@@ -132,7 +133,7 @@ def is_foreign_code(path: str) -> bool:
 def _inside_site(path: str) -> tuple[str, ...]:
     """The path from the folder of installed packages on; the last such folder counts, as environments may be nested."""
     parts = Path(path).parts
-    installed = [index for index, part in enumerate(parts) if part in ("site-packages", "dist-packages")]
+    installed = [index for index, part in enumerate(parts) if part in SITES]
     return parts[installed[-1] + 1 :] if installed else ()
 
 
@@ -151,7 +152,7 @@ def is_own(path: str, roots: tuple[Path, ...]) -> bool:
     """Whether the file lies in the project and is not an installed package."""
     # The gate's frames are not the project's, even where its checkout is (the gate's own tests, an editable install).
     file = Path(path)
-    if "site-packages" in file.parts or "dist-packages" in file.parts or _PACKAGE in file.parents:
+    if not set(SITES).isdisjoint(file.parts) or _PACKAGE in file.parents:
         return False
     return any(root in file.parents for root in roots)
 

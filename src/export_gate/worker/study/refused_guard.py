@@ -28,8 +28,7 @@ def refused_guard(
     contract: ModelContract,
     parameters: Sequence[Parameter],
     fixed: Mapping[str, int],
-    roots: tuple[Path, ...],
-) -> ExportGuard | None:
+) -> Guard | None:
     """The condition that torch.export stumbled over; None if it noted none.
 
     A guard that only one declared size keeps comes first, since it is what makes a dim a constant; then one that some
@@ -40,11 +39,17 @@ def refused_guard(
         contract: of the model.
         parameters: of `forward`.
         fixed: dims that the export fixes.
-        roots: the project's folders.
     """
-    guard = _stumbled_over(noted_in_dims(noted, contract, parameters), contract, fixed)
-    if guard is None:
-        return None
+    guards = noted_in_dims(noted, contract, parameters)
+    kept = [_kept(guard, contract, fixed) for guard in guards]
+    broken = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count < total]
+    fixing = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count == 1 < total]
+    # A bound that holds at every declared size is one that torch derives itself, so it is not what it stumbled over.
+    return next(iter(fixing or broken or [guard for guard in guards if not _is_bound(guard)]), None)
+
+
+def described(guard: Guard, contract: ModelContract, fixed: Mapping[str, int], roots: tuple[Path, ...]) -> ExportGuard:
+    """What reports say of the condition: where it does not hold, and the lines of the project that lead to it."""
     count, total = _kept(guard, contract, fixed)
     return ExportGuard(
         holds=guard.holds,
@@ -56,14 +61,11 @@ def refused_guard(
     )
 
 
-def sizes_that_hold(
-    noted: Sequence[GuardLine], contract: ModelContract, parameters: Sequence[Parameter]
-) -> tuple[str, range] | None:
-    """The dim of that condition, and the declared sizes around the reference at which it holds.
+def sizes_that_hold(guard: Guard | None, contract: ModelContract) -> tuple[str, range] | None:
+    """The dim of a condition, and the declared sizes around the reference at which it holds.
 
     None if it is about several dims, or holds everywhere or at less than half of the sizes.
     """
-    guard = _stumbled_over(noted_in_dims(noted, contract, parameters), contract, {})
     if guard is None or len(guard.dims) != 1:
         return None
     dim, reference = contract.dim(guard.dims[0]), reference_sizes(contract)
@@ -83,14 +85,6 @@ def breaking_sizes(contract: ModelContract, guard: Guard, fixed: Mapping[str, in
     tuples = search_sizes(contract, fixed, guard.dims)
     sizes = tuples[guard.dims[0]]
     return tuple(map(int, np.unique(sizes[guard.is_broken(tuples, len(sizes))])[:SIZES_KEPT]))
-
-
-def _stumbled_over(guards: Sequence[Guard], contract: ModelContract, fixed: Mapping[str, int]) -> Guard | None:
-    kept = [_kept(guard, contract, fixed) for guard in guards]
-    broken = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count < total]
-    fixing = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count == 1 < total]
-    # A bound that holds at every declared size is one that torch derives itself, so it is not what it stumbled over.
-    return next(iter(fixing or broken or [guard for guard in guards if not _is_bound(guard)]), None)
 
 
 def line_of(guard: Guard, roots: tuple[Path, ...]) -> SourceLine | None:

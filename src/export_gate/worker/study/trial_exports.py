@@ -15,7 +15,7 @@ from export_gate.wall.diagnosis import ExportTrial
 from export_gate.wall.observation import DimFound, Failure
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.export.axes import found_dims
-from export_gate.worker.export.guard_lines import GuardLine
+from export_gate.worker.export.branches import Guard
 from export_gate.worker.export.program import export_program, torch_names
 from export_gate.worker.leaves.compare import agree
 from export_gate.worker.model.factory import bind
@@ -42,7 +42,7 @@ SMALLEST_SYMBOL = 2
 """Where the range of torch's own symbols begins at the latest: it takes 0 and 1 for constants."""
 
 
-def trial_exports(study: Study, failure: Failure, noted: Sequence[GuardLine]) -> tuple[ExportTrial, ...]:
+def trial_exports(study: Study, failure: Failure, guard: Guard | None) -> tuple[ExportTrial, ...]:
     """Every declaration that was tried, those with the widest range first; none if sizes are not the reason.
 
     Each is exported in a forked copy of the process, within the allowance for experiments.
@@ -50,12 +50,12 @@ def trial_exports(study: Study, failure: Failure, noted: Sequence[GuardLine]) ->
     Args:
         study: of the model.
         failure: of the export.
-        noted: the conditions that torch noted while it traced.
+        guard: the condition that it stumbled over, if it is known.
     """
     if not is_about_sizes(failure) or not study.allowance.left_s:
         return ()
     text, contract = _text(failure), study.contract
-    held = sizes_that_hold(noted, contract, study.parameters)
+    held = sizes_that_hold(guard, contract)
     trials = [trial for dim in _dims(contract, text, held) for trial in _trials(dim, contract, text, held)]
     with study.allowance.spending():
         deadline = time.monotonic() + study.allowance.left_s

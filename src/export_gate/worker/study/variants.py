@@ -33,7 +33,7 @@ from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks, axes_of_outputs
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.records import Export, Study, Variant
-from export_gate.worker.study.refused_guard import refused_guard
+from export_gate.worker.study.refused_guard import described, refused_guard
 from export_gate.worker.study.trial_exports import is_about_sizes, trial_exports
 from export_gate.worker.study.verify import Verification, verify_target
 from export_gate.worker.targets.base import Context
@@ -107,13 +107,16 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
     except StageFailed as ended:
         desk.channel.set("recurrent", study.recurrent)
         failure = ended.failure
+        guard = None
         if is_about_sizes(failure):
-            guard = refused_guard(noted, study.contract, study.parameters, variant.separate, desk.roots)
-            desk.channel.set("export_guard", guard)
-            failure = replace(failure, source=failure.source or (guard.source if guard else None))
+            guard = refused_guard(noted, study.contract, study.parameters, variant.separate)
+        if guard is not None:
+            seen = described(guard, study.contract, variant.separate, desk.roots)
+            desk.channel.set("export_guard", seen)
+            failure = replace(failure, source=failure.source or seen.source)
         # An unrolled layer is the reason, then, and no other declaration changes that.
         if not variant.separate and not study.recurrent:
-            desk.channel.set("export_trials", trial_exports(study, failure, noted))
+            desk.channel.set("export_trials", trial_exports(study, failure, guard))
         _tell_failure(in_contract_words(failure, study.contract), targets, variant, desk)
         return None
     return export

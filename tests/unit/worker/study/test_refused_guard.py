@@ -15,8 +15,8 @@ from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.export.branches import guards_in_dims
 from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.export.program import export_program
-from export_gate.worker.model.factory import bind, forward_parameters
-from export_gate.worker.study.refused_guard import line_of, refused_guard, sizes_that_hold
+from export_gate.worker.model.factory import Parameter, bind, forward_parameters
+from export_gate.worker.study.refused_guard import described, line_of, refused_guard, sizes_that_hold
 
 HERE = (Path(__file__).parent,)
 LENGTH = Dim(name="length", min=2, max=12)
@@ -55,7 +55,13 @@ def refused(module: nn.Module, promised: ModelContract, noted: list[GuardLine] |
     call = bind(reference_values(promised, reference_sizes(promised)), parameters)
     with pytest.raises(Exception, match=r"Constraints violated|specialized|Not all values of"):
         export_program(module, call, promised, parameters, {}, guards=noted)
-    return refused_guard(noted, promised, parameters, {}, HERE)
+    return told(noted, promised, parameters)
+
+
+def told(noted: list[GuardLine], promised: ModelContract, parameters: tuple[Parameter, ...] = ()) -> ExportGuard | None:
+    """What is said of the condition, if there is one."""
+    guard = refused_guard(noted, promised, parameters, {})
+    return None if guard is None else described(guard, promised, {}, HERE)
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -96,10 +102,10 @@ def test_the_lines_of_a_program_are_known_too():
 
 def test_without_notes_nothing_is_said():
     """A torch that does not report its guards."""
-    assert refused_guard([], contract({"x": tensor(2, "length")}, LENGTH), (), {}, HERE) is None
+    assert told([], contract({"x": tensor(2, "length")}, LENGTH)) is None
     unknown = [GuardLine(text="L['x'].size()[7] == 3", frames=()), GuardLine(text="(", frames=())]
     parameters = forward_parameters(LongOrShort())
-    assert refused_guard(unknown, contract({"x": tensor(2, "length")}, LENGTH), parameters, {}, HERE) is None
+    assert told(unknown, contract({"x": tensor(2, "length")}, LENGTH), parameters) is None
 
 
 class ExceptTwo(nn.Module):
@@ -123,7 +129,8 @@ def test_the_sizes_around_the_reference_at_which_it_holds(module: nn.Module, hel
     promised = contract({"x": tensor(2, "length")}, LENGTH)
     noted: list[GuardLine] = []
     refused(module, promised, noted)
-    assert sizes_that_hold(noted, promised, forward_parameters(module)) == held
+    guard = refused_guard(noted, promised, forward_parameters(module), {})
+    assert sizes_that_hold(guard, promised) == held
 
 
 def test_a_line_of_another_package_is_named_beside_the_callers():
@@ -132,7 +139,7 @@ def test_a_line_of_another_package_is_named_beside_the_callers():
     site = "/env/lib/site-packages"
     frames = ((f"{site}/torch/_ops.py", 3), (f"{site}/scans/layers.py", 7), (__file__, 1), (f"{site}/runner.py", 9))
     noted = [GuardLine(text="L['x'].size()[1] == 7", frames=frames)]
-    guard = refused_guard(noted, promised, forward_parameters(Fixed()), {}, HERE)
+    guard = told(noted, promised, forward_parameters(Fixed()))
     assert guard is not None
     assert guard.foreign is not None
     assert (guard.foreign.path, guard.foreign.line) == ("scans/layers.py", 7)
