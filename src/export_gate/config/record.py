@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,3 +26,8 @@ class Config(Checked):
     """SHA-256 of the file's bytes."""
     positions: dict[str, Position] = field(default_factory=dict)
     """Dotted key (`models.glyph-head`, `models.glyph-head.dims.batch`) -> its position."""
+
+    @property
+    def place(self) -> Path:
+        """The file's path as it is written, absolute: a link that leads to it stays, as in load_config."""
+        return Path(os.path.abspath(self.path))  # noqa: PTH100 - resolve() follows links

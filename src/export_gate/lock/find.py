@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -52,8 +51,7 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
     Raises:
         UserError: the file is not a lock, or the base cannot be read although there is a lock.
     """
-    folder = Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config names it
-    path = lock_path(Path(os.path.abspath(config.path)))  # noqa: PTH100
+    folder, path = config.place.parent, lock_path(config.place)
     # Needed even with a base: it shows which models the change has removed from the lock.
     here = read_lock(path, repository_root(folder))
     if not base:

@@ -48,7 +48,7 @@ def find_change(
     """
     if base is None:
         return None, config
-    path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
+    path = config.place
     try:
         # Resolved once: a branch could move between two reads.
         commit = find_commit(base, path.parent, environment)

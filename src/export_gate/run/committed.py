@@ -13,7 +13,7 @@ from export_gate.run.base import Base, within
 from export_gate.run.git import UnreadableError, git_paths
 from export_gate.run.interpreter import PYTHON_NAMES, with_environment
 from export_gate.run.pushing import DIFF, few
-from export_gate.wall.repository import repository_root
+from export_gate.wall.repository import in_repository
 
 ENVIRONMENT = ".venv"
 
@@ -29,7 +29,7 @@ def interpreter_alterations(
         environment: for git, and for the interpreter that it names.
         python: the interpreter that the caller names.
     """
-    folder = Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config names it
+    folder = config.place.parent
     named = ((python, Path.cwd()), (environment.get("EXPORT_GATE_PYTHON"), Path.cwd()), (config.python, folder))
     places = [place for text, at in named if text for place in with_environment(Path(os.path.normpath(at / text)))]
     places += [up / ENVIRONMENT for up in (folder, *folder.parents) if up == base.root or base.root in up.parents]
@@ -52,17 +52,16 @@ def _real(place: Path, root: Path) -> Iterator[Path]:
 
 def changed_below(base: Base, places: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
     """Tracked files of these places, which are in the checkout or a submodule, that are not as at the base."""
-    for root in dict.fromkeys(map(_checkout, places)):
-        yield from _changed(base, root, places, environment)
+    found: dict[Path, list[str]] = {}
+    for root, name in map(in_repository, places):
+        found.setdefault(root, []).append(name)
+    for root, names in found.items():
+        yield from _changed(base, root, names, environment)
 
 
-def _checkout(place: Path) -> Path:
-    return repository_root(place.parent)
-
-
-def _changed(base: Base, root: Path, places: Sequence[Path], environment: Mapping[str, str]) -> Iterator[str]:
-    """Tracked files of these places that are not as at the base, in the checkout or in a submodule of it."""
-    literal = [f":(top,literal){place.relative_to(root).as_posix()}" for place in places if _checkout(place) == root]
+def _changed(base: Base, root: Path, names: Sequence[str], environment: Mapping[str, str]) -> Iterator[str]:
+    """Tracked files of one checkout, below these paths of it, that are not as at the base."""
+    literal = [f":(top,literal){name}" for name in names]
     asked: tuple[str, ...] = ("ls-files",)  # what the base cannot be asked about is the change's own
     with suppress(UnreadableError):
         own = within(base, root / ".git", environment)

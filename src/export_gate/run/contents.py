@@ -12,7 +12,7 @@ from export_gate.loosening.record import Alteration
 from export_gate.run.base import Base, within
 from export_gate.run.committed import changed_below
 from export_gate.run.git import UnreadableError, git_output
-from export_gate.wall.repository import repository_root
+from export_gate.wall.repository import in_repository
 
 MEANING = {"data": "other inputs are tried", "golden": "other answers are expected"}
 
@@ -30,22 +30,17 @@ def content_alterations(
         for kind, meaning in MEANING.items():
             past, now = ([source.path for source in getattr(each.controls, kind)] for each in (old, contract))
             for path in (path for path in dict.fromkeys(now) if path in past):
-                if _is_other(folder_of(before) / path, folder_of(after) / path, base, environment):
+                if _is_other(before.place.parent / path, after.place.parent / path, base, environment):
                     key = f"controls.{kind}.{path}"
                     what = f"{key} has another content, so that {meaning}"
                     yield Alteration(effect="loosened", model=contract.name, key=key, what=what)
-
-
-def folder_of(config: Config) -> Path:
-    """The config's folder, by its path as it is written."""
-    return Path(os.path.abspath(config.path)).parent  # noqa: PTH100 - as load_config
 
 
 def is_same_file(old: Path, new: Path, base: Base, environment: Mapping[str, str]) -> bool:
     """Whether git has the same bytes at the new path as at the old one of the base."""
     old, new = (Path(os.path.normpath(place)) for place in (old, new))
     past = _past(old, base, environment)
-    return past is not None and past == _present(new, environment)
+    return past is not None and past == stored(new, environment)
 
 
 def _is_other(old: Path, new: Path, base: Base, environment: Mapping[str, str]) -> bool:
@@ -56,7 +51,7 @@ def _is_other(old: Path, new: Path, base: Base, environment: Mapping[str, str]) 
         return old != new or any(changed_below(base, [new], environment))
     past = _past(old, base, environment)
     # What git does not have at the base is known there by another means, such as DVC, unless it is git's now.
-    return past != _present(new, environment) if past is not None else _is_tracked(new, environment)
+    return past != stored(new, environment) if past is not None else _is_tracked(new, environment)
 
 
 def _past(path: Path, base: Base, environment: Mapping[str, str]) -> bytes | None:
@@ -69,14 +64,14 @@ def _past(path: Path, base: Base, environment: Mapping[str, str]) -> bytes | Non
     return None
 
 
-def _present(path: Path, environment: Mapping[str, str]) -> bytes | None:
+def stored(path: Path, environment: Mapping[str, str]) -> bytes | None:
+    """The name that git gives to the file's bytes as they are committed."""
     # From the root: what is around a file of the change may look like another repository. With the file's path, so that
     # line endings and filters of .gitattributes apply as when it is committed.
-    root = repository_root(path.parent)
-    return git_output(root, "hash-object", "--", path.relative_to(root).as_posix(), environment=environment)
+    root, name = in_repository(path)
+    return git_output(root, "hash-object", "--", name, environment=environment)
 
 
 def _is_tracked(path: Path, environment: Mapping[str, str]) -> bool:
-    root = repository_root(path.parent)
-    name = path.relative_to(root).as_posix()
+    root, name = in_repository(path)
     return bool(git_output(root, "ls-files", "--", f":(literal){name}", environment=environment))

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.loosening.record import CONFIG, Alteration
+from export_gate.run.contents import stored
 from export_gate.run.git import git_output
-from export_gate.wall.repository import repository_root
+from export_gate.wall.repository import in_repository
 
 
 def unreadable_alterations(config: Config, environment: Mapping[str, str]) -> tuple[Alteration, ...]:
@@ -22,7 +22,7 @@ def unreadable_alterations(config: Config, environment: Mapping[str, str]) -> tu
         config: one that the base has.
         environment: for git.
     """
-    path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
+    path = config.place
     lock = path.with_suffix(".lock")
     found = [(place, _why_not(place, environment)) for place in (path, *([lock] if lock.is_file() else ()))]
     return tuple(
@@ -38,19 +38,18 @@ def unreadable_alterations(config: Config, environment: Mapping[str, str]) -> tu
 
 
 def _why_not(path: Path, environment: Mapping[str, str]) -> str:
-    root = repository_root(path.parent)
     # By the path as it is written: behind a link, git tracks the link alone.
-    name = path.relative_to(root).as_posix()
+    root, name = in_repository(path)
     listed = git_output(root, "ls-files", "-z", "--stage", "--", f":(literal){name}", environment=environment)
     if not listed:
         return "it is not tracked"
     if listed.startswith(b"120000 "):
         return "it is a link"
-    stored = git_output(root, "hash-object", "--", name, environment=environment)
+    known = stored(path, environment)
     content = path.read_bytes()
     # Line ends alone mean nothing. A filter, or an encoding such as UTF-7, stores another text.
-    names = {_blob(text, stored or b"") for text in (content, content.replace(b"\r\n", b"\n"))}
-    return "" if stored in names else "a filter or an encoding of .gitattributes changes it"
+    names = {_blob(text, known or b"") for text in (content, content.replace(b"\r\n", b"\n"))}
+    return "" if known in names else "a filter or an encoding of .gitattributes changes it"
 
 
 def _blob(content: bytes, like: bytes) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +33,7 @@ def moved_from(config: Config, base: Base, environment: Mapping[str, str]) -> Pa
     Raises:
         UnreadableError: the config may have been in a submodule whose commit is not here.
     """
-    path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
+    path = config.place
     if any(_is_at(base, place, environment) for place in (path, path.with_suffix(SIBLINGS.get(path.suffix, "")))):
         return None
     renamed = _renamed(base, path, environment)
@@ -47,7 +46,7 @@ def moved_from(config: Config, base: Base, environment: Mapping[str, str]) -> Pa
 
 def configs_at(config: Config, base: Base, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:
     """The other configs of the base that can be read: those that are gone first."""
-    path = Path(os.path.abspath(config.path))  # noqa: PTH100 - as load_config names it
+    path = config.place
     return _read(_candidates(base, path, environment), base, environment)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from export_gate.config import Config
 from export_gate.loosening.record import Alteration, ConfigChange
 from export_gate.run.base import Base
-from export_gate.run.contents import folder_of, is_same_file
+from export_gate.run.contents import is_same_file
 from export_gate.wall.contract import ModelContract
 
 
@@ -21,7 +21,7 @@ def with_moved_files(
         old, new = _artifact(before, alteration), _artifact(after, alteration)
         if alteration.effect != "loosened" or old is None or new is None:
             return alteration
-        if not is_same_file(folder_of(before) / old, folder_of(after) / new, base, environment):
+        if not is_same_file(before.place.parent / old, after.place.parent / new, base, environment):
             return alteration
         return replace(alteration, effect="changed", what=f"{alteration.key} {old} -> {new}, the same file")
 
