@@ -18,6 +18,8 @@ from itertools import chain
 from operator import attrgetter, contains, is_, itemgetter
 from typing import Any, ParamSpec, TypeVar
 
+from export_gate.worker.process.versions import Versions
+
 P = ParamSpec("P")
 Result = TypeVar("Result")
 
@@ -75,8 +77,9 @@ class Place:
 class Named:
     """Some names of large modules, looked at together after every call of the project: nearly always, nothing changed.
 
-    So there is one pass over all of them that only says whether anything did. It runs in C, since it is done hundreds
-    of times per model, and each lookup in Python costs ten times as much.
+    So the dicts' versions are read first. Where one is another, there is one pass over all of them that only says
+    whether anything that is held changed: in C, since some dicts change all the time, and each lookup in Python costs
+    ten times as much.
     """
 
     def __init__(self, places: Iterable[Place]) -> None:
@@ -88,6 +91,8 @@ class Named:
         self.values = tuple(value for place in held for value in (place.values[0], *place.values))
         self.absent = tuple(name for place in self.all for name in place.absent)
         self.without = tuple(vars(place.owner) for place in self.all for _ in place.absent)
+        self.versions = Versions(place.owner for place in self.all)
+        self.unchanged_at: object = None
 
     def changed(
         self,
@@ -106,9 +111,13 @@ class Named:
 
         The builtins are bound as defaults: those that anybody finds by name may be the project's.
         """
+        versions = self.versions.read()
+        if versions == self.unchanged_at:
+            return []
         try:
             held = joined([read(space) for read, space in zip(self.reads, self.spaces)])
             if all(map(is_, held, self.values)) and not any(map(contains, self.without, self.absent)):
+                self.unchanged_at = versions
                 return []
         except missing:
             pass  # something was deleted
@@ -118,13 +127,16 @@ class Named:
 class Whole:
     """Small modules and classes with all they hold, in the order in which they hold it.
 
-    Without a lookup for each name, comparing everything takes half as long as `Named` takes for it.
+    Without a lookup for each name, comparing everything takes half as long as `Named` takes for it. As there, the
+    versions come first.
     """
 
     def __init__(self, places: Iterable[Place]) -> None:
         self.all = tuple(places)
         self.reads = tuple(vars(place.owner).values for place in self.all)
         self.values: tuple[Any, ...] = (_ABSENT,)
+        self.versions = Versions(place.owner for place in self.all)
+        self.unchanged_at: object = None
 
     def changed(
         self,
@@ -137,8 +149,12 @@ class Whole:
         end: Any = (_ABSENT,),
     ) -> list[tuple[Place, Change]]:
         """What changed, and where."""
+        versions = self.versions.read()
+        if versions == self.unchanged_at:
+            return []
         # `map` stops with the shorter side; with a mark at the end of both, another length is another value.
         if all(map(is_, joined([*[read() for read in self.reads], end]), self.values)):
+            self.unchanged_at = versions
             return []
         changes = [(place, change) for place in self.all for change in look(place)]
         # Names that appeared and that no code of the gate reads, such as a module imported just now, may stay.
