@@ -3,54 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from export_gate.loosening.check_names import names
 from export_gate.loosening.compare import OTHER, Compare, Step, arrow, loosened_by_any, restricted, shown, weaker
 from export_gate.loosening.others import trusted
 from export_gate.loosening.record import CONFIG, Alteration
+from export_gate.loosening.steps import GateStep, Workflow
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GateStep:
-    """A step that runs the gate, with all that decides what it verifies and whether it can fail."""
-
-    part: str
-    """`job test` or `hook export-gate`; empty in an action of the repository's own."""
-    action: str = ""
-    """`acme/export-gate`; empty if the step runs a command."""
-    version: str = ""
-    is_call: bool = False
-    """Whether it calls a file of the repository, or a workflow of another one, whose inputs may mean anything."""
-    commands: tuple[str, ...] = ()
-    """The lines of a script that name the gate."""
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    """By their names in lower case, as GitHub does not tell case apart."""
-    settings: Mapping[str, str] = field(default_factory=dict)
-    """Of the step, and those of `JOB` with `job ` before them."""
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Variables of workflow, job and step, without those of `HARMLESS`."""
-    around: tuple[str, ...] = ()
-    """What else its job runs: each other step, or each line of its script; `HERE` stands for the gate."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workflow:
-    """A file with such steps."""
-
-    steps: tuple[GateStep, ...]
-    triggers: Mapping[str, str] = field(default_factory=dict)
-    """Event -> its filters."""
-    defaults: Mapping[str, str] = field(default_factory=dict)
-    """Of an action of the repository's own: its inputs, which the step may pass on."""
-    checks: tuple[str, ...] = ()
-    """Of its jobs, by the names that branch protection knows."""
-    others: tuple[str, ...] = ()
-    """Those of jobs that do not run the gate."""
-
-
-HERE = "the gate"
 INPUTS: dict[str, Compare] = {
     **dict.fromkeys(
         ("config", "python", "working-directory", "template", "results", "github-token", "comment-id"), loosened_by_any
@@ -84,15 +44,22 @@ JOB = {
     "environment": "its variables may be the values of inputs",
     "defaults": "the shell and the folder of commands",
     "uses": "the workflow that it calls",
+    "outputs": "another job may fail by them",
 }
 """Keys of a job that are compared, and why.
 
 Others loosen nothing. `permissions` and `secrets` are what the code may do, not what is checked; the code of a pull
 request can change it anyway. `timeout-minutes` and `concurrency` end a job, which has not passed then, and so does
-`strategy` apart from its matrix. `outputs` are read by other jobs. `env` is compared by variable.
+`strategy` apart from its matrix. `env` is compared by variable.
 """
 STEP = ("if", "continue-on-error", "shell", "working-directory")
 """Keys of a step that are compared; `timeout-minutes` ends it, which has failed then, and names choose nothing."""
+WITH_BASE = frozenset(
+    ("pull_request", "pull_request_target", "pull_request_review", "pull_request_review_comment", "merge_group")
+)
+"""Events that say which commit the change is compared with."""
+LATER = ("schedule", "workflow_run", "workflow_call", "repository_dispatch", "issue_comment", "issues")
+"""Events whose runs are about the newest commit of the default branch, or about that of the workflow that calls."""
 _EVEN_IF_FAILED = re.compile(r"(always|cancelled|failure)\s*\(", re.IGNORECASE)
 _USUAL = re.compile(r'\{"branches": (\["(main|master)"\]|"(main|master)")\}')
 """Pushes to the branch that pull requests are merged into, as far as its name tells."""
@@ -125,21 +92,7 @@ def _all(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Itera
             yield from ((file, found) for found in _triggers(workflow.triggers, now.triggers))
             yield from ((file, found) for found in _without_base(workflow.triggers, now.triggers))
             yield from ((file, found) for found in _each("input", workflow.defaults, now.defaults))
-    yield from _names(before, after)
-
-
-def _names(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Iterator[tuple[str, Step]]:
-    """Jobs that get the name of the gate's check: branch protection cannot tell them apart."""
-    steps = [step for workflow in before.values() for step in workflow.steps]
-    ours = {step.settings.get("job name") or step.part.removeprefix("job ") for step in steps}
-    old, new = (Counter(name for each in files.values() for name in each.checks) for files in (before, after))
-    for file, workflow in after.items():
-        known = before.get(file, Workflow(steps=()))
-        for name in dict.fromkeys(name for name in workflow.checks if name in ours):
-            if name in workflow.others and name not in known.others:
-                yield file, ("loosened", "", f"a job without the gate has the name of its check, {name}")
-            elif new[name] > old[name] and workflow.checks.count(name) > known.checks.count(name):
-                yield file, ("loosened", "", f"another job has the name of the gate's check, {name}")
+    yield from names(before, after)
 
 
 def _taking_over(file: str, workflow: Workflow, after: Mapping[str, Workflow]) -> Iterator[Workflow]:
@@ -216,6 +169,6 @@ def _triggers(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[S
 
 def _without_base(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Step]:
     """Events that come to those with a base: their runs have the same check at the same commit, and compare nothing."""
-    for event in ("push", "workflow_dispatch"):
-        if "pull_request" in before and event in after and event not in before and not _USUAL.fullmatch(after[event]):
+    for event in after if WITH_BASE.intersection(before) else ():
+        if event not in {*before, *WITH_BASE, *LATER} and not _USUAL.fullmatch(after[event]):
             yield "loosened", f"on {event}", "added, whose runs have no base"

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from export_gate.loosening.workflow import GateStep, Workflow
-from export_gate.run.workflow_file import COMMAND, GATE, as_text, read_value, texts
+from export_gate.loosening.steps import GateStep, Workflow
+from export_gate.run.workflow_file import read_value
+from export_gate.run.workflow_job import COMMAND, GATE, as_text, texts
 
 HOOKS = ".pre-commit-config.yaml"
 _NAMES = ("id", "name", "alias", "description", "verbose", "log_file")

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from export_gate.loosening.record import CONFIG, Alteration
-from export_gate.loosening.workflow import Workflow, compare_workflows
+from export_gate.loosening.steps import Workflow
+from export_gate.loosening.workflow import compare_workflows
 from export_gate.run.base import Base, Wanted, file_at
 from export_gate.run.git import UnreadableError, git_output, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.pushing import SCRIPTS, STARTERS
-from export_gate.run.workflow_file import GATE, read_script, read_workflows
+from export_gate.run.workflow_file import read_script, read_workflows
+from export_gate.run.workflow_job import GATE
 from export_gate.wall.errors import UserError
 
 MAX_BYTES = 512 * 1024
+PREFERRED = {
+    "action.yaml": ("action.yml",),
+    "makefile": ("GNUmakefile",),
+    "Makefile": ("GNUmakefile", "makefile"),
+}
+"""File -> those that GitHub or make reads in its place if they are in the same folder."""
 Words = tuple[str, ...]
 
 
@@ -28,8 +36,8 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     """
     repository = environment.get("GITHUB_ACTION_REPOSITORY") or GATE
     words = (GATE, "export_gate", repository, "./")
-    # All workflows, as the job of one may have the name of the gate's check.
-    asked: tuple[tuple[Words, Words], ...] = (((*words, "jobs"), STARTERS), ((GATE, "export_gate"), SCRIPTS))
+    # All workflows, as the job of one may have the name of the gate's check. With a backslash, YAML spells any word.
+    asked: tuple[tuple[Words, Words], ...] = (((*words, "jobs", "\\"), STARTERS), ((GATE, "export_gate"), SCRIPTS))
     before, scripts_before = (dict(_past(base, some, places, environment)) for some, places in asked)
     now, scripts_now = (dict(_present(base.root, some, places, environment)) for some, places in asked)
     old, new = _read(before, scripts_before, repository), _read(now, scripts_now, repository)
@@ -38,11 +46,24 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     unread = [name for name in broken if _ran(old.get(name)) and any(w in before.get(name, now[name]) for w in words)]
     said = (Alteration(effect="loosened", model=CONFIG, what=f"{name}: cannot be read any more") for name in unread)
     read = [{name: workflow for name, workflow in each.items() if workflow} for each in (old, new)]
-    return (*said, *compare_workflows({n: w for n, w in read[0].items() if n not in unread}, read[1]))
+    hidden = _hidden(base, [name for name, workflow in read[0].items() if workflow.steps], environment)
+    return (*said, *hidden, *compare_workflows({n: w for n, w in read[0].items() if n not in unread}, read[1]))
+
+
+def _hidden(base: Base, names: Iterable[str], environment: Mapping[str, str]) -> Iterator[Alteration]:
+    """Files that still run the gate, and beside which the change puts one that is read in their place."""
+    for name in names:
+        place = base.root / name
+        for other in (place.with_name(each) for each in PREFERRED.get(place.name, ())):
+            wanted = Wanted(path=other, noun="script", largest_bytes=MAX_BYTES)
+            with suppress(UserError):
+                if other.exists() and file_at(base, wanted, environment) is None:
+                    what = f"{name}: hidden by {other.name}, which is read in its place"
+                    yield Alteration(effect="loosened", model=CONFIG, what=what)
 
 
 def _read(texts: Mapping[str, str], scripts: Mapping[str, str], repository: str) -> dict[str, Workflow | None]:
-    read = {name: read_script(text) for name, text in scripts.items() if name not in texts}
+    read = {name: read_script(name, text) for name, text in scripts.items() if name not in texts}
     running = [name for name, script in read.items() if script.steps]
     workflows = read_workflows({name: text for name, text in texts.items() if name != HOOKS}, repository, running)
     hooks = {name: read_hooks(text) for name, text in texts.items() if name == HOOKS}

@@ -25,6 +25,7 @@ jobs:
       - run: make test
   gate:
     runs-on: ubuntu-latest
+    defaults: {run: {shell: bash}}
     strategy: {matrix: {config: [a.yml, b.yml]}}
     steps:
       - uses: actions/checkout@v7
@@ -38,6 +39,8 @@ jobs:
           pip install export-gate
           export-gate run --config slow.yml \\
             --target onnx
+      - if: steps.first.outcome == 'failure'
+        run: exit 1
 """
 FILE = ".github/workflows/ci.yml"
 JOB = f"{FILE}, job gate: "
@@ -67,6 +70,16 @@ LOOSER = {
     "another action": ("acme/export-gate@v1", "evil/export-gate@v1", "action acme/export-gate -> evil/export-gate"),
     "a step that may fail": ("id: first", "continue-on-error: true", "continue-on-error none -> true"),
     "a step that is left out": ("id: first", "if: github.actor != 'me'", "if none -> github.actor != 'me'"),
+    "an id by which a later step asks whether it failed": (
+        "id: first",
+        "id: second",
+        "id first -> none",
+    ),
+    "a folder that the job's own defaults leave to the workflow's": (
+        "name: CI\n",
+        "name: CI\ndefaults: {run: {working-directory: lax}}\n",
+        'job defaults {"run": {"shell": "bash"}} -> {"run": {"working-directory": "lax", "shell": "bash"}}',
+    ),
     "a job that may fail": (
         "    strategy:",
         "    continue-on-error: true\n    strategy:",
@@ -106,14 +119,9 @@ LOOSER = {
         'job services none -> {"db": {"image": "lax", "volumes": ["/:/host"]}}',
     ),
     "another shell": (
-        "    strategy:",
-        "    defaults: {run: {shell: ./tools/bash}}\n    strategy:",
-        'job defaults none -> {"run": {"shell": "./tools/bash"}}',
-    ),
-    "another shell of all jobs": (
-        "name: CI",
-        "name: CI\ndefaults: {run: {working-directory: lax}}",
-        'job defaults none -> {"run": {"working-directory": "lax"}}',
+        "shell: bash",
+        "shell: ./tools/bash",
+        'job defaults {"run": {"shell": "bash"}} -> {"run": {"shell": "./tools/bash"}}',
     ),
     "another shell of the step": (
         "      - run: |",
@@ -265,17 +273,42 @@ def test_another_job_with_the_name_of_the_check_is_said(repository: Path):
         broken.unlink()
 
 
+@pytest.mark.parametrize(
+    ("base", "job"),
+    [
+        ("gate: {name: the check, %s}", "name: \"${{ 'the check' }}\""),
+        ("gate: {name: the check, %s}", 'name: "the ${{ matrix.word }}"'),
+        ("gate: {strategy: {matrix: {leg: [one]}}, %s}", "name: gate (one)"),
+        ("gate: {uses: acme/ci/.github/workflows/export-gate.yml@v1}", "name: gate / verify"),
+        ("gate: {name: the check, %s}", 'name: the check, "\\u0073teps": []'),
+    ],
+)
+def test_a_name_that_may_become_that_of_the_check_is_said(tmp_path: Path, base: str, job: str):
+    """GitHub works expressions out, and adds the leg of a matrix and the job of a called workflow."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    text = f"on: push\njobs: {{{base.replace('%s', 'steps: [{uses: acme/export-gate@v1}]')}}}\n"
+    (tmp_path / FILE).write_text(text)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+    other = (tmp_path / FILE).with_name("other.yml")
+    other.write_text(f'on: push\n"j\\u006fbs": {{a: {{{job}}}, b: {{name: another}}}}\n')
+
+    (sentence,) = said(tmp_path, text)
+    assert sentence.startswith(".github/workflows/other.yml: a job without the gate ")
+    assert " have the name of its check, " in sentence or " has the name of its check, " in sentence
+
+
 def test_another_job_that_runs_the_gate_less_is_said(repository: Path):
     """It has the same name in a file that the base does not have, so nothing else of it is compared."""
     other = (repository / FILE).with_name("other.yml")
     other.write_text("on: push\njobs: {gate: {steps: [{uses: acme/export-gate@v1, with: {models: tiny}}]}}\n")
     try:
-        assert said(repository, TEXT) == [
-            ".github/workflows/other.yml: another job has the name of the gate's check, gate"
-        ]
+        name = ".github/workflows/other.yml: another job has the name of the gate's check, gate"
+        assert said(repository, TEXT) == [name]
         (repository / FILE).unlink()
         found = workflow_alterations(Base(commit="HEAD", root=repository), dict(os.environ))
-        assert [each.text for each in found] == [f"{JOB}no longer runs the gate"] * 2
+        assert [each.text for each in found] == [*[f"{JOB}no longer runs the gate"] * 2, name]
     finally:
         other.unlink()
 
@@ -294,9 +327,13 @@ def test_an_event_without_a_base_is_said(tmp_path: Path):
     ]
     usual = text.replace("[pull_request]", "{pull_request: , push: {branches: [main]}}")
     assert said(tmp_path, usual) == []
-    assert said(tmp_path, usual.replace("[main]", "[main, mine]")) == [
-        f"{FILE}: on push added, whose runs have no base"
-    ]
+    for old, new, event in [
+        ("[main]", "[main, mine]", "push"),
+        ("push: {branches: [main]}", "create: ", "create"),
+        ("push: {branches: [main]}", "release: {types: [published]}", "release"),
+    ]:
+        assert said(tmp_path, usual.replace(old, new)) == [f"{FILE}: on {event} added, whose runs have no base"]
+    assert said(tmp_path, usual.replace("push: {branches: [main]}", "schedule: [{cron: 0 0 * * *}]")) == []
 
 
 def test_a_workflow_that_calls_one_that_runs_the_gate_is_compared(repository: Path):
@@ -331,7 +368,10 @@ NEEDED = """
 on: push
 jobs:
   plan: {if: "true", steps: [{run: plan}]}
-  build: {needs: plan, steps: [{uses: acme/build@v1}, {run: "make"}]}
+  build:
+    needs: plan
+    outputs: {shard: "${{ steps.other.outputs.shard }}"}
+    steps: [{uses: acme/build@v1}, {run: "make"}]
   gate: {needs: [build], steps: [{uses: acme/export-gate@v1, with: {shard: "${{ needs.build.outputs.shard }}"}}]}
   report: {needs: gate, if: "!cancelled()", steps: [{uses: acme/export-gate/post@v1}]}
 """
@@ -342,6 +382,18 @@ jobs:
     [
         ('if: "true"', 'if: "false"', "job gate: job plan if true -> false"),
         ('run: "make"', 'run: "true"', "job gate: steps build: make -> build: true"),
+        ("    needs: plan\n", "    needs: plan\n    env: {A: b}\n", 'job gate: steps also build: env {"A": "b"}'),
+        ("uses: acme/build@v1", "uses: acme/build@v1, id: other", 'job gate: steps also build: {"id": "other"}'),
+        (
+            "plan: {",
+            "plan: {outputs: {a: b}, ",
+            "",
+        ),
+        (
+            "  report:",
+            "  fake: {steps: [{uses: actions/upload-artifact@v7, with: {name: export-gate-results-2}}]}\n  report:",
+            'job report: steps also fake: actions/upload-artifact@v7 {"name": "export-gate-results-2"}',
+        ),
         ('if: "!cancelled()", ', "", "job report: job if !cancelled() -> none"),
         ("run: plan", "run: other", ""),
         ("acme/build@v1", "acme/build@v2", ""),
@@ -393,15 +445,39 @@ def test_scripts_that_start_the_gate_are_compared(tmp_path: Path):
     git(tmp_path, "add", "--all")
     git(tmp_path, "commit", "--quiet", "--message", "base")
     other.write_text("cat export-gate.yaml\n")
-    script.write_text(script.read_text().replace("set -e", "set -x"))
-    assert said(tmp_path, workflow.replace("lint.sh", "other.sh")) == []
-    script.write_text(script.read_text().replace("nets.yml", "lax.yml"))
+    script.write_text(f"# Why.\n{script.read_text()}exit 0\n")
+    assert said(tmp_path, workflow.replace("lint.sh", "other.sh")) == ["ci/gate.sh: steps also exit 0"]
+    script.write_text(script.read_text().replace("nets.yml", "lax.yml").replace("exit 0\n", ""))
 
     command = "EXPORT_GATE_PYTHON=python3 export-gate run --config"
     assert said(tmp_path, workflow.replace("{run: bash ci/gate.sh}", "{run: bash ci/gate.sh, if: never}")) == [
         f"{FILE}, job gate: if none -> never",
         f"ci/gate.sh: commands [{command} nets.yml] -> [{command} lax.yml]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "other"),
+    [
+        ("noxfile.py", 'session.run("export-gate", "run", "--config", "nets.yml")\n', ""),
+        ("Makefile", "gate:\n\texport-gate run\n", "GNUmakefile"),
+        ("tools/action.yaml", "runs: {steps: [{uses: acme/export-gate@v1}]}\n", "tools/action.yml"),
+    ],
+)
+def test_a_script_is_compared_however_it_is_written_and_hidden(tmp_path: Path, file: str, text: str, other: str):
+    """Commands may be lists of words, and a file of another name may be read in place of the one that is known."""
+    git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    (tmp_path / FILE).parent.mkdir(parents=True)
+    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).write_text(text)
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "base")
+    if other:
+        (tmp_path / other).write_text("gate:\n")
+        assert said(tmp_path, "") == [f"{file}: hidden by {Path(other).name}, which is read in its place"]
+    else:
+        (tmp_path / file).write_text(text.replace("nets.yml", "lax.yml"))
+        assert [line.partition(" [")[0] for line in said(tmp_path, "")] == [f"{file}: commands"]
 
 
 def test_a_workflow_that_is_not_checked_out_still_runs(repository: Path):

@@ -1,0 +1,201 @@
+"""One job of a workflow, or what an action of the repository runs: which steps run the gate, and beside what."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from export_gate.loosening.steps import HERE, GateStep
+from export_gate.loosening.workflow import JOB, STEP
+
+GATE = "export-gate"
+COMMAND = re.compile(r"""export[-_]gate["']?[\s,]+["']?-*[a-z]""")
+"""Also as a list of words: `session.run("export-gate", "run")`."""
+VARIABLE = re.compile(r"EXPORT_GATE_\w+")
+HARMLESS = re.compile(r"(FORCE_|NO_|CLI)?COLOR\w*|TERM|TZ", re.ASCII)
+"""Variables that choose nothing. Any other may: an interpreter, what bash or pip load, git's repository, an input."""
+ELSEWHERE = ("name", "needs", "if", "steps", "permissions", "concurrency", "timeout-minutes")
+"""Keys of a job whose outputs are used that are compared otherwise, or that choose no output."""
+
+
+def texts(value: Any) -> dict[str, str]:
+    """A mapping's values as text."""
+    return {str(key): as_text(item) for key, item in value.items()} if isinstance(value, dict) else {}
+
+
+def as_text(value: Any) -> str:
+    """A value as one line."""
+    return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What runs the gate."""
+
+    repository: str
+    """In lower case, since GitHub does not tell case apart."""
+    called: frozenset[str]
+    """Files of the repository, as `uses` names them."""
+    scripts: tuple[str, ...] = ()
+    """Other files of it, by their paths."""
+
+    def runs(self, action: str) -> bool:
+        """Whether what `uses` names, without its version, runs the gate."""
+        # `owner/export-gate/post` is ours too, as is a fork under another name that this very run comes from.
+        name = action.lower()
+        is_ours = "/".join(name.split("/")[:2]) == self.repository or GATE in re.split(r"[/.]", name)
+        return bool(name) and (is_ours or action.rstrip("/") in self.called)
+
+    def is_command(self, line: str) -> bool:
+        """Whether the line of a script runs the gate."""
+        return bool(COMMAND.search(line)) or any(script in line for script in self.scripts)
+
+    def commands(self, step: Mapping[str, Any]) -> tuple[str, ...]:
+        """The step's lines that do."""
+        return tuple(filter(self.is_command, script_lines(step.get("run"))))
+
+    def is_gate(self, step: Mapping[str, Any]) -> bool:
+        """Whether the step runs the gate."""
+        return self.runs(_action(step)) or bool(self.commands(step))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A job, or what an action of the repository's own runs."""
+
+    name: str
+    jobs: Mapping[str, Any]
+    workflow: Mapping[str, Any]
+
+    @property
+    def value(self) -> dict[str, Any]:
+        """Its keys."""
+        value = self.jobs.get(self.name)
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def matrix(self) -> Any:
+        """What it runs once for each of; None without one."""
+        strategy = self.value.get("strategy")
+        return strategy.get("matrix") if isinstance(strategy, dict) else None
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """A job that calls another workflow is one step."""
+        value = self.value
+        steps = value.get("steps") if isinstance(value.get("steps"), list) else [value] if value.get("uses") else []
+        return [each for each in steps or () if isinstance(each, dict)]
+
+    def needed(self) -> dict[str, Job]:
+        """The jobs that must have passed before this one begins, also those that they need."""
+        found: dict[str, Job] = {}
+        waiting = [self]
+        while waiting:
+            needs = waiting.pop().value.get("needs")
+            for name in map(str, needs if isinstance(needs, list) else [needs] if needs else []):
+                if name in self.jobs and name not in found:
+                    found[name] = Job(name=name, jobs=self.jobs, workflow=self.workflow)
+                    waiting.append(found[name])
+        return found
+
+    def settings(self) -> dict[str, str]:
+        """What is compared of the job, with `job ` before each key."""
+        given = {
+            **{key: self.value[key] for key in JOB if key not in ("uses", "defaults") and key in self.value},
+            "defaults": _merged(self.workflow.get("defaults"), self.value.get("defaults")),
+            "matrix": self.matrix,
+            **{f"{name} if": job.value.get("if") for name, job in self.needed().items()},
+        }
+        return {f"job {key}": as_text(value) for key, value in given.items() if value is not None}
+
+
+def gate_steps(job: Job, known: Known) -> Iterator[GateStep]:
+    """The job's steps that run the gate."""
+    for step in filter(known.is_gate, job.steps):
+        action, _, version = str(step.get("uses") or "").partition("@")
+        is_ours, commands = known.runs(action), known.commands(step)
+        given = {name.lower(): value for name, value in texts(step.get("with")).items()}
+        # The innermost one counts, as GitHub merges them.
+        everything = {**texts(job.workflow.get("env")), **texts(job.value.get("env")), **texts(step.get("env"))}
+        own = {} if step is job.value else {key: step.get(key) for key in STEP} | _id(step, job)
+        yield GateStep(
+            part=f"job {job.name}" if job.name else "",
+            action=action if is_ours else "",
+            version=version if is_ours else "",
+            is_call=action.startswith("./") or action.endswith((".yml", ".yaml")),
+            commands=commands,
+            inputs=given,
+            settings={**job.settings(), **{key: as_text(value) for key, value in own.items() if value is not None}},
+            env={name: value for name, value in everything.items() if not HARMLESS.fullmatch(name)},
+            around=tuple(dict.fromkeys(_around(job, known))),
+        )
+
+
+def script_lines(text: Any) -> list[str]:
+    """The commands of a script; one that goes on in the next line is one command."""
+    lines = str(text or "").replace("\\\n", " ").splitlines()
+    return [" ".join(line.split()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+
+
+def _action(step: Mapping[str, Any]) -> str:
+    return str(step.get("uses") or "").partition("@")[0]
+
+
+def _merged(outer: Any, inner: Any) -> Any:
+    """Defaults of the workflow and of the job: GitHub takes each key from the innermost that has it."""
+    if not (isinstance(outer, dict) and isinstance(inner, dict)):
+        return outer if inner is None else inner
+    return {key: _merged(outer.get(key), inner.get(key)) for key in {**outer, **inner}}
+
+
+def _id(step: Mapping[str, Any], job: Job) -> dict[str, Any]:
+    """The step's id, if the job asks for steps by theirs: whether this one failed, or what it gave."""
+    name = str(step.get("id") or "")
+    asked = as_text(job.value)
+    return {"id": name} if name and (f"steps.{name}" in asked or "steps[" in asked) else {}
+
+
+def _around(job: Job, known: Known) -> Iterator[str]:
+    """What the job runs, what jobs run whose outputs it uses, and what may replace the results that it reports."""
+    asked = as_text(job.value)
+    for name, needed in job.needed().items():
+        if re.search(rf"needs\s*\.\s*{re.escape(name)}\b|needs\s*\[|toJSON\s*\(\s*needs", asked, re.IGNORECASE):
+            yield from (f"{name}: {line}" for line in _whole(needed))
+    if any(_action(step).endswith("/post") and known.runs(_action(step)) for step in job.steps):
+        yield from _uploads(job)
+    for step in job.steps:
+        if known.runs(_action(step)):
+            yield HERE
+        else:
+            # Of a step that runs the gate, the other keys are settings.
+            lines = script_lines(step.get("run")) if known.is_gate(step) else _lines(step, job)
+            yield from (HERE if known.is_command(line) else line for line in lines)
+
+
+def _whole(job: Job) -> Iterator[str]:
+    """Everything that decides what the job gives to others."""
+    if job.steps != [job.value]:  # else it calls a workflow, and its keys are those of the step
+        yield from (f"{key} {as_text(value)}" for key, value in job.value.items() if key not in ELSEWHERE)
+    yield from (line for step in job.steps for line in _lines(step, job))
+
+
+def _uploads(job: Job) -> Iterator[str]:
+    """Files that other jobs of the workflow upload, which may be results of their own."""
+    for name in job.jobs:
+        other = Job(name=name, jobs=job.jobs, workflow=job.workflow)
+        steps = (step for step in other.steps if name != job.name and "upload-artifact" in _action(step))
+        yield from (f"{name}: {line}" for step in steps for line in _lines(step, other))
+
+
+def _lines(step: Mapping[str, Any], job: Job) -> Iterator[str]:
+    """A step as lines: the action with its inputs, or the commands, and the keys that say how it runs."""
+    rest = {key: value for key, value in step.items() if key not in ("name", "id", "run", "uses", "with")}
+    if rest := rest | _id(step, job):
+        yield as_text(rest)
+    if step.get("uses"):
+        given = texts(step.get("with"))
+        yield f"{step['uses']}{f' {as_text(given)}' if given else ''}"
+    yield from script_lines(step.get("run"))
