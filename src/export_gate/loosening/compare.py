@@ -112,7 +112,7 @@ def weaker(*strongest_first: object) -> Compare:
 OTHER = object()
 """In `weaker`: any other word."""
 RARE = 10
-"""How many times wider a range of floats may become before the old one is a corner of it, with large values around."""
+"""How many times wider a range may become before the old one is a corner of it, with large values around."""
 
 
 def restricted(before: object, after: object) -> Iterator[Step]:
@@ -182,7 +182,8 @@ def narrower_range(before: tuple[Any, Any] | None, after: tuple[Any, Any] | None
     # What cannot be compared (a missing range, an end that names dims) counts as looser.
     is_wider = all(isinstance(end, (int, float)) for end in ends) and ends[2] <= ends[0] and ends[1] <= ends[3]
     change = arrow(before or "undeclared", after or "undeclared")
-    if is_wider and isinstance(ends[0], float) and ends[3] - ends[2] > RARE * (ends[1] - ends[0]):
+    unit = 0 if isinstance(ends[0], float) else 1  # the range [0, 9] has ten integers
+    if is_wider and ends[3] - ends[2] + unit > RARE * (ends[1] - ends[0] + unit):
         yield "loosened", "", f"{change}, so that values of the old range are rarely drawn"
     else:
         yield "tightened" if is_wider else "loosened", "", change

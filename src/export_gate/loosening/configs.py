@@ -8,7 +8,7 @@ from itertools import chain
 from export_gate.loosening.compare import Step, fewer, larger, loosened_by_any, shown, weaker
 from export_gate.loosening.others import folders
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange
-from export_gate.loosening.together import crowding, lengths
+from export_gate.loosening.together import default_sizes, lengths, ties
 from export_gate.loosening.tolerances import tolerances
 from export_gate.loosening.walk import records
 from export_gate.wall.contract import ModelContract
@@ -23,7 +23,8 @@ def compare_configs(origin: str, before: Checked, after: Checked) -> ConfigChang
 
 def compare_contracts(before: ModelContract, after: ModelContract) -> tuple[Alteration, ...]:
     """What differs for one model, by the name that it has now."""
-    name, steps = after.name, chain(records(before, after), lengths(before, after), crowding(before, after))
+    together = (compare(before, after) for compare in (lengths, ties, default_sizes))
+    name, steps = after.name, chain(records(before, after), *together)
     return (
         # The steps of tolerances.py are sentences already.
         *(Alteration(effect=effect, model=name, key=key, what=what) for effect, key, what in tolerances(before, after)),

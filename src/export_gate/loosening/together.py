@@ -66,29 +66,36 @@ def lengths(before: ModelContract, after: ModelContract) -> Iterator[Step]:
             )
 
 
-PER_DRAW, PER_SEPARATE = 10, 15
-"""Control inputs that a further draw per family, or a further separate size, adds at least."""
+def ties(before: ModelContract, after: ModelContract) -> Iterator[Step]:
+    """Axes that had a fixed length and now vary with others: that length is verified only where those have it too."""
+    old, new = dict(_axes(before)), dict(_axes(after))
+    for (key, axis), now in new.items():
+        was = old.get((key, axis))
+        if was is None or was.factors or not now.factors:
+            continue
+        tied = [
+            f"axis {other[1]} of {other[0]}"
+            for other, size in new.items()
+            if size.factors.keys() & now.factors.keys() and (old.get(other), size) != (was, now)
+        ]
+        if tied:
+            yield "loosened", f"{key}.shape", f"axis {axis} {arrow(was, now)}, which varies with {tied[0]}"
 
 
-def crowding(before: ModelContract, after: ModelContract) -> Iterator[Step]:
-    """Further inputs of some kind, for which the limit leaves out others."""
-    dims = {each.name: each for each in before.dims}
-    sizes = [size for each in after.dims for size in each.separate if size not in _separate(dims.get(each.name))]
-    old = {source.path for source in before.controls.data}
-    taken = sum(source.count or 0 for source in after.controls.data if source.path not in old)
-    more = {
-        "random": PER_DRAW * max(after.controls.random - before.controls.random, 0),
-        "separate": PER_SEPARATE * len(sizes),
-        "data": taken,
-    }
-    room = after.controls.limit // 2 + max(after.controls.limit - before.controls.limit, 0)
-    if sum(more.values()) > room:
-        causes = ", ".join(name for name, count in more.items() if count)
-        yield "loosened", "controls.limit", f"{after.controls.limit} leaves out other inputs for those of {causes}"
+def default_sizes(before: ModelContract, after: ModelContract) -> Iterator[Step]:
+    """Sizes of a list in whose place the default ones are tried."""
+    dims = {each.name: each for each in after.dims if each.sizes}
+    for name, tried in before.controls.sizes.items():
+        if name in dims and name not in after.controls.sizes:
+            all_ = dims[name].sizes
+            default = {*all_[:2], *all_[-2:], dims[name].example}
+            if gone := [shown(size) for size in tried if size not in default]:
+                yield "loosened", f"controls.sizes.{name}", f"without {', '.join(gone)}"
 
 
-def _separate(dim: Dim | None) -> tuple[int, ...]:
-    return () if dim is None else dim.separate
+def _axes(contract: ModelContract) -> Iterator[tuple[tuple[str, int], Size]]:
+    for key, spec in _tensors("inputs", contract.inputs):
+        yield from (((key, axis), size) for axis, size in enumerate(spec.shape))
 
 
 def _tensors(key: str, specs: Mapping[str, Spec] | Sequence[Spec]) -> Iterator[tuple[str, TensorSpec]]:

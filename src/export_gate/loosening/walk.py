@@ -67,6 +67,9 @@ def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Step]:
             yield from _below(name, records(old[name], new[name]))
     if any(isinstance(item, Output) for item in before):
         yield from order(tuple(old), tuple(new))
+    elif any(isinstance(item, (DataSource, GoldenSource)) for item in before):
+        # What comes first stays within controls.limit.
+        yield from (("changed", key, what) for _, key, what in order(tuple(old), tuple(new)))
 
 
 def _gained(item: Any) -> Iterator[Step]:
@@ -77,7 +80,7 @@ def _gained(item: Any) -> Iterator[Step]:
             looser = [step for step in records(as_before, item) if step[0] == "loosened"]
             yield from looser or [("tightened", "", "added")]
         case DataSource() | GoldenSource():
-            yield "changed", "", "added, whose inputs come before most draws within controls.limit"
+            yield "changed", "", "added"
         case _:
             yield "tightened", "", "added"
 

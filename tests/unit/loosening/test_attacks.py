@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ import pytest
 from export_gate.config.load import parse_config
 from export_gate.loosening.compare import arrow
 from export_gate.loosening.configs import compare_configs
+from export_gate.loosening.crowding import with_crowding
 from export_gate.loosening.record import ConfigChange, Effect
+from export_gate.wall.observation import ControlSetObservation, ModelObservation
 
 BASE = """
 version: 1
@@ -288,7 +291,7 @@ models:
       logits: {}
       aux: ignore
       label: {dtype: int64}
-    controls: {data: [{path: real.npz}]}
+    controls: {sizes: {batch: [2, 5, 8]}, data: [{path: real.npz}]}
     targets:
       onnx: {providers: [CUDAExecutionProvider, CPUExecutionProvider]}
       ship: {kind: onnx, artifact: dist/model.onnx}
@@ -343,9 +346,29 @@ TOGETHER = {
         "`m`: waivers value-mismatch until 2026-12-01 -> 2027-01-31",
     ),
     "inputs that the project draws together": (
-        "controls: {",
-        'controls: {make: "controls:ones", ',
+        "controls: {sizes",
+        'controls: {make: "controls:ones", sizes',
         "`m`: controls.make none -> controls:ones",
+    ),
+    "a length that varies with another axis": (
+        "x: {dtype: float32, shape: [batch, 16]",
+        "x: {dtype: float32, shape: [batch, 2*batch]",
+        "`m`: inputs.x.shape axis 1 16 -> 2*batch, which varies with axis 0 of inputs.x",
+    ),
+    "integers of which the old ones are a corner": (
+        "keep: {dtype: int64, shape: [batch, 3], range: [0, 1]}",
+        "keep: {dtype: int64, shape: [batch, 3], range: [0, 1000]}",
+        "`m`: inputs.keep.range [0, 1] -> [0, 1000], so that values of the old range are rarely drawn",
+    ),
+    "another choice of the inputs of a file": (
+        "[{path: real.npz}]",
+        "[{path: real.npz, stratify: easy}]",
+        "`m`: controls.data.real.npz.stratify none -> easy",
+    ),
+    "default sizes in place of a list": (
+        "controls: {sizes: {batch: [2, 5, 8]}, ",
+        "controls: {",
+        "`m`: controls.sizes.batch without 5",
     ),
     "a size that only an export of its own has to be right at": (
         "batch: {min: 2, max: 8}",
@@ -434,11 +457,11 @@ def test_further_sizes_and_providers_are_no_loosening():
 
 
 def test_the_same_check_in_other_words_is_no_change():
-    """Effective contracts are compared, not text: defaults, comments, order of keys and examples do not matter."""
+    """Effective contracts are compared, not text: defaults, comments and the order of keys do not matter."""
     base = BASE[: BASE.index("  other:")]
     other = base.replace("    tolerance: {rtol: 1e-5}\n", "")
     other = other.replace("models:\n", "# words\ndefaults: {tolerance: {rtol: 1e-5}}\nmodels:\n")
-    other = other.replace("min: 16, max: 64", "max: 64, example: 24, min: 16")
+    other = other.replace("min: 16, max: 64", "max: 64, min: 16")
 
     assert other != base
     assert change(base, other).alterations == ()
@@ -584,21 +607,6 @@ GAINED = {
         BARE.replace("range: [0, 1]", "range: [-1e6, 1e6]"),
         "inputs.x.range [0, 1] -> [-1e+06, 1e+06], so that values of the old range are rarely drawn",
     ),
-    "draws of one family for those of all": (
-        BARE,
-        BARE + "    controls: {random: 1000}\n",
-        "controls.limit 120 leaves out other inputs for those of random",
-    ),
-    "separate sizes for those of the range": (
-        BARE,
-        BARE.replace("max: 8}", f"max: 8, separate: {list(range(20, 40))}}}"),
-        "controls.limit 120 leaves out other inputs for those of separate",
-    ),
-    "one input many times": (
-        BARE,
-        BARE + "    controls: {data: [{path: zeros.npz, count: 100}]}\n",
-        "controls.limit 120 leaves out other inputs for those of data",
-    ),
 }
 """What looks like a further check and takes something away."""
 
@@ -618,6 +626,61 @@ def test_what_is_added_may_tighten():
     after += "    controls: {random: 3, data: [{path: real.npz, count: 12}]}\n"
 
     assert texts(change(BARE, after), "loosened") == []
+
+
+def test_another_example_is_said():
+    """It is the size that torch.export sees, and the middle of those that are tried."""
+    found = change(BASE, BASE.replace("max: 9}", "max: 9, example: 9}"))
+    assert texts(found, "changed") == ["`encoder`: dims.seq.example none -> 9"]
+    assert texts(found, "loosened") == []
+
+
+CROWD = {
+    "draws of one family": ("random: 4", "random: 1000", "controls.random 4 -> 1000"),
+    "separate sizes": ("separate: [1]", "separate: [1, 20, 21, 22]", "dims.batch.separate also 20, 21, 22"),
+    "sizes": ("[2, 8, 16]", "[2, 8, 9, 16]", "controls.sizes.batch also 9"),
+    "inputs of a file": ("count: 12", "count: 1200", "controls.data.data/test.npz.count 12 -> 1200"),
+    "all inputs of a file": (", count: 12", "", "controls.data.data/test.npz.count 12 -> all"),
+    "another file": ("count: 12}]", "count: 12}, {path: b.npz}]", "controls.data.b.npz added"),
+    "another file first": (
+        "[{path: data/test.npz, count: 12}]",
+        "[{path: b.npz}, {path: data/test.npz, count: 12}]",
+        "controls.data.b.npz added",
+    ),
+    "golden inputs": (
+        "golden: [",
+        "golden: [{path: c.npz}, ",
+        "controls.golden.c.npz added",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CROWD)
+def test_inputs_for_which_others_are_left_out_are_said(name: str):
+    """What looks like more inputs may take the places of others; the run knows whether it did."""
+    old, new, what = CROWD[name]
+    found = change(BASE, BASE.replace(old, new, 1))
+    room, crowd = (
+        ModelObservation(model="encoder", controls=ControlSetObservation(sha256="", inputs=(), left_out=n))
+        for n in (0, 7)
+    )
+    crowd = replace(crowd, controls=replace(crowd.controls, left_out_reason="beyond controls.limit"))
+
+    assert texts(with_crowding(found, [room]), "loosened") == []
+    said = with_crowding(found, [crowd])
+    assert texts(said, "loosened") == [f"`encoder`: {what}, which leaves out other inputs: 7 beyond controls.limit"]
+    assert with_crowding(said, [crowd]) == said
+
+
+def test_files_in_another_order_are_said():
+    """What comes first stays within the limit."""
+    two = BASE.replace("count: 12}]", "count: 12}, {path: b.npz}]")
+    found = change(
+        two, BASE.replace("[{path: data/test.npz, count: 12}]", "[{path: b.npz}, {path: data/test.npz, count: 12}]")
+    )
+    assert texts(found, "changed") == [
+        "`encoder`: controls.data order [data/test.npz, b.npz] -> [b.npz, data/test.npz]"
+    ]
 
 
 def test_folders_in_front_of_others_are_said():

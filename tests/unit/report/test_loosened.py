@@ -32,6 +32,21 @@ def outcome(policy: Policy = "warn", more: int = 0) -> Outcome:
     return judged(replace(samples.green(), change=change, findings=()))
 
 
+def test_further_inputs_that_crowd_out_others_loosen_the_check():
+    """Only the run knows, so the judge says it: again whenever it judges, and never twice."""
+    run = samples.green().run
+    full = replace(samples.controls(), left_out=5, left_out_reason="beyond controls.limit of 120 cases")
+    models = tuple(replace(model, controls=full) for model in run.models)
+    more = Alteration(effect="changed", model="glyph-head", key="controls.data.a.npz", what="controls.data.a.npz added")
+    change = ConfigChange(origin="export-gate.yml at 1a2b3c4d5e", policy="fail", alterations=(more,))
+    crowded = judged(replace(samples.green(), run=replace(run, models=models), change=change, findings=()))
+
+    assert crowded.results.verdict == "violations"
+    assert "controls.data.a.npz added, which leaves out other inputs: 5 beyond" in crowded.judgement.findings[0].message
+    assert judged(crowded.results).judgement == crowded.judgement
+    assert judged(replace(samples.green(), change=change, findings=())).results.verdict == "verified"
+
+
 @pytest.mark.parametrize("format", ["comment", "summary", "markdown"])
 def test_a_loosened_check_is_right_under_the_verdict(format: Format):  # noqa: A002
     """It comes before the table of models, with the factor; tightening is one folded line."""
