@@ -19,11 +19,12 @@ from export_gate.cache.standing import Standing, write_standing
 from export_gate.config import Config
 from export_gate.report.results import Results
 from export_gate.run.checkout import described_revision
+from export_gate.run.contents import input_places
 from export_gate.run.order import Order
 from export_gate.wall.codec import decode
 from export_gate.wall.contract import Job
 from export_gate.wall.dependencies import Dependencies
-from export_gate.wall.repository import repository_root
+from export_gate.wall.repository import in_repository, repository_root
 
 MARK = ".gitignore"
 """Written in the report folder before the project's code begins: its time is that of the folder's file system."""
@@ -115,5 +116,14 @@ def _stand(scene: Scene, results: Results, entries: dict[str, Path], order: Orde
         python_configured=config.python,
         python=os.path.abspath(scene.python),  # noqa: PTH100 - a venv's is a link
         models={name: entries[name].relative_to(scene.folder.path).as_posix() for name in names},
+        inputs=tuple(sorted(set(_inputs(config, repository_root(scene.base))))),
     )
     write_standing(scene, order.cache.standing, standing)
+
+
+def _inputs(config: Config, root: Path) -> Iterator[str]:
+    """The places of control inputs from the root of the checkout; of a repository inside it, that as a whole."""
+    for place in input_places(config):
+        inner, _ = in_repository(place)
+        if root in place.parents:
+            yield (place if inner == root else inner).relative_to(root).as_posix()

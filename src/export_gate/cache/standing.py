@@ -27,6 +27,8 @@ from export_gate.wall.repository import repository_root
 
 DEFAULTS = ("export-gate.yml", "export-gate.yaml")
 """Configs that are read without being named, the preferred one first."""
+TELLING = ((SCRIPTS, "export[-_]gate"), (("*.yml", "*.yaml"), "factory"))
+"""Files that may decide about the check if they have the word: scripts that start the gate, and other configs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ class Standing:
     python: str
     models: dict[str, str]
     """Model -> its entry, from the cache's folder."""
+    inputs: tuple[str, ...] = ()
+    """The places of control inputs, from the root of the checkout: with another content they try other inputs."""
 
 
 def command_name(folder: str, arguments: Sequence[str]) -> str:
@@ -121,25 +125,26 @@ def _scene(
     if os.path.abspath(python.path) != standing.python:  # noqa: PTH100 - a venv's is a link
         return None
     base = environment.get("PRE_COMMIT_FROM_REF")
-    if base and not _is_as_at(base, config, content, Path(standing.python)):
+    if base and not _is_as_at(base, config, content, standing):
         return None
     return make_scene(folder, config, python.path, environment, today)
 
 
-def _is_as_at(base: str, config: Path, content: bytes, python: Path) -> bool:
-    """Whether config, workflows and interpreter are those of the base: else the change may loosen the check."""
+def _is_as_at(base: str, config: Path, content: bytes, standing: Standing) -> bool:
+    """Whether all that decides about the check is as at the base: else the change may loosen it."""
     root = repository_root(config.parent)
-    places = [place for place in with_environment(python) if root in place.parents]
-    inside = [*STARTERS, *(f":(top,literal){place.relative_to(root).as_posix()}" for place in places)]
+    places = [*with_environment(Path(standing.python)), config.with_suffix(".lock")]
+    named = [*(place.relative_to(root).as_posix() for place in places if root in place.parents), *standing.inputs]
+    inside = [*STARTERS, *(f":(top,literal){name}" for name in named)]
     past = git_output(config.parent, "cat-file", "blob", f"{base}:./{config.name}")
     changed = git_output(root, *DIFF, "--ignore-submodules=none", f"{base}^{{commit}}", "--", *inside)
-    return past == content and changed == b"" and not _starts_otherwise(base, root)
+    return past == content and changed == b"" and not any(_is_touched(base, root, *each) for each in TELLING)
 
 
-def _starts_otherwise(base: str, root: Path) -> bool:
-    """Whether another script that names the gate, before or now, is not as at the base."""
-    names = git_paths(root, *DIFF, "--no-renames", f"{base}^{{commit}}", "--", *SCRIPTS)
-    asked = ("grep", "-q", "-i", "-e", "export[-_]gate")
+def _is_touched(base: str, root: Path, places: tuple[str, ...], word: str) -> bool:
+    """Whether a file that has the word, before or now, is not as at the base."""
+    names = git_paths(root, *DIFF, "--no-renames", f"{base}^{{commit}}", "--", *places)
+    asked = ("grep", "-q", "-i", "-e", word)
     return bool(names) and any(
         git_output(root, *asked, *where, "--", *(f":(top,literal){name}" for name in names)) is not None
         for where in ((), (base,))

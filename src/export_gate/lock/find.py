@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from export_gate.rules.lock.difference import differences
 from export_gate.rules.lock.margin_shrunk import FLOOR, GROWTH
 from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget, LockUsed, Margin
 from export_gate.run.base import FETCH, SHOWN_SHA, Base, Wanted, file_at, find_commit
+from export_gate.run.change import base_of
 from export_gate.run.git import UnreadableError
 from export_gate.run.moved import moved_from
 from export_gate.wall.contract import ModelContract
@@ -55,7 +57,9 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
     # Needed even with a base: it shows which models the change has removed from the lock.
     here = read_lock(path, repository_root(folder))
     if not base:
-        return Found() if here is None else Found(lock=_used(here, config, origin=path.name, here=here))
+        said = tuple(_unlocked_since(config, here, environment))
+        used = None if here is None else _used(here, config, origin=path.name, here=here)
+        return Found(lock=used, alterations=said)
     try:
         found = find_commit(base, folder, environment)
         place, content = _past_content(found, config, path, environment)
@@ -72,6 +76,17 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
     if here is None:
         return Found()
     return Found(lock=LockUsed(origin=f"{shown}, which has no {path.name}", is_base=True))
+
+
+def _unlocked_since(config: Config, here: Lock | None, environment: Mapping[str, str]) -> Iterator[Alteration]:
+    """Before a push: what the lock, which counts, does not hold any more of what the remote has."""
+    since, path = base_of(None, environment), lock_path(config.place)
+    # The change as a whole says that the remote's commit cannot be read.
+    with suppress(UserError, UnreadableError):
+        if since is not None:
+            place, content = _past_content(find_commit(since, path.parent, environment), config, path, environment)
+            if content is not None:
+                yield from _unlocked(parse_lock(content, place.name), here, config, path.name)
 
 
 def _past_content(base: Base, config: Config, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from export_gate.run.contents import content_alterations
 from export_gate.run.git import UnreadableError
 from export_gate.run.left import unreadable_alterations
 from export_gate.run.moved import SIBLINGS, configs_at, gone_configs, moved_from, require_read
+from export_gate.run.pushing import few
 from export_gate.run.same_file import with_moved_files
 from export_gate.run.workflows import workflow_alterations
 from export_gate.wall.errors import UserError
@@ -97,6 +98,7 @@ def _unreadable(config: Config, origin: str, error: UnreadableError) -> ConfigCh
 def _own(config: Config, base: Base, path: Path, environment: Mapping[str, str]) -> tuple[ConfigChange, Config]:
     """What the change does to the config and to those that are gone, and the config at the base."""
     found, terms, place = _past_content(base, path, environment), config, path
+    all_gone = list(gone_configs(base, environment))
     if found is not None:
         place = found[0]
         change, terms = _compared(config, base, *found, environment)
@@ -105,11 +107,22 @@ def _own(config: Config, base: Base, path: Path, environment: Mapping[str, str])
         change, terms = _moved(config, base, path, old, environment)
     else:
         require_read(base, environment)
-        change = _only("changed", base.commit[:SHOWN_SHA], f"{path.name} is new: the base has none")
-    gone = [(old, other) for old, other in gone_configs(base, environment) if old != place]
+        change = _new(config, base, [old for old, _ in all_gone], environment)
+    gone = [(old, other) for old, other in all_gone if old != place]
     policy: Policy = "fail" if any(other.relaxed == "fail" for _, other in gone) else change.policy
     said = (_gone(Path(os.path.relpath(old, path.parent)).as_posix(), other) for old, other in gone)
     return replace(change, policy=policy, alterations=(*said, *change.alterations)), terms
+
+
+def _new(config: Config, base: Base, gone: Collection[Path], environment: Mapping[str, str]) -> ConfigChange:
+    """A config without a past: the first one, or one beside others, which whatever chose it no longer chooses."""
+    path, origin = config.place, base.commit[:SHOWN_SHA]
+    said = f"{path.name} is new: the base has none"
+    kept = [other for other, _ in configs_at(config, base, environment) if other not in gone]
+    if not kept:
+        return _only("changed", origin, said)
+    names = [Path(os.path.relpath(other, path.parent)).as_posix() for other in kept]
+    return _only("loosened", origin, f"{said}, and this run does not check the models of {few(names)}")
 
 
 def _gone(name: str, config: Config) -> Alteration:

@@ -36,6 +36,7 @@ def world(tmp_path: Path) -> World:
         python_configured=None,
         python=str(python),
         models={"m": entry.relative_to(made.place.path).as_posix()},
+        inputs=("data/a.npy",),
     )
     write_standing(made.scene, NAME, standing)
     assert stands(made)
@@ -84,6 +85,9 @@ CHECKED = (
     ".pre-commit-config.yaml",
     "tools/action.yml",
     "tools/export-gate.sh",
+    "export-gate.lock",
+    "data/a.npy",
+    "nets/lax.yml",
     "venv/bin/python",
     "venv/lib/tool.py",
 )
@@ -94,7 +98,9 @@ def test_workflows_and_interpreter_must_be_those_of_the_base(world: World, chang
     """They decide about the check, too, and the usual run says what a change makes of them."""
     author = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid")
     (world.root / ".git").rmdir()
-    world.write(changed, "looser, with export-gate")
+    now = world.root / changed
+    before = now.read_bytes() if now.exists() else None
+    world.write(changed, "looser, with export-gate and a factory")
     for command in (
         ("init", "--quiet"),
         ("add", "export-gate.yml", changed),
@@ -102,7 +108,10 @@ def test_workflows_and_interpreter_must_be_those_of_the_base(world: World, chang
     ):
         subprocess.run(["git", *author, *command], cwd=world.root, check=True)
     world.environment["PRE_COMMIT_FROM_REF"] = "HEAD"
-    world.write(changed, "as it was")
+    now.unlink()
+    if before is not None:
+        now.write_bytes(before)
+        now.chmod(0o755)
     assert not stands(world)
     subprocess.run(["git", *author, "commit", "--all", "--quiet", "--message", "two"], cwd=world.root, check=True)
     assert stands(world)

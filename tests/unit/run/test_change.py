@@ -124,14 +124,14 @@ def test_a_config_of_another_name_is_its_own_base(config: Path):
 
 
 def test_a_new_config_is_said(config: Path):
-    """Without a config at the base nothing is compared, and a note says so."""
+    """Nothing is compared with it. Beside another one, whatever chose it may have left the other's models out."""
     new = config.with_name("new.yml")
     new.write_text(CONFIG.replace("  m:", "  other:"))
 
     change = found(new, "HEAD")
 
-    assert [each.text for each in change.alterations] == ["new.yml is new: the base has none"]
-    assert change.of("loosened") == ()
+    said = "new.yml is new: the base has none, and this run does not check the models of export-gate.yml"
+    assert [(each.effect, each.text) for each in change.alterations] == [("loosened", said)]
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,21 @@ def test_another_project_with_the_same_names_is_no_copy(config: Path):
     new = config.with_name("other.yml")
     new.write_text(CONFIG.replace("net:make", "other:make"))
 
-    assert [each.text for each in found(new, "HEAD").alterations] == ["other.yml is new: the base has none"]
+    said = "other.yml is new: the base has none, and this run does not check the models of export-gate.yml"
+    assert loosened(new, "HEAD") == [said]
+
+
+def test_the_first_config_loosens_nothing(config: Path):
+    """There was no check before."""
+    config.unlink()
+    base = commit(config.parent)
+    config.write_text(CONFIG)
+
+    change = found(config, base)
+
+    assert [(e.effect, e.text) for e in change.alterations] == [
+        ("changed", "export-gate.yml is new: the base has none")
+    ]
 
 
 def test_the_folder_of_the_old_config_may_be_gone(config: Path):
@@ -378,6 +392,11 @@ def test_what_a_change_takes_out_of_the_lock_is_said(config: Path, now: dict[str
     assert change is not None
     assert change.policy == "fail"
     assert [each.text for each in change.of("loosened")] == ([said] if said else [])
+    # Before a push the lock of the working tree counts, but what it lost is said all the same.
+    pushed = find_lock(load_config(config), None, {**os.environ, "PRE_COMMIT_FROM_REF": base})
+    assert [each.text for each in pushed.alterations] == ([said] if said else [])
+    assert (pushed.lock is None) == (now is None)
+    assert pushed.lock is None or not pushed.lock.is_base
 
 
 def test_a_handed_in_file_that_moved_is_the_same_file(config: Path):
@@ -394,6 +413,49 @@ def test_a_handed_in_file_that_moved_is_the_same_file(config: Path):
     ]
     config.with_name("b.onnx").write_bytes(b"another")
     assert loosened(config, base) == ["`m`: targets.onnx.artifact a.onnx -> b.onnx, so that another file is verified"]
+
+
+@pytest.mark.parametrize("length", [10, 200])
+def test_a_handed_in_file_with_other_weights_beside_it_is_another(config: Path, length: int):
+    """Large ONNX files name files of weights, which are read from their own folder."""
+    weights = f"{'w' * length}.data"
+    entry = b"\x0a\x08location\x12" + bytes([length + 5] if length < 100 else [(length + 5) & 127 | 128, 1])
+    handed_in = CONFIG + "    targets: {onnx: {artifact: a/m.onnx}}\n"
+    for name, text in ((f"a/{weights}", b"one"), (f"b/{weights}", b"two"), ("a/m.onnx", entry + weights.encode())):
+        (config.parent / name).parent.mkdir(exist_ok=True)
+        (config.parent / name).write_bytes(text)
+    config.write_text(handed_in)
+    base = commit(config.parent)
+    (config.parent / "a" / "m.onnx").rename(config.parent / "b" / "m.onnx")
+    config.write_text(handed_in.replace("a/m.onnx", "b/m.onnx"))
+
+    said = "`m`: targets.onnx.artifact a/m.onnx -> b/m.onnx, so that another file is verified"
+    assert loosened(config, base) == [said]
+    (config.parent / "b" / weights).write_bytes(b"one")
+    assert loosened(config, base) == []
+
+
+@pytest.mark.parametrize("place", ["real", "real/a.npz", "images"])
+def test_control_inputs_behind_links_are_compared_where_they_are(config: Path, place: str):
+    """Git keeps the text of a link alone, so that what it leads to could change unseen."""
+    root = config.parent
+    config.write_text(CONFIG.replace("{path: real.npz}", f"{{path: {place}}}"))
+    for name in ("kept/a.npz", "other/a.npz", "images/b.npz"):
+        (root / name).parent.mkdir(exist_ok=True)
+        (root / name).write_text("one")
+    (root / "real").symlink_to("kept", target_is_directory=True)
+    (root / "images" / "a.npz").symlink_to("../kept/a.npz")
+    base = commit(root)
+    said = [f"`m`: controls.data.{place} has another content, so that other inputs are tried"]
+
+    assert loosened(config, base) == []
+    (root / "kept" / "a.npz").write_text("two")
+    assert loosened(config, base) == said
+    git(root, "checkout", "--quiet", ".")
+    for link, target in (("real", "other"), ("images/a.npz", "../other/a.npz")):
+        (root / link).unlink()
+        (root / link).symlink_to(target)
+    assert loosened(config, base) == said
 
 
 def test_another_content_of_the_control_inputs_is_said(config: Path):
