@@ -17,6 +17,7 @@ from export_gate.wall.observation import TableRead
 from export_gate.worker.controls.layout import tensors_of
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
+from export_gate.worker.leaves.bits import same_bits
 from export_gate.worker.leaves.values import to_numpy
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import module_runner
@@ -130,8 +131,7 @@ def _weights(context: Context, laboratory: Laboratory) -> list[torch.Tensor]:
 
 def _is_own(values: npt.NDArray[Any], own: Iterable[torch.Tensor]) -> bool:
     """Whether it is one of the weights, perhaps in another shape or with its axes moved, as a converter folds them."""
-    # Of those alone that may be it: a copy of all weights would be the largest thing in memory.
-    copies = (to_numpy(weight) for weight in own if weight.numel() == values.size)
-    alike = [weight.tobytes() for weight in copies if weight.dtype == values.dtype]
     orders = itertools.permutations(range(values.ndim)) if values.ndim <= MOST_AXES else [tuple(range(values.ndim))]
-    return bool(alike) and any(values.transpose(order).tobytes() in alike for order in orders)
+    alike = [weight for weight in own if weight.numel() == values.size]
+    views = [values.transpose(order) for order in orders]
+    return any(same_bits(view, array) for array in map(to_numpy, alike) for view in views)

@@ -171,4 +171,6 @@ def test_only_weights_that_may_be_the_table_are_copied(monkeypatch: pytest.Monke
     weights = [torch.zeros(1000), torch.arange(6.0).reshape(2, 3), torch.zeros(3, 2)]
     assert table_reads._is_own(np.arange(6.0, dtype=np.float32).reshape(2, 3).T, weights)
     assert not table_reads._is_own(np.ones(7, dtype=np.float32), weights)
-    assert copied == [6, 6]
+    assert copied == [6]
+    assert not table_reads._is_own(np.ones(6, dtype=np.float32), weights)
+    assert copied == [6, 6, 6]
