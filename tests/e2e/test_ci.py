@@ -53,6 +53,7 @@ def test_linux_job_lints_and_runs_the_suite(clone: Path):
         assert line in text, text
 
 
+@pytest.mark.slow
 def test_linux_job_fails_with_a_linter(clone: Path):
     """One unused import is enough for the job to fail, before any test runs."""
     (clone / "src" / "export_gate" / "unused.py").write_text('"""Docs."""\n\nimport os\n', encoding="utf-8")

@@ -74,6 +74,7 @@ def shell(*commands: str) -> dict[str, Any]:
     return {"shell": "bash", "run": "\n".join(f"{command} || true" for command in commands)}
 
 
+@pytest.mark.slow
 def test_results_of_a_fork_order_nothing(runner: Runner, github: GitHubServer):
     """With fork-comment.yml, results of a hostile version in a folder with a hostile name are inert text."""
     upload(runner, {f"{NAME}/results.json": json.dumps({"schema_version": 99, "tool_version": HOSTILE})})
@@ -85,6 +86,7 @@ def test_results_of_a_fork_order_nothing(runner: Runner, github: GitHubServer):
     assert "schema version 99" in body
 
 
+@pytest.mark.slow
 def test_commands_order_nothing_where_the_same_text_does(runner: Runner):
     """The runner obeys the text itself, but not when one of our commands prints it."""
     results = json.dumps({"schema_version": 99, "tool_version": HOSTILE})

@@ -72,6 +72,7 @@ def served(path: Path, policy: str = "") -> Iterator[tuple[str, list[str]]]:
         server.shutdown()
 
 
+@pytest.mark.slow
 def test_the_browser_shows_all_of_it(page: Path, tmp_path: Path):
     """Verdict, table, findings and pictures are in the document, and the console has no word of complaint."""
     done = browse(page.as_uri(), tmp_path, "--dump-dom", "--enable-logging=stderr", "--v=0")
@@ -81,6 +82,7 @@ def test_the_browser_shows_all_of_it(page: Path, tmp_path: Path):
     assert re.findall(r".*CONSOLE.*", done.stderr) == []
 
 
+@pytest.mark.slow
 def test_it_is_the_same_without_scripts(page: Path, tmp_path: Path):
     """The page needs no script: where scripts are forbidden, it looks the same pixel by pixel."""
     shots = []
@@ -94,6 +96,7 @@ def test_it_is_the_same_without_scripts(page: Path, tmp_path: Path):
     assert len(set(shots[0])) > 50  # more than an empty sheet
 
 
+@pytest.mark.slow
 def test_it_asks_for_nothing(page: Path, tmp_path: Path):
     """The browser fetches the page and nothing that the page would name."""
     with served(page) as (address, asked):
@@ -101,6 +104,7 @@ def test_it_asks_for_nothing(page: Path, tmp_path: Path):
     assert set(asked) - {"/favicon.ico"} == {"/report.html"}  # the icon is the browser's own idea
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [390, 1280])
 def test_it_fits_the_window(page: Path, tmp_path: Path, width: int):
     """On a phone and on a desktop nothing overflows: the right margin keeps the colour of the paper."""
@@ -113,6 +117,7 @@ def test_it_fits_the_window(page: Path, tmp_path: Path, width: int):
     assert edge == {(255, 255, 255)}
 
 
+@pytest.mark.slow
 def test_it_is_dark_where_that_is_preferred(page: Path, tmp_path: Path):
     """A user who prefers a dark screen gets one, with light text on it."""
     picture = tmp_path / "page.png"

@@ -77,6 +77,7 @@ def reported(folder: Path, stage: str, results: Path, code: str) -> int:
     return status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("code", "status"), [(0, 0), (1, 3), (3, 3)])
 def test_a_report_in_another_job_knows_how_the_run_ended(tmp_path: Path, code: int, status: int):
     """Only the results and the exit code reach the job that reports."""
@@ -88,6 +89,7 @@ def test_a_report_in_another_job_knows_how_the_run_ended(tmp_path: Path, code: i
     assert reported(tmp_path, "one", Path(outputs["folder"]), outputs["exit-code"]) == status
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", "no", "-1", "$(exit 7)", "::error::x", "08"])
 def test_an_exit_code_of_a_stranger_is_a_number(tmp_path: Path, text: str):
     """Whatever the file contains, the script continues and prints none of it."""

@@ -80,6 +80,7 @@ def runs(project: Project) -> dict[str, tuple[Done, dict[str, Any]]]:
     return found
 
 
+@pytest.mark.slow
 def test_the_first_run_verifies_everything_and_says_what_it_will_not_reuse(runs: dict[str, Any]):
     """Every model is observed; one that reads the clock will be again."""
     done, results = runs["first run"]
@@ -113,6 +114,7 @@ def test_only_a_changed_model_runs(runs: dict[str, Any], project: Project):
         assert (project.folder / ".export-gate" / name).read_text().count("unchanged, verified 20") == 1
 
 
+@pytest.mark.slow
 def test_the_cache_can_be_left_out(runs: dict[str, Any], project: Project):
     """`--no-cache` verifies what is unchanged."""
     done = project.run("first", "--no-cache")

@@ -131,6 +131,7 @@ def whole_workflow(block: Block) -> str:
     return f"on: push\npermissions: {{}}\n{block.text}\n{others}"
 
 
+@pytest.mark.slow
 def test_workflows_fit_githubs_schema(workflows: list[Path]):
     """GitHub accepts every workflow of the pages and of examples/workflows."""
     assert len(WORKFLOWS) >= 5
@@ -138,6 +139,7 @@ def test_workflows_fit_githubs_schema(workflows: list[Path]):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_actions_fit_githubs_schema():
     """GitHub accepts both actions."""
     actions = ACTIONS.values()

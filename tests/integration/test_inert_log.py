@@ -81,6 +81,7 @@ READERS: dict[str, Callable[[str], list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("kind", RESULTS)
 def test_results_of_a_stranger(shell: Shell, reader: str, kind: str):
@@ -90,6 +91,7 @@ def test_results_of_a_stranger(shell: Shell, reader: str, kind: str):
     assert set(commands(shell(*READERS[reader](NAME)))) <= ({"error", "warning"} if reader == "publish" else set())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", ["terminal", "markdown", "comment", "summary", "html", "json", "junit", "sarif"])
 def test_a_report_in_every_format(shell: Shell, format_: str):
     """A report that is printed instead of saved is inert in every format."""
@@ -112,6 +114,7 @@ def test_shards_of_other_runs(shell: Shell):
     assert commands(printed) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -81,6 +81,7 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return scripts
 
 
+@pytest.mark.slow
 def test_sdist_carries_all_that_builds_and_checks_it(built: Path):
     """Sources, templates, tests, examples and the licence are in the sdist."""
     (sdist,) = built.glob("*.tar.gz")
@@ -111,6 +112,7 @@ def test_version_of_the_wheel_is_the_packages(built: Path):
     assert [path.name for path in built.glob("*.whl")] == [f"export_gate-{version[1]}-py3-none-any.whl"]
 
 
+@pytest.mark.slow
 def test_installed_command_says_its_version(installed: Path):
     """`export-gate --version` works with the declared dependencies alone."""
     assert re.fullmatch(
@@ -124,12 +126,14 @@ def test_installed_environment_has_no_torch(installed: Path):
     assert run(installed / "python", "-c", code, cwd=installed) == "[]\n"
 
 
+@pytest.mark.slow
 def test_installed_templates_render(installed: Path):
     """Every template is found and rendered if only the wheel is installed."""
     rendered = run(installed / "python", "-c", RENDER_ALL, cwd=installed).split()
     assert set(rendered) == {name for name in TEMPLATES if not name.startswith("_")}
 
 
+@pytest.mark.slow
 def test_installed_command_drives_the_projects_interpreter(installed: Path, tmp_path: Path):
     """From an environment without torch, an example is verified by the interpreter of a project that has it."""
     config = ROOT / "examples" / "affine" / "export-gate.yml"
@@ -139,6 +143,7 @@ def test_installed_command_drives_the_projects_interpreter(installed: Path, tmp_
     assert "1 of 1 model verified</h1>" in (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_installed_rules_are_listed(installed: Path):
     """A command that reads the package's own data works from the wheel."""
     assert "value-mismatch" in run(installed / "export-gate", "rules", cwd=installed)

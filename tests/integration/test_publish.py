@@ -116,6 +116,7 @@ def step(tmp_path: Path, github: GitHubServer) -> Step:
     return Step(folder=tmp_path, github=github)
 
 
+@pytest.mark.slow
 def test_a_red_run_is_told_everywhere(step: Step):
     """The comment, the summary, annotations, outputs and the exit code all report the failure."""
     step.apart = True
@@ -145,6 +146,7 @@ def test_a_red_run_is_told_everywhere(step: Step):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ended", "status", "verdict"), [(0, 0, "verified"), (1, 3, "broken"), (130, 3, "broken")])
 def test_green_results_of_a_run_that_failed_are_not_believed(step: Step, ended: int, status: int, verdict: str):
     """If the file is better than the run's exit code, there is no verdict, in the comment and in the exit code."""
@@ -160,6 +162,7 @@ def test_red_results_stay_what_they_are(step: Step):
     assert step.outputs["verdict"] == "violations"
 
 
+@pytest.mark.slow
 def test_green_after_red_is_one_green_comment(step: Step):
     """The same comment is resolved; an older run that ends late changes nothing."""
     step.publish(samples.red(), run=77)
@@ -175,6 +178,7 @@ def test_green_after_red_is_one_green_comment(step: Step):
     assert step.outputs["comment-url"].endswith("#issuecomment-1001")
 
 
+@pytest.mark.slow
 def test_two_legs_of_one_run_keep_the_worse_verdict(step: Step):
     """The second leg gets advice on how to have a comment of its own."""
     step.publish(samples.red())
@@ -197,6 +201,7 @@ def test_never_asks_nothing_of_github(step: Step):
     assert step.log[-1] == "export-gate: no comment: --comment never"
 
 
+@pytest.mark.slow
 def test_changes_and_on_failure(step: Step):
     """A comment without news is not written; a failure creates the comment and its end resolves it."""
     step.publish(samples.green(), "--comment", "on-failure", run=1)
@@ -232,6 +237,7 @@ def test_events_without_a_pull_request(step: Step, event: str, payload: Any):
     assert step.outputs["verdict"] == "verified"
 
 
+@pytest.mark.slow
 def test_pull_request_target_is_refused(step: Step):
     """The refusal has the reason and the alternative, and an option allows the event."""
     step.event = "pull_request_target"
@@ -246,6 +252,7 @@ def test_pull_request_target_is_refused(step: Step):
     assert len(step.github.bodies()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("results", "status"), [(samples.green, 0), (samples.red, 1)])
 def test_a_fork_falls_back_and_exits_by_the_verdict(step: Step, results: Any, status: int):
     """A token that cannot write prevents only the comment, and the reader is informed."""
@@ -263,6 +270,7 @@ def test_a_fork_falls_back_and_exits_by_the_verdict(step: Step, results: Any, st
     assert step.outputs["comment-url"] == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "why"),
     [
@@ -383,6 +391,7 @@ def test_outside_of_github(step: Step):
     assert step.log == ["export-gate: no comment: no pull request in this environment"]
 
 
+@pytest.mark.slow
 def test_files_that_cannot_be_written(step: Step):
     """A summary and outputs in a folder that does not exist are warnings."""
     gone = str(step.folder / "no" / "file")
@@ -394,6 +403,7 @@ def test_files_that_cannot_be_written(step: Step):
     assert len(step.github.bodies()) == 1
 
 
+@pytest.mark.slow
 def test_no_results_are_no_verdict(step: Step):
     """A run that ended before it wrote results leaves no green comment behind."""
     step.publish(samples.green(), run=77)
@@ -417,6 +427,7 @@ def test_forged_findings_are_judged_again(step: Step):
     assert "3 violations" in step.github.bodies()[0]
 
 
+@pytest.mark.slow
 def test_a_planted_report_is_replaced(step: Step):
     """report.md is rendered here, and never written through a link."""
     victim = step.folder / "victim"
@@ -456,6 +467,7 @@ def test_500_violations_stay_in_all_budgets(step: Step):
     assert (step.folder / "output").stat().st_size < 100_000
 
 
+@pytest.mark.slow
 def test_a_summary_that_is_full_is_told(step: Step):
     """Other commands of the step may have used up the summary's limit."""
     full = step.folder / "full.md"
@@ -482,6 +494,7 @@ def test_a_template_of_the_project(step: Step):
     assert "## ✅ export-gate: 3 of 3 models verified" in step.github.bodies()[0]
 
 
+@pytest.mark.slow
 def test_options_that_cannot_be_used(step: Step):
     """A comment-id is checked before anything is published; a bad link is omitted."""
     assert step.publish(samples.green(), "--comment-id", "a b").status == 2
@@ -526,6 +539,7 @@ def second(step: Step) -> Step:
     return step
 
 
+@pytest.mark.slow
 def test_the_second_stage_comments_for_a_fork(second: Step):
     """The second stage finds the pull request by repository, branch and commit, and names the run that checked."""
     assert second.publish(samples.red(), "--stage", "two").status == 0
@@ -539,6 +553,7 @@ def test_the_second_stage_comments_for_a_fork(second: Step):
     assert second.github.requests()[0] == ("GET /repos/acme/shop/pulls?state=open&head=mallory%3Afix&per_page=100")
 
 
+@pytest.mark.slow
 def test_the_second_stage_judges_itself(second: Step):
     """A file that claims to be verified is judged by its observations."""
     second.publish(replace(samples.red(), findings=(), verdict="verified"), "--stage", "two")
@@ -581,6 +596,7 @@ def test_the_second_stage_does_not_guess(second: Step):
     ]
 
 
+@pytest.mark.slow
 def test_the_second_stage_is_for_pull_requests(second: Step):
     """A push has no pull request, and a deleted fork has no name."""
     second.payload = {"workflow_run": {**TRIGGERING, "event": "push"}}
@@ -632,6 +648,7 @@ def test_a_strangers_file_of_any_size_is_not_read(second: Step):
     assert "results.json: 1.1 TB, but results from another run are read only up to 67 MB" in second.github.bodies()[0]
 
 
+@pytest.mark.slow
 def test_the_second_stage_fails_if_it_cannot_comment(second: Step):
     """Commenting is its only purpose, so a missing permission is a failed job."""
     second.github.can_write = False

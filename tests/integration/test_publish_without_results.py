@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import report_samples as samples
 from harness.gate import Done, gate
 
@@ -43,6 +44,7 @@ def test_log_is_not_read_where_there_are_results(tmp_path: Path):
     assert "results.json: file not found" in publish(tmp_path, "--log", "other").stdout
 
 
+@pytest.mark.slow
 def test_annotations_can_be_left_to_another_job(tmp_path: Path):
     """--no-annotations does not change summary, outputs and exit code."""
     write_results(samples.red(), tmp_path / "results.json")

@@ -43,6 +43,7 @@ def test_workflows_are_safe():
     assert "ci.yml" in done.stderr
 
 
+@pytest.mark.slow
 def test_pre_commit_config_is_valid():
     """pre-commit accepts the config, and its hooks are what `make lint` runs, with zizmor."""
     path = ROOT / ".pre-commit-config.yaml"

@@ -115,6 +115,7 @@ def _model(results: dict[str, Any], name: str) -> dict[str, Any]:
     return dict(found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_a_variable_reaches_the_factory_or_is_named(results: dict[str, Any], name: str):
     """A variable that the caller has set and the factory does not get is a warning; the model itself is verified."""

@@ -157,6 +157,7 @@ def test_affine_example_is_verified_across_two_environments(driver: Path, projec
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments", [("validate", "-c", str(AFFINE)), ("rules",), ("schema",), ("schema", "--results"), ("--version",)]
 )
@@ -224,6 +225,7 @@ def test_model_has_no_descriptor_of_the_driver(spied: Spied):
     assert sum(name.startswith("pipe:") for name in spied.facts["descriptors"]) == 1
 
 
+@pytest.mark.slow
 def test_missing_torch_names_the_interpreter_and_what_to_install(driver: Path, tmp_path: Path):
     """A project's interpreter without torch and numpy is the user's mistake: exit 2, with the command to run."""
     done = gate(driver, "run", "-c", AFFINE, "--python", driver, "--report-dir", tmp_path / "report", cwd=tmp_path)
@@ -255,6 +257,7 @@ def test_missing_onnxruntime_fails_the_onnx_target_alone(driver: Path, without_o
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["nowhere/python", "python-of-no-path"])
 def test_interpreter_that_does_not_exist(driver: Path, tmp_path: Path, name: str):
     """A named interpreter that does not exist is never replaced by another: exit 2, with the path."""
@@ -263,6 +266,7 @@ def test_interpreter_that_does_not_exist(driver: Path, tmp_path: Path, name: str
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
+@pytest.mark.slow
 def test_interpreter_that_is_not_executable(driver: Path, tmp_path: Path):
     """A file without the executable bit: exit 2."""
     (tmp_path / "python").write_text("#!/bin/sh\n")
@@ -271,6 +275,7 @@ def test_interpreter_that_is_not_executable(driver: Path, tmp_path: Path):
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -290,6 +295,7 @@ def test_interpreter_that_is_no_python(driver: Path, tmp_path: Path, text: str, 
     assert done.stderr.splitlines()[1:] == [f"{python} does not run Python: {why}"]
 
 
+@pytest.mark.slow
 def test_interpreter_that_is_too_old(driver: Path, tmp_path: Path):
     """Python 3.9: exit 2, with both versions."""
     candidates = (*Path.home().glob(".pyenv/versions/3.9.*/bin/python"), shutil.which("python3.9"))

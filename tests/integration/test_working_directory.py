@@ -82,6 +82,7 @@ def project(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", STARTS)
 def test_any_folder_will_do(project: Path, start: str):
     """The factory, `make`, `build`, the function and data are found, and the printed command works in that folder."""
@@ -98,6 +99,7 @@ def test_any_folder_will_do(project: Path, start: str):
     assert _broken(project) == first
 
 
+@pytest.mark.slow
 def test_hints_name_the_config_that_was_named(project: Path):
     """A command in a hint can be pasted too: it finds the same config."""
     results = project / ".export-gate" / "results.json"

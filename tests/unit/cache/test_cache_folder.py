@@ -128,6 +128,7 @@ def test_a_kept_verdict_is_used_from_a_folder_that_nothing_is_written_to(world: 
     assert not world.holds()
 
 
+@pytest.mark.slow
 def test_several_runs_share_the_folder(tmp_path: Path):
     """Each file appears at once and whole, whoever wins."""
     worlds = [World(tmp_path / "project")]

@@ -97,6 +97,7 @@ models: {m: {factory: "net:make", inputs: {x: {dtype: float32, shape: [2]}}}}
 """
 
 
+@pytest.mark.slow
 def test_a_push_that_needs_no_verdict_is_answered_at_once(tmp_path: Path):
     """The hook imports neither a renderer nor the report before it says that nothing relevant changed."""
 

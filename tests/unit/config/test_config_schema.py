@@ -90,6 +90,7 @@ def test_a_kind_may_come_from_the_defaults(project: Project) -> None:
     assert schema_accepts(text)
 
 
+@pytest.mark.slow
 def test_an_editor_shows_all_but_a_few_mistakes() -> None:
     """What only the gate can report concerns several keys or the file system: the list is complete."""
     names = [name for name in TEMPLATES if name not in ("syntax", "document")]

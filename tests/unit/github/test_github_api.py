@@ -159,6 +159,7 @@ def test_the_deadline_leaves_time_in_a_job():
     assert Patience().seconds < 180
 
 
+@pytest.mark.slow
 def test_an_answer_has_a_time_of_its_own(
     github: GitHubServer, api: Api, waits: list[float], monkeypatch: pytest.MonkeyPatch
 ):

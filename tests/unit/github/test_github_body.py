@@ -110,6 +110,7 @@ def test_what_is_loosened_may_stand_below_a_headline():
     assert with_loosened("", "<b>x</b>") == "<b>x</b>"
 
 
+@pytest.mark.slow
 def test_a_projects_own_template(tmp_path: Path):
     """A template can use our report, our filters and our macros."""
     source = (
@@ -192,6 +193,7 @@ def test_a_template_that_loops_is_ended(tmp_path: Path):
     assert str(caught.value) == "it took more than 4 s"
 
 
+@pytest.mark.slow
 def test_a_template_is_rendered_without_the_token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The process that runs it has no secret to leak: its environment is built from a list."""
     monkeypatch.setenv("GITHUB_TOKEN", "secret")

@@ -50,6 +50,7 @@ def test_the_first_run_writes(github: GitHubServer, api: Api):
     assert github.bodies() == [text(RED).body]
 
 
+@pytest.mark.slow
 def test_the_next_run_updates(github: GitHubServer, api: Api):
     """A push changes the comment instead of adding one, and green after red is green."""
     put(api, RED)
@@ -83,6 +84,7 @@ def test_a_bot_that_quotes_our_marker_is_left_alone(github: GitHubServer, api: A
     assert len(github.bodies()) == 3
 
 
+@pytest.mark.slow
 def test_another_comment_id_is_another_comment(github: GitHubServer, api: Api):
     """The comments of two configs in one pull request stay separate."""
     put(api, RED)
@@ -91,6 +93,7 @@ def test_another_comment_id_is_another_comment(github: GitHubServer, api: Api):
     assert github.bodies() == [text(run(11)).body, text(replace(GREEN, comment="export-gate.nightly")).body]
 
 
+@pytest.mark.slow
 def test_a_users_token_finds_its_own_comment(github: GitHubServer, api: Api):
     """With a personal token the author is a user: the token is asked who that is, and a forger is still ignored."""
     github.writer, github.login_is_known = {"login": "release-robot", "type": "User"}, True
@@ -101,6 +104,7 @@ def test_a_users_token_finds_its_own_comment(github: GitHubServer, api: Api):
     assert github.bodies() == [text(run(999, GREEN)).body, text(run(11)).body]
 
 
+@pytest.mark.slow
 def test_a_jobs_token_is_not_asked_who_it_is_without_need(github: GitHubServer, api: Api):
     """The question is asked only if somebody wrote our marker, and once for all comments."""
     put(api, RED)
@@ -135,6 +139,7 @@ def test_an_outage_is_no_answer_to_who_we_are(github: GitHubServer, api: Api):
     assert len(github.bodies()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verdict", ["verified", "violations"])
 def test_an_older_run_never_overwrites(github: GitHubServer, api: Api, verdict: Any):
     """A slow run of an earlier commit does not overwrite the newer run's comment."""
@@ -145,12 +150,14 @@ def test_an_older_run_never_overwrites(github: GitHubServer, api: Api, verdict: 
     assert github.bodies() == before
 
 
+@pytest.mark.slow
 def test_another_attempt_of_the_same_run_overwrites(github: GitHubServer, api: Api):
     """Re-running a flaky job turns the comment green."""
     put(api, RED)
     assert put(api, run(10, GREEN, attempt=2)) == "updated"
 
 
+@pytest.mark.slow
 def test_of_one_run_the_worse_verdict_stays(github: GitHubServer, api: Api):
     """Two matrix legs share a comment-id: the green one never hides the red one, in either order."""
     assert put(api, RED) == "created"
@@ -205,6 +212,7 @@ def test_every_mode_is_known():
     assert MODES == ("always", "changes", "on-failure", "never")
 
 
+@pytest.mark.slow
 def test_a_verified_run_without_a_comment_stays_silent_on_failure(github: GitHubServer, api: Api):
     """With on-failure there is no comment at first, then a red one, which is then resolved."""
     assert put(api, GREEN, "on-failure") == "not-needed"
@@ -259,6 +267,7 @@ def test_a_patch_in_an_outage_is_repeated_after_reading(github: GitHubServer, ap
     assert github.bodies() == [text(run(20, GREEN)).body]
 
 
+@pytest.mark.slow
 def test_a_comment_deleted_meanwhile_is_written_anew(github: GitHubServer, api: Api):
     """If somebody deletes the comment between our reading and our writing, it is created again."""
     made = github.add(text(run(5)).body)
@@ -272,6 +281,7 @@ def test_a_comment_deleted_meanwhile_is_written_anew(github: GitHubServer, api: 
     assert github.bodies() == [text(RED).body]
 
 
+@pytest.mark.slow
 def test_an_older_run_that_had_read_before_is_corrected(github: GitHubServer, api: Api):
     """If a slow older run overwrites ours right after our write, the next reading notices and it is written again."""
     made = github.add(text(run(5)).body)
@@ -286,6 +296,7 @@ def test_an_older_run_that_had_read_before_is_corrected(github: GitHubServer, ap
     assert github.bodies() == [text(RED).body]
 
 
+@pytest.mark.slow
 def test_a_fight_over_the_comment_ends(github: GitHubServer, api: Api):
     """If somebody overwrites the comment again and again, we give up in the end."""
     made = github.add(text(run(5)).body)

@@ -94,6 +94,7 @@ def test_order_of_checks(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("policy", "code"), [("match", 0), ("forbid", 1), ("allow", 0)])
 def test_nonfinite_policy(tmp_path: Path, policy: str, code: int):
     """The contract's policy is part of the kit."""
@@ -105,6 +106,7 @@ def test_nonfinite_policy(tmp_path: Path, policy: str, code: int):
     assert replayed(list_again(kit, outputs=(output,))).exit_code == code
 
 
+@pytest.mark.slow
 def test_output_names_of_contract_and_graph(tmp_path: Path):
     """Messages use the contract's names, files the graph's; a leaf that is not a number makes another structure."""
     outputs = (
@@ -118,6 +120,7 @@ def test_output_names_of_contract_and_graph(tmp_path: Path):
     assert replayed(list_again(tmp_path / "kit", outputs=outputs[:1])).exit_code == 0
 
 
+@pytest.mark.slow
 def test_outputs_that_are_not_compared_may_be_anything(tmp_path: Path):
     """An ignored output differs from its file, and one that is None has no place in the graph."""
     ignored = KitOutput(name="aux", graph_name="y", dtype="float32", tolerance=LOOSE, is_compared=False)
@@ -140,6 +143,7 @@ def test_outputs_that_are_not_compared_may_be_anything(tmp_path: Path):
     assert [count for _, count in messages(replayed(list_again(kit, outputs=outputs)))] == [1]
 
 
+@pytest.mark.slow
 def test_only_what_a_mask_keeps_is_compared(tmp_path: Path):
     """A difference where the mask is false is none; one where it is true still is."""
     kit = write_kit(tmp_path / "kit")
@@ -161,6 +165,7 @@ def test_a_python_float_may_be_float32(tmp_path: Path):
     assert replayed(list_again(kit, outputs=(output,))).exit_code == 0
 
 
+@pytest.mark.slow
 def test_bfloat16_in_and_out(tmp_path: Path):
     """bfloat16, which NumPy does not have, can be input and output, and is compared."""
     graph = model(helper.make_node("Identity", ["x"], ["y"]), element=TensorProto.BFLOAT16)
@@ -207,6 +212,7 @@ def test_a_weight_of_a_claimed_size(tmp_path: Path):
     assert found.exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_death_is_a_difference(tmp_path: Path):
     """If the process dies in the model, that is the artifact's failure, with the data set at which it died."""
     (tmp_path / "site").mkdir()
@@ -330,6 +336,7 @@ def test_hostile_files_with_right_digests(tmp_path: Path, change: Callable[[Path
     assert refusal(list_again(kit)) == message
 
 
+@pytest.mark.slow
 def test_weights_beside_the_graph(tmp_path: Path):
     """External data that the manifest lists is used, also in a folder of its own."""
     kit = write_kit(tmp_path / "kit")
@@ -342,6 +349,7 @@ def test_weights_beside_the_graph(tmp_path: Path):
     assert messages(replayed(list_again(kit))) == []
 
 
+@pytest.mark.slow
 def test_no_data_sets_left_out(tmp_path: Path):
     """A data set without a result never counts as one that conforms."""
     kit = write_kit(tmp_path / "kit", model(DOUBLED))

@@ -44,6 +44,7 @@ def test_500_violations_fit_a_comment():
     assert rows > 500
 
 
+@pytest.mark.slow
 def test_the_worst_models_keep_their_rows():
     """A verified model loses its row before a failed one does."""
     text = _crowd("comment")

@@ -114,6 +114,7 @@ def place(results: Results, rule: str) -> tuple[str, int]:
     return physical["artifactLocation"]["uri"], physical["region"]["startLine"]
 
 
+@pytest.mark.slow
 def test_a_finding_stands_at_the_user_s_own_line():
     """The place is the code's line if it is known and in the repository, else the config's line of the model."""
     results = replace(samples.red(), checkout=CHECKOUT)

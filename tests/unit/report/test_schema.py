@@ -59,11 +59,13 @@ def reads(value: Any) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_schema_is_json_schema():
     """It is valid under draft 2020-12."""
     jsonschema.Draft202012Validator.check_schema(results_schema())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_the_schema_accepts_what_is_written(run: Callable[[], Results]):
     """Everything we write is valid under the published schema."""
@@ -95,6 +97,7 @@ def test_the_schema_refuses_what_the_reader_refuses():
     assert refused > 500
 
 
+@pytest.mark.slow
 def test_the_schema_names_its_version():
     """A file without a version, or with another one, is not valid."""
     value = json.loads(json.dumps(encode(samples.green())))

@@ -189,6 +189,7 @@ def test_a_recurrent_layer_is_named_where_its_length_is_the_constant(models: Any
     assert "torch.export unrolls" not in _advice(failure, *dims, recurrent={"rnn (LSTM)": "packed"})
 
 
+@pytest.mark.slow
 def test_a_layer_that_is_unrolled_is_the_cause_in_words(models: Any):
     """A condition on sizes is what torch says of it, and no line of the model has one."""
     layer = torch.nn.LSTM(3, 4, batch_first=True)

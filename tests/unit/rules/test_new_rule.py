@@ -100,6 +100,7 @@ def test_a_new_rule_can_be_waived(copy: Path):
     assert '"large-model"' in python(copy, "-m", "export_gate.cli.main", "schema")
 
 
+@pytest.mark.slow
 def test_a_new_rule_is_listed(copy: Path):
     """`export-gate rules` shows its summary."""
     listed = python(copy, "-m", "export_gate.cli.main", "rules").splitlines()

@@ -210,6 +210,7 @@ def moved(config: Path, text: str, name: str = "ci/gate.yml") -> Path:
     return new
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_tracked", [True, False])
 def test_a_config_that_moved_is_compared_with_the_one_that_it_was(config: Path, is_tracked: bool):
     """Found by git, or by its models where git does not know the file: no change starts afresh by moving it."""
@@ -350,6 +351,7 @@ def onnx(**changed: Any) -> dict[str, LockedModel]:
     return {"m": replace(MODEL, targets={**TARGETS, "onnx": replace(ONNX, **changed)})}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("now", "said"),
     [
@@ -399,6 +401,7 @@ def test_what_a_change_takes_out_of_the_lock_is_said(config: Path, now: dict[str
     assert pushed.lock is None or not pushed.lock.is_base
 
 
+@pytest.mark.slow
 def test_a_handed_in_file_that_moved_is_the_same_file(config: Path):
     """Another path is another file, unless git has the same bytes there."""
     handed_in = CONFIG + "    targets: {onnx: {artifact: a.onnx}}\n"
@@ -458,6 +461,7 @@ def test_control_inputs_behind_links_are_compared_where_they_are(config: Path, p
     assert loosened(config, base) == said
 
 
+@pytest.mark.slow
 def test_another_content_of_the_control_inputs_is_said(config: Path):
     """The config need not change: a golden file of the change expects whatever the broken model gives."""
     text = CONFIG.replace("{path: real.npz}]", "{path: real.npz}, {path: images}], golden: [{path: golden.npz}]")
@@ -550,6 +554,7 @@ def test_an_interpreter_behind_a_link_is_said(config: Path, place: str):
     ]
 
 
+@pytest.mark.slow
 def test_an_environment_that_git_does_not_track_is_no_change(config: Path):
     """It is the machine's, as is an interpreter elsewhere."""
     (config.parent / ".venv" / "bin").mkdir(parents=True)
@@ -671,6 +676,7 @@ def test_a_folder_that_became_a_submodule_keeps_its_base(config: Path):
     assert lock.origin == f"{base[:10]}, which has no export-gate.lock"
 
 
+@pytest.mark.slow
 def test_a_config_that_moves_out_of_a_submodule_is_compared(config: Path):
     """The submodule is still there, without it."""
     base = in_submodule(config)
@@ -702,6 +708,7 @@ def test_a_submodule_that_cannot_be_read_any_more_is_said(config: Path, is_in_pl
     assert change.policy == "fail"
 
 
+@pytest.mark.slow
 def test_an_interpreter_in_a_submodule_is_said(config: Path):
     """It runs the check like one of the repository itself."""
     python = config.parent / ".venv" / "bin" / "python"

@@ -282,6 +282,7 @@ def with_submodule(repository: Path, name: str) -> None:
     git(repository, "commit", "--quiet", "--message", "submodule")
 
 
+@pytest.mark.slow
 def test_a_submodule_that_is_not_at_its_commit_is_not_pushed(repository: Path):
     """Others get the recorded commit, whatever git is told to hide."""
     with_submodule(repository, "lib")
@@ -319,6 +320,7 @@ def test_a_change_that_git_is_told_not_to_see_is_not_pushed(repository: Path, fl
     assert push.notes == ("the check includes uncommitted changes that will not be pushed: model.py",)
 
 
+@pytest.mark.slow
 def test_a_config_in_a_submodule_is_pushed_with_the_commit_that_records_it(repository: Path):
     """Names are from the root of the submodule, as those of the files that a model reads."""
     with_submodule(repository, "lib")

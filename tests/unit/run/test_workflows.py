@@ -192,6 +192,7 @@ def said(root: Path, text: str, effect: str = "loosened", **environment: str) ->
     return [each.text for each in found if each.effect == effect]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOSER)
 def test_a_workflow_that_checks_less_is_said(repository: Path, name: str):
     """What chooses the config, the models and the interpreter, and whether a failure shows."""
@@ -491,6 +492,7 @@ def test_a_workflow_that_is_not_checked_out_still_runs(repository: Path):
         git(repository, "sparse-checkout", "disable")
 
 
+@pytest.mark.slow
 def test_hooks_are_compared(tmp_path: Path):
     """The arguments of the hook choose what it verifies, and other keys whether it runs."""
     git(tmp_path, "init", "--quiet", "--initial-branch=main")

@@ -1,6 +1,7 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from control_samples import BATCH, SIDE, contract, tensor
 
@@ -22,6 +23,7 @@ def names(model: ModelContract):
     return [case.name for case in build_control_set(model, BASE).cases]
 
 
+@pytest.mark.slow
 def test_the_control_set_is_fixed():
     """The same contract gives the same inputs, bit for bit, on every machine."""
     mask, ids = tensor("bool", "batch", 5), tensor("int64", "batch", 5, range=(0, 30521))

@@ -104,6 +104,7 @@ def converted(program: Any):
         return torch.onnx.export(program, dynamo=True, verbose=False, opset_version=20).model_proto
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_graph_is_affine_only_if_every_operator_is(name: str):
     """Affine models are recognised, whole or row by row; x1*x2 and the like never are."""
@@ -114,6 +115,7 @@ def test_a_graph_is_affine_only_if_every_operator_is(name: str):
         assert is_affine_graph(program) is by_row
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_a_decomposed_graph_is_never_called_affine_wrongly(name: str):
     """Decomposition may hide that a graph is affine, but never makes it look affine."""
@@ -123,6 +125,7 @@ def test_a_decomposed_graph_is_never_called_affine_wrongly(name: str):
     assert by_row is not False or not is_affine_graph(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["linear", "sliced", "eval-norm", "conv", "pooled"])
 def test_converted_affine_models_are_recognised(name: str):
     """What the exporter makes of plain affine models is in the list of ONNX operators."""
@@ -130,6 +133,7 @@ def test_converted_affine_models_are_recognised(name: str):
     assert is_affine_onnx(converted(exported(function, inputs)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x1*x2", "gram", "total", "largest"])
 def test_converted_models_that_mix_are_refused(name: str):
     """What the exporter makes of other models is not in the list."""
@@ -184,6 +188,7 @@ def test_an_onnx_graph_is_affine_only_if_every_operator_is(name: str):
     assert is_affine_onnx(parsed(body)) is by_row
 
 
+@pytest.mark.slow
 def test_the_counterexample_agrees_on_the_basis():
     """x1*x2 equals 0 at 0, e1 and e2: by the basis alone it would be zero, but the list of operators refuses it."""
     basis = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
@@ -198,6 +203,7 @@ def test_a_state_that_changes_is_not_affine():
     assert not is_affine_graph(exported(counted, (torch.randn(3, 6),)), by_row=False)
 
 
+@pytest.mark.slow
 def test_rows_treated_differently_do_not_carry_points():
     """A ramp over the rows gives each row its own function."""
     program = exported(lambda m, x: x + torch.arange(x.shape[0])[:, None], (torch.randn(3, 6),))
@@ -217,6 +223,7 @@ def test_shifted_rows_do_not_carry_points():
     assert is_affine_graph(program, by_row=False)
 
 
+@pytest.mark.slow
 def test_integer_inputs_are_no_affine_space():
     """An embedding of integers is not affine, and neither is a model with integer inputs."""
     ids = torch.ones(3, 6, dtype=torch.int64)

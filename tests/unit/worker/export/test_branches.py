@@ -109,6 +109,7 @@ class Nested(nn.Module):
         return total * 3 if more["z"].shape[0] % 8 == 5 else total
 
 
+@pytest.mark.slow
 def test_containers_derived_axes_and_separate_exports_are_understood():
     """Axes inside containers and `**kwargs`, derived lengths and `mode: auto` are written as in the contract."""
     inputs = {

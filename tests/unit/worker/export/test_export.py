@@ -188,6 +188,7 @@ def test_nested_inputs_have_the_structure_of_the_call():
     assert given["mode"] is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 def test_axes_of_nested_inputs_are_found_in_the_program(strict: bool):
     """Every axis of a list, tuple or dict is named by its path, whatever constants come between."""
@@ -221,6 +222,7 @@ class ByName(nn.Module):
         return x.sum(1) - bias.sum(1) + sum((y.sum(1) for y in named.values()), 0)
 
 
+@pytest.mark.slow
 def test_arguments_of_star_args_are_a_tuple_of_shapes():
     """What forward takes as `*rest` gets its shapes under that name; an empty `**named` has no entry."""
     promised = contract({"x": tensor("batch", 3), "a": tensor("batch", "seq"), "b": tensor("batch", 2)}, BATCH, SEQ)
@@ -237,6 +239,7 @@ def test_nothing_for_star_args_that_get_nothing():
     assert [axis.axis for axis in found(OpenEnded(), promised)] == ["x[0]"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strict", [False, True])
 def test_arguments_through_star_kwargs_are_dynamic(strict: bool):
     """Dims of `**named` arguments are kept, which torch.export alone refuses (2.13)."""
@@ -387,6 +390,7 @@ class Added(nn.Module):
         return x + y
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SYMPY_NAMES)
 def test_broken_relation_is_told_in_the_contracts_names(name: str):
     """For a dim named like a sympy function, torch explains the relation, and the failure has the contract's name."""

@@ -73,6 +73,7 @@ def test_operators_that_draw_are_named(function: Callable[..., Any], name: str):
     assert operators(Loud(function)) == (name,)
 
 
+@pytest.mark.slow
 def test_branches_are_read_too():
     """Operators inside `torch.cond` are found."""
     assert operators(Branch()) == ("aten.rand_like.default",)

@@ -59,6 +59,7 @@ def call(exported: Exported, past: int, cur: int, total: int | None = None) -> T
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("past", "cur"), [(0, 1), (1, 1), (0, 4), (6, 1), (6, 4)])
 def test_every_sum_of_the_declared_sizes_is_taken(past: int, cur: int):
     """The first token, with nothing before it, is inside the range; torch alone would begin at 2 + 2."""
@@ -71,6 +72,7 @@ def test_a_mask_of_another_length_is_refused():
         call(export(Attend(), step()), 2, 2, total=5)
 
 
+@pytest.mark.slow
 def test_the_range_of_a_sum_is_that_of_its_dims():
     """The found range is the declared one, and a length that is written out is reported as specialised."""
     (mask,) = [f for f in _dims(Attend(), step()) if f.axis == "mask[0]"]
@@ -88,6 +90,7 @@ def test_a_sum_with_one_dim_left_is_that_dim():
         call(exported, 7, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [Attend(), Loose()])
 def test_onnx_calls_the_axis_by_the_sum(module: nn.Module, tmp_path: Path):
     """The axis is called `past + cur`, whether or not the graph knows the relation."""

@@ -250,6 +250,7 @@ class Fixed(nn.Module):
         return self.linear(self.tokens(ids).flatten(1))
 
 
+@pytest.mark.slow
 def test_size_that_cannot_vary_becomes_a_constant():
     """A dim at which forward runs at only one size is written as that size."""
     found = _describe(Fixed())
@@ -354,6 +355,7 @@ def test_factory_that_init_cannot_call_is_refused(tmp_path: Path, attribute: str
     assert (str(refused.value), refused.value.hint) == (message, hint)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("attribute", ["make_scripted", "make_loaded"])
 def test_torchscript_is_described_as_a_reference_of_files(tmp_path: Path, attribute: str):

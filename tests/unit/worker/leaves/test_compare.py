@@ -541,6 +541,7 @@ def test_blocks_cover_every_element_once_in_order():
         assert at == outer * length * inner
 
 
+@pytest.mark.slow
 def test_comparing_does_not_import_torch():
     """Recorded outputs can be compared where torch is not installed."""
     check = "import sys; import export_gate.worker.leaves.compare; sys.exit('torch' in sys.modules)"

@@ -154,6 +154,7 @@ def test_what_is_known_is_not(tmp_path: Path, code: str):
     assert found(tmp_path, code, h5pylike_py="def File(): pass\n" if "like" in code else "")["unknown"] == []
 
 
+@pytest.mark.slow
 def test_a_reader_in_native_code_whose_files_are_known(tmp_path: Path):
     """Its file is named in the source, or the config lists `paths`."""
     code = "NAME = 'weights.h5'\ndef load():\n    from h5py import File\n    return File(NAME)\n"

@@ -28,6 +28,7 @@ def replace_functions() -> None:
     builtins.sorted = lambda values, **_: list(values)  # type: ignore[assignment]
 
 
+@pytest.mark.slow
 def test_functions_of_others_are_the_projects_while_it_runs():
     """A project finds its replacements at its next call; in between, and at the end, the originals are in place."""
     before = np.array_equal, json.dumps, builtins.sorted
@@ -41,6 +42,7 @@ def test_functions_of_others_are_the_projects_while_it_runs():
     assert "numpy" not in vars(torch.Tensor)
 
 
+@pytest.mark.slow
 def test_a_project_may_undo_what_it_replaced():
     """A replacement that the project itself undid is not restored."""
     true = np.array_equal
@@ -54,6 +56,7 @@ def test_a_project_may_undo_what_it_replaced():
         assert guarded(lambda: np.array_equal([1], [2]))() is False
 
 
+@pytest.mark.slow
 def test_replaced_builtins_hide_no_other_change():
     """The comparing functions are bound in advance: a project's own zip and vars do not look for changes."""
     before = builtins.zip, builtins.vars, np.array_equal
@@ -68,6 +71,7 @@ def test_replaced_builtins_hide_no_other_change():
         assert (builtins.zip, builtins.vars, np.array_equal) == before
 
 
+@pytest.mark.slow
 def test_inner_calls_leave_outer_ones_their_functions():
     """A guarded call within another one ends with the gate's functions, and the next call has the project's."""
     with watched():
@@ -147,6 +151,7 @@ def test_without_a_watch_functions_are_called_as_they_are():
     assert guarded(lambda x: x + 1)(1) == 2
 
 
+@pytest.mark.slow
 def test_an_exception_passes_and_all_is_put_back():
     """A call that raises leaves nothing replaced either."""
 
@@ -165,6 +170,7 @@ class _Flattened:
     """A container that replaces a function of the gate while torch flattens it."""
 
 
+@pytest.mark.slow
 def test_a_container_of_the_projects_flattens_itself_under_guard():
     """Flattening a registered container runs the project's code, so what it replaces is put back like after a call."""
     real = compare.compare_leaf

@@ -190,6 +190,7 @@ def test_a_log_that_grows_without_end_is_cut(tmp_path: Path, monkeypatch: pytest
     assert len(text) < 70_000
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_while_it_imports_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The worker has limited time before its first event; then exit 2 with a command that shows where it hangs."""
     entry = tmp_path / "entry.py"

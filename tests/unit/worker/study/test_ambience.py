@@ -88,6 +88,7 @@ class Counter(nn.Module):
         return x + self.calls
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [
@@ -107,6 +108,7 @@ def test_a_model_that_depends_on_none_is_told_nothing(tmp_path: Path, module: nn
     assert told(module, promised, tmp_path) == []
 
 
+@pytest.mark.slow
 def test_the_process_itself_keeps_its_surroundings(tmp_path: Path):
     """Only its copies have other surroundings."""
     before = _surroundings()

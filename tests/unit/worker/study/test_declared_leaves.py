@@ -63,6 +63,7 @@ def found_rules(promised: ModelContract, seen: ModelObservation) -> set[str]:
     return {finding.rule for finding in judgement.findings if finding.severity == "violation"}
 
 
+@pytest.mark.slow
 def test_an_ignored_output_is_not_compared(tmp_path: Path):
     """It may differ on every target, also at the probes and in the sweep; a note on each target says so."""
     promised, seen = observe(
@@ -75,12 +76,14 @@ def test_an_ignored_output_is_not_compared(tmp_path: Path):
     assert [leaf.name for leaf in seen.outputs] == ["loss", "logits", "aux"]
 
 
+@pytest.mark.slow
 def test_without_it_the_difference_is_a_violation(tmp_path: Path):
     """The same model is red if the output is declared like any other."""
     promised, seen = observe(tmp_path, Output(name="aux"))
     assert "value-mismatch" in found_rules(promised, seen)
 
 
+@pytest.mark.slow
 def test_an_output_declared_none_is_none_everywhere(tmp_path: Path):
     """A tensor at that place breaks the contract."""
     _, seen = observe(tmp_path, Output(name="aux", leaf="ignore"), loss=True)

@@ -182,6 +182,7 @@ class Remembering(nn.Module):
         return x + self.calls
 
 
+@pytest.mark.slow
 def test_behaviour_is_observed_on_an_instance_that_stays_fresh(tmp_path: Path):
     """State is found, and the references are those of a fresh instance nevertheless."""
     module, recorder = Remembering(), Recorder(tmp_path)

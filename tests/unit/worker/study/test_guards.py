@@ -401,6 +401,7 @@ def test_what_eager_refuses_should_not_be_accepted() -> None:
     assert (probe.answer, probe.message) == ("accepted-eager-refuses", "eager refuses: batch too large")
 
 
+@pytest.mark.slow
 def test_a_refusal_is_a_refusal_whatever_eager_says() -> None:
     """If the artifact raises, its own first line is kept, even if eager refuses too."""
     for eager in (_returns(torch.ones(2)), _raises(ValueError("no"))):
@@ -409,6 +410,7 @@ def test_a_refusal_is_a_refusal_whatever_eager_says() -> None:
     assert _answer(_returns(1), _raises(SystemExit(3))).message == "3"
 
 
+@pytest.mark.slow
 def test_refusals_of_eager_and_empty_answers_are_recorded() -> None:
     """Each probe records whether eager refuses too, and whether an answer has any element."""
     both = _answer(_raises(ValueError("no")), _raises(RuntimeError("no")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from worker_samples import Recorder, contract, job, tensor
 
 from export_gate.rules.judge import judge
@@ -20,6 +21,7 @@ def make():
 """
 
 
+@pytest.mark.slow
 def test_layers_that_nobody_ran_are_named(tmp_path: Path):
     """They are the factory's to run, and neither the contract's fault nor that of eager."""
     (tmp_path / "lazy.py").write_text(MODEL)

@@ -110,6 +110,7 @@ def test_a_causal_mask_that_is_off_by_one_stays_red():
     assert inquire(contract(), lambda: Encoder(causal=True), lambda: Encoder(causal=True, change="off by one")).is_red
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("change", "is_red"), [("other values at pads", False), ("pooled over all", True)])
 def test_a_pooled_output_is_red_only_if_padding_reaches_it(change: str, is_red: bool):
     """An output without positions is excused only if eager itself moves with switched-off input."""
@@ -118,6 +119,7 @@ def test_a_pooled_output_is_red_only_if_padding_reaches_it(change: str, is_red: 
     assert found.is_red == is_red
 
 
+@pytest.mark.slow
 def test_a_batch_of_one_row_alone_has_masked_places_too():
     """A dim whose only size is 1 is an axis of the mask nevertheless."""
     base = contract()
@@ -138,6 +140,7 @@ def test_a_promised_constant_at_padding_is_compared():
     assert found.is_red
 
 
+@pytest.mark.slow
 def test_any_compares_rows_without_a_position():
     """`mask: any` says that callers send such rows."""
     healthy = inquire(contract(), Encoder, lambda: Encoder(change="nothing at empty rows"))

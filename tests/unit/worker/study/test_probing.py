@@ -99,6 +99,7 @@ def test_an_artifact_that_computes_something_else_outside():
     assert probe.message.startswith("output 'y': max |P-M| 1.0e+00 where max |M| is ")
 
 
+@pytest.mark.slow
 def test_an_artifact_with_a_switch_is_asked_twice():
     """An artifact with run-time checks answers as it ships and with them on."""
 
@@ -113,6 +114,7 @@ def test_an_artifact_with_a_switch_is_asked_twice():
     assert found[("at-min", "2", "runtime-checks")] == "accepted-equal"
 
 
+@pytest.mark.slow
 def test_a_control_input_of_the_same_sizes_answers_for_the_call(tmp_path: Path):
     """No call is made if a generated control input has the bound's size; the user's own data proves less."""
 
@@ -138,6 +140,7 @@ def test_a_control_input_of_the_same_sizes_answers_for_the_call(tmp_path: Path):
     assert all(answer.probe.case == "" for answer in probing(case(2, "data")).answers)
 
 
+@pytest.mark.slow
 def test_run_time_checks_are_asked_themselves():
     """What an artifact does as shipped does not show what it does with its checks on."""
 

@@ -61,6 +61,7 @@ def _other_operator(model: Any) -> None:
     node.op_type = "Sigmoid"
 
 
+@pytest.mark.slow
 def test_every_form_of_a_sound_model_agrees(tmp_path: Path):
     """The forms go from the exported program to another runtime for the same file."""
     forms = _forms(tmp_path)
@@ -70,6 +71,7 @@ def test_every_form_of_a_sound_model_agrees(tmp_path: Path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "answer"),
     [("exported-program", "agrees"), ("decomposed", "agrees"), ("file-unoptimised", "differs"), ("file", "differs"),
@@ -83,6 +85,7 @@ def test_a_file_that_is_wrong_differs_from_its_first_form_on(tmp_path: Path, nam
     assert (rung.max_abs_diff is not None and rung.max_abs_diff > 0.1) == (answer == "differs")
 
 
+@pytest.mark.slow
 def test_only_the_output_that_is_looked_at_counts(tmp_path: Path):
     """Another output that differs does not matter; without a named output, all count."""
     forms = _forms(tmp_path)
@@ -91,6 +94,7 @@ def test_only_the_output_that_is_looked_at_counts(tmp_path: Path):
     assert climb(forms, "file", _climber(output="", shift=1.0)).answer == "differs"
 
 
+@pytest.mark.slow
 def test_a_form_that_raises_has_failed_and_one_that_cannot_be_made_was_not_tried(tmp_path: Path):
     """Each answer has its reason."""
     forms = _forms(tmp_path)
@@ -107,6 +111,7 @@ def test_a_form_that_raises_has_failed_and_one_that_cannot_be_made_was_not_tried
     assert climb(forms, "reference-evaluator", _climber()).message
 
 
+@pytest.mark.slow
 def test_the_decomposed_program_is_the_converters_own(tmp_path: Path):
     """It is made again only if no conversion left it."""
     forms = _forms(tmp_path)
@@ -116,6 +121,7 @@ def test_the_decomposed_program_is_the_converters_own(tmp_path: Path):
     assert [node.name for node in kept.graph.nodes] == [node.name for node in forms.decomposed().graph.nodes]
 
 
+@pytest.mark.slow
 def test_each_kind_of_target_has_its_forms(tmp_path: Path):
     """A file without a program has only the file's forms; the exported program has no earlier form."""
     assert _forms(tmp_path, make_target("exported-program")).names == ()

@@ -105,6 +105,7 @@ def test_it_keeps_the_answer_of_the_exported_program(tmp_path: Path):
     assert found.tensors[0].text == "[1.0, 1.0]"
 
 
+@pytest.mark.slow
 def test_it_does_not_shrink_onto_a_jump_of_the_model(tmp_path: Path):
     """`x % 1` jumps at whole numbers, where the smallest shift is a large difference and says nothing of the rest."""
 

@@ -94,6 +94,7 @@ def _rounded(table: np.ndarray) -> np.ndarray:
     return table * np.float32(1 + 2**-22)
 
 
+@pytest.mark.slow
 def test_a_wrong_row_that_nobody_read_is_a_share_of_rows(files: Path):
     """The file agrees at all inputs, and the share of rows they read is reported; the program's own tables are not."""
     faulty = observed(files, promised(artifact="faulty.onnx"))
@@ -104,6 +105,7 @@ def test_a_wrong_row_that_nobody_read_is_a_share_of_rows(files: Path):
     assert observed(files, promised(artifact="same.onnx")).tables == ()
 
 
+@pytest.mark.slow
 def test_a_table_that_is_read_in_full_is_compared(files: Path):
     """If every row was read, a wrong one is a difference, and nothing is left to warn about; so for a short table."""
     faulty = observed(files, promised(artifact="faulty.onnx", function="tables_model.py:every"))
@@ -137,6 +139,7 @@ def rounded():
 """
 
 
+@pytest.mark.slow
 def test_a_saved_program_that_was_handed_in_is_looked_into_as_well(tmp_path: Path):
     """One with the model's own table has nothing to warn about, whatever was read."""
     (tmp_path / "shifted_model.py").write_text(SHIFTED)

@@ -69,6 +69,7 @@ def _other_bias(model: Any) -> None:
     bias.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(bias) + np.float32([1, 0, 0]), bias.name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_given", [False, True])
 @pytest.mark.parametrize(
     ("change", "operator"), [(_other_epsilon, "aten.layer_norm.default"), (_other_bias, "aten.linear.default")]
@@ -86,6 +87,7 @@ def test_an_edited_file_is_compared_with_its_program(
     assert trace.guilty.source.text == "hidden = self.norm(self.layer(x))"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["onnx", "pt2", "exported-program"])
 def test_a_program_that_differs_is_compared_with_eager(tmp_path: Path, kind: str):
     """A file that agrees with its program goes wrong where the program does."""
@@ -105,6 +107,7 @@ def test_an_archive_that_was_handed_in_is_compared_with_eager(tmp_path: Path):
     assert trace.guilty.operator == "aten.mul.Tensor"
 
 
+@pytest.mark.slow
 def test_nothing_is_said_of_what_agrees_or_cannot_be_read(tmp_path: Path):
     """Nothing is reported, whatever goes wrong on the way."""
     forms = _forms(tmp_path, Model(), ONNX)

@@ -172,6 +172,7 @@ def test_the_basis_belongs_to_the_export_of_its_sizes():
 SMALL: dict[str, Any] = {"controls": Controls(random=1, limit=12, affine_basis="never")}
 
 
+@pytest.mark.slow
 def test_separate_exports_are_observed_beside_the_main_one(tmp_path: Path):
     """Each export has its own targets and artifacts; only the main one, whose sizes have bounds, is probed."""
     promised = contract(
@@ -203,6 +204,7 @@ def test_separate_exports_are_observed_beside_the_main_one(tmp_path: Path):
     assert len(compared) == 2 * len(seen.controls.inputs)
 
 
+@pytest.mark.slow
 def test_other_layouts_go_to_targets_that_see_them(tmp_path: Path):
     """ONNX Runtime gets dense copies, so that a strided input would be the plain one again."""
     promised = contract(
@@ -231,6 +233,7 @@ def test_a_layout_that_is_asked_for_alone_goes_to_every_target():
     assert run_on(make_target("pt2"), (plain, strided)) == (plain, strided)
 
 
+@pytest.mark.slow
 def test_a_separate_export_that_fails_costs_its_own_targets(tmp_path: Path):
     """The failure is reported for each target of that export; the main export is verified."""
     promised = contract(
@@ -250,6 +253,7 @@ def test_a_separate_export_that_fails_costs_its_own_targets(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow
 def test_targets_of_an_earlier_process_are_not_observed_again(tmp_path: Path):
     """After a death the next process skips what is done, and what was found about the dims stays complete."""
     promised = contract(
@@ -267,6 +271,7 @@ def test_targets_of_an_earlier_process_are_not_observed_again(tmp_path: Path):
     assert part.dims == whole.dims != ()
 
 
+@pytest.mark.slow
 def test_a_factory_that_draws_other_weights_is_told(tmp_path: Path):
     """Eager and the export have an instance each; if those differ, the observation says how."""
     seen = observe(contract({"x": tensor(3, range=(0.0, 1.0))}, **SMALL), tmp_path, "Weighted")
@@ -308,6 +313,7 @@ def test_metadata_is_the_contract(steps: int):
     }
 
 
+@pytest.mark.slow
 def test_eager_and_export_have_an_instance_each(tmp_path: Path):
     """The factory is called once for eager and once for each export."""
 
@@ -336,6 +342,7 @@ def test_eager_and_export_have_an_instance_each(tmp_path: Path):
     assert Made.count == 3
 
 
+@pytest.mark.slow
 def test_attention_with_a_learned_bias_converts(tmp_path: Path):
     """The program is that of weights without gradients, so its decompositions use the same kernels as eager."""
     promised = contract(
@@ -349,6 +356,7 @@ def test_attention_with_a_learned_bias_converts(tmp_path: Path):
     assert max(output.max_abs_diff for case in target.cases for output in case.outputs) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_declaration_that_exports_is_found_by_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Thirds of a length exist at every third length; an `auto` dim exports too, but with other results."""
     monkeypatch.setattr(allowance, "LEAST_S", 20.0)
@@ -360,6 +368,7 @@ def test_a_declaration_that_exports_is_found_by_trying(tmp_path: Path, monkeypat
     assert answers["{'multiple-of': 3}"] == "exported"
 
 
+@pytest.mark.slow
 def test_an_unrolled_layer_is_recorded_with_the_dim_of_its_length(tmp_path: Path):
     """It is recorded only if the export failed, because only then it is needed."""
     time, batch = Dim(name="time", min=2, max=9), Dim(name="batch", min=2, max=8)

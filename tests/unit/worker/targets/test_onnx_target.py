@@ -109,6 +109,7 @@ class Branch(nn.Module):
         return {"add": torch.cond(x.sum() > 0, up, down, (x,)), "mul": x * 2, "sub": x - 5}
 
 
+@pytest.mark.slow
 def test_names_do_not_collide_with_those_of_a_branch(tmp_path: Path):
     """An output may have the name of a value inside a branch; the file is valid and computes the same."""
     promised = contract({"x": tensor("batch", 3)}, BATCH)
@@ -134,6 +135,7 @@ def graphs(graph: Any) -> list[Any]:
     return [graph, *(deeper for g in inner for deeper in graphs(g))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("opset", "said"),
     [
