@@ -18,6 +18,7 @@ from export_gate.report.evidence import (
 )
 from export_gate.report.findings import views
 from export_gate.report.ladder import cells
+from export_gate.report.places import near_the_config
 from export_gate.report.record import STATES, ArtifactView, Cell, Counts, FindingView, ProblemView, Report, Row, State
 from export_gate.report.results import Results
 from export_gate.report.scope import find_scopes
@@ -50,8 +51,8 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         counts=counts,
         targets=_columns(results),
         rows=rows,
-        findings=shown,
-        problems=tuple(_problems(results)),
+        findings=tuple(replace(near_the_config(view, results.checkout), command=view.command) for view in shown),
+        problems=near_the_config(tuple(_problems(results)), results.checkout),
         artifacts=tuple(sorted(_artifacts(results, rows), key=lambda found: order.get(found.model, 0))),
         evidence=run_evidence(rows),
         environment=_environment(results),
@@ -247,8 +248,15 @@ def _environment(results: Results) -> str:
     if seen is None:
         return ""
     versions = [f"{name} {seen.versions[name]}" for name in sorted(seen.versions, key=_prominence)]
-    machine = (seen.cpu, count(seen.threads, "thread"), seen.platform, seen.executable)
+    machine = (seen.cpu, count(seen.threads, "thread"), _system(seen.platform))
     return "; ".join([", ".join([f"Python {seen.python}", *versions]), *filter(None, machine)])
+
+
+def _system(platform: str) -> str:
+    """`Linux x86_64` of `Linux-6.1.0-18-cloud-amd64-x86_64-with-glibc2.36`; the full report has the whole name."""
+    name, *rest = platform.split("-")
+    known = [part for part in rest if part in ("x86_64", "aarch64", "arm64", "AMD64", "i686", "ppc64le", "s390x")]
+    return " ".join([name, *known[:1]])
 
 
 def _prominence(name: str) -> tuple[int, str]:

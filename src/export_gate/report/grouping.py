@@ -36,7 +36,7 @@ def grouped(
 def instead(hidden: Sequence[Finding]) -> str:
     """`exported-program and pt2 refuse such sizes instead (range-narrowed)`."""
     if hidden and hidden[0].rule == "export-failed":
-        return "torch.export refuses such sizes at the same line (export-failed)"
+        return "torch.export stops at the same line (export-failed)"
     targets = list(dict.fromkeys(finding.target for finding in hidden if finding.target))
     if not targets:
         return ""

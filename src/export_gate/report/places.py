@@ -60,6 +60,18 @@ def places(checkout: Checkout, known: Iterable[str]) -> Places:
     return Places(checkout, re.compile(rf"(?<![\w./\\~-]){start}[^\s'\"`<>|:;,()\[\]{{}}*?]*"))
 
 
+def near_the_config(record: Record, checkout: Checkout) -> Record:
+    """The record with the project's own paths as its readers write them, and those of packages from the package on.
+
+    Other paths stay: where a report is read on the machine of the run, they may be what it takes to understand it.
+    """
+    own = (checkout.root or checkout.folder).rstrip("/")
+    # The options of commands in a hint are pasted elsewhere than the config's folder.
+    inside = rf"(?<!--config )(?<!--python )(?<![\w./~-]){re.escape(own)}/(?=[\w.])|" if own else ""
+    pattern = re.compile(rf"{inside}(?<![\w./~-])/[^\s'\"`<>|:;,()\[\]{{}}*?]*/(?:site-packages|dist-packages)/(?=\w)")
+    return relocated(record, lambda text: pattern.sub("", text) if "/" in text else text)
+
+
 def relocated(record: Record, shown: Callable[[str], str]) -> Record:
     """The same record with `shown` applied to every text."""
     changed: Record = _relocated(record, shown)

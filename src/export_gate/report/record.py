@@ -8,6 +8,7 @@ from typing import Literal
 from export_gate.rules.base import Finding, Severity
 from export_gate.rules.judge import Verdict
 from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.wording import at_source
 from export_gate.wall.contract import TargetName
 from export_gate.wall.observation import Stage
 from export_gate.wall.source import SourceLine
@@ -131,6 +132,12 @@ class FindingView:
     """Findings that show it in another way."""
     asks_nothing: bool = False
     """Whether it stands for a model's notes that ask for nothing, in one line."""
+
+    @property
+    def next_step(self) -> str:
+        """The hint, which names by its number alone the line that is shown above it."""
+        source = self.finding.source
+        return self.finding.hint.replace(at_source(source), f" at line {source.line}") if source else self.finding.hint
 
     @property
     def severity(self) -> Severity:

@@ -113,12 +113,12 @@ def _tried(broken: Sequence[PromiseBroken], observation: ModelObservation) -> in
 
 def _relation_hint(model: str, found: MissingRelation) -> str:
     """What the failing and the passing inputs show, and the key that says it."""
-    tried = f", and {found.tried} of the refused ones once they are drawn like that" if found.tried else ""
-    declare = f"declare {found.declare} at `models.{model}.{found.key}`, or fix the model."
-    return (
-        f"Eager refuses where {found.words}: {declare} "
-        f"It refuses {count(found.refused, 'input')} like that, and takes {count(found.accepted, 'other')}{tried}."
-    )
+    # A key and its value in backticks; what takes more than one key is a sentence.
+    is_key = found.declare.startswith("`")
+    declare = f"declare {found.declare} at `models.{model}.{found.key}`" if is_key else found.declare
+    inputs = count(found.tried, "refused input")
+    tried = f" This was tried: eager takes {inputs} once drawn like that." if found.tried else ""
+    return f"Eager refuses where {found.words}: {declare}, or fix the model.{tried}"
 
 
 def _hint(model: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from export_gate.rules.python_numbers import constant_advice, counted
 from export_gate.rules.trial_advice import trial_advice
 from export_gate.rules.wording import at_source, listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
@@ -16,6 +17,9 @@ from export_gate.wall.source import SourceLine
 DATA_DEPENDENT = re.compile(r"data-dependent|GuardOnDataDependentSymNode|torch\.cond|[Dd]ynamic control flow")
 SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
 UNKNOWN_TYPE = re.compile(r"Found <class '([^']+)'> in (output|input), which is not a known type")
+
+FORMATTED = re.compile(r"passed to (?:FakeTensor|FunctionalTensor|Tensor)\.__format__")
+"""What Python says of `f"{x.max():.3f}"` while torch.export traces."""
 
 PACKED = re.compile(r"_pack_padded_sequence|argument 'size' failed to unpack")
 """What torch.export says about packed sequences (torch 2.13)."""
@@ -67,6 +71,11 @@ def export_advice(
         )
     if ".numpy() is not supported" in text:
         return f"Write the NumPy code{_at(failure)} with torch operators: torch.export cannot trace outside torch."
+    if FORMATTED.search(text):
+        return (
+            f"A tensor is written into a text{_at(failure)}, for which its values are needed: take the text out of "
+            "forward, or write only shapes and dtypes into it."
+        )
     unknown_operator = UNKNOWN_OPERATOR.search(text)
     if unknown_operator:
         return (
@@ -129,16 +138,32 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
     where = _at(failure)
     if failure.foreign is not None:
         return _foreign_advice(failure.foreign, where)
+    line = failure.source.text if failure.source else ""
     if "extract specialized integer" in text:
+        called = counted(line)
+        read = f"`{called.removesuffix('.item()')}.item()`" if called else "`.item()`"
         return (
-            f"A size or index is read from a tensor's values{where}. Compute it from shapes instead, or keep it a "
-            "tensor (masking, torch.gather); if it must be read, use `.item()` and bound it with `torch._check(n "
-            ">= 0)` and `torch._check(n <= limit)`."
+            f"A size or index is read from a tensor's values{where}: write {read} instead of `int(...)`, and bound it "
+            "in the next line: `torch._check(n >= 0)` and `torch._check(n <= limit)`, where `limit` is the length of "
+            "the axis that it counts. Where it can be, compute it from shapes instead."
+        )
+    if line.startswith(("while ", "for ")):
+        return (
+            f"The number of steps{where} depends on a tensor's values: make a fixed number of steps that change "
+            "nothing once the condition fails (`x = torch.where(condition, step(x), x)`), or use "
+            "`torch._higher_order_ops.while_loop(condition, step, (x,))`."
+        )
+    if "Size-like symbols: u" in text:
+        return (
+            f"The condition{where} is about a size that depends on a tensor's values (`nonzero`, a boolean index, "
+            "`unique`): compute with a mask instead, which keeps the shape (`(x * mask).sum() / mask.sum()`); or, if "
+            "only one side can happen, say so before it: `torch._check(n > 0)`."
         )
     return (
-        f"The branch{where} depends on a tensor's values, which torch.export cannot capture: write it "
-        "as `torch.where(condition, a, b)` for elementwise choices or `torch.cond(condition, f, g, operands)` for "
-        "whole branches; if only one side can happen, assert it with `torch._check(condition)`."
+        f"The branch{where} depends on a tensor's values, which torch.export cannot capture: compute both sides and "
+        "choose with `torch.where(condition, a, b)`, or let `torch.cond(condition, f, g, (x,))` choose, whose `f` and "
+        "`g` return new tensors of one shape (`x.clone()`, not `x`); if only one side can happen, assert it with "
+        "`torch._check(condition)`."
     )
 
 
@@ -195,6 +220,9 @@ def _constant_advice(
             "`int(...)`). That line is not the project's own: choose another implementation in that package's options, "
             f"verify the sizes that callers send with `{key}.separate`, or, for one size, {fixed}."
         )
+    known = constant_advice(failure.source)
+    if known and failure.source:
+        return f"{fixes}: at line {failure.source.line}, {known}. Or, if one size is enough, {fixed}."
     return (
         f"{fixes}: look in the model's code{_at(failure)} for a loop over that size, a hard-coded number (reshape, "
         "view, expand, a buffer of that size), an `int(...)` of a size, or another input whose axis is declared "

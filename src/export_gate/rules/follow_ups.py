@@ -93,8 +93,8 @@ def shows_same_state(root: Finding, other: Finding) -> bool:
 
 
 def shows_same_refusal(root: Finding, other: Finding) -> bool:
-    """Whether torch.export needs a condition on sizes at the very line at which eager refuses those that break it."""
-    if (root.rule, root.cause, other.rule, other.cause) != ("contract-broken", "eager", "export-failed", "size-guard"):
+    """Whether torch.export stops at the very line at which eager refuses inputs: tracing meets the same sizes."""
+    if (root.rule, root.cause, other.rule) != ("contract-broken", "eager", "export-failed"):
         return False
     is_alike = (root.model, root.severity, root.waiver) == (other.model, other.severity, other.waiver)
     return is_alike and root.source is not None and root.source == other.source

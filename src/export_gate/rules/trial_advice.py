@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from export_gate.rules.branch_advice import dynamic_ways, is_written, said_readably, without_remainder
+from export_gate.rules.branch_advice import dynamic_ways, without_remainder
+from export_gate.rules.python_numbers import constant_advice
 from export_gate.rules.wording import at_source, listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
@@ -33,7 +34,10 @@ def trial_advice(
                 f"Declare {_declared(contract, whole[0])}: this was tried, and the program has the whole range and "
                 "gives eager's results."
             )
-        ways = list(dict.fromkeys(_declared(contract, trial) for trial in worked))
+        # What declares more of the same dim leaves out more sizes.
+        first = worked[0]
+        free = [each for each in worked[1:] if each.dim != first.dim or not set(first.declared) <= set(each.declared)]
+        ways = list(dict.fromkeys(_declared(contract, trial) for trial in (first, *free)))
         others = f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else ""
         return (
             f"If callers send no other sizes, declare {ways[0]}: this was tried, and the program gives eager's "
@@ -46,11 +50,16 @@ def trial_advice(
         return _branch_advice(contract, failure, trials, guard) if is_branch else ""
     dim, size = follows[0].dim, follows[0].constant
     key = f"models.{contract.name}"
+    known = constant_advice(failure.source)
+    why = (
+        f"At line {failure.source.line}, {known}."
+        if known and failure.source
+        else f"Something in the model{_at(failure)} turns the size into a Python number (`int(...)`, a loop over it, a "
+        "layer that is unrolled): take that out."
+    )
     return (
-        f"torch.export fixes '{dim}' to the size of its example input, whichever that is ({size} was tried as well): "
-        f"something in the model{_at(failure)} turns the size into a Python number (`int(...)`, a loop over it, a "
-        f"layer that is unrolled). Take that out; or verify single sizes with `{key}.dims.{dim}.separate`; or declare "
-        f"one size with `mode: static`; or verify an ONNX file of another exporter: `{key}.targets.onnx.artifact`."
+        f"torch.export fixes '{dim}' to the size of its example input, whichever that is ({size} was tried as well). "
+        f"{why} Or verify single sizes with `{key}.dims.{dim}.separate`, or declare one size with `mode: static`."
     )
 
 
@@ -62,22 +71,14 @@ def _branch_advice(
     if not in_vain:
         return ""
     key = f"models.{contract.name}.dims.{trials[0].dim}"
-    where = (
-        said_readably(guard.broken, guard.dims, guard.sizes)
-        if guard and guard.broken
-        else "the guard above does not hold"
-    )
     if guard and guard.broken and len(guard.dims) > 1:
-        return (
-            f"The model takes another branch{_at(failure)} where {where}, and torch.export follows only one: "
-            f"{', or '.join(dynamic_ways(guard.broken))}."
-        )
+        ways = ", or ".join(dynamic_ways(guard.broken))
+        return f"torch.export follows one side of the condition{_at(failure)} only: {ways}."
     padding = without_remainder(guard.broken) if guard else ""
-    needs = "The model takes another branch" if is_written(failure.source) else "torch.export needs another program"
+    same = f": {padding}" if padding else ""
     return (
-        f"{needs}{_at(failure)} where {where}, and torch.export follows only one. "
-        f"Compute the same without a condition on the size{padding and f' ({padding})'}, or "
-        f"give the sizes of the other way exports of their own with `{key}.separate`.{in_vain}"
+        f"torch.export follows one side of a condition only. Compute the same without it{_at(failure)}{same}; or give "
+        f"the sizes of the other side exports of their own with `{key}.separate`.{in_vain}"
     )
 
 

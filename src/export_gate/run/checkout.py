@@ -22,6 +22,8 @@ class Checkout:
     """Its folder there, with `/`; empty outside of git."""
     config: str = ""
     """The config, relative to the root."""
+    folder: str = ""
+    """The config's folder there, with `/`."""
     lines: dict[str, int] = field(default_factory=dict)
     """Model -> the line of the config that declares it."""
     keys: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -51,11 +53,12 @@ def find_checkout(config: Config, models: Iterable[str]) -> Checkout:
     path = config.path.resolve()
     root = _top_level(path.parent)
     if root is None or root not in path.parents:
-        return Checkout()
+        return Checkout(folder=path.parent.as_posix())
     places = {name: config.positions.get(f"models.{name}") for name in models}
     return Checkout(
         root=root.as_posix(),
         config=path.relative_to(root).as_posix(),
+        folder=path.parent.as_posix(),
         lines={name: place.line for name, place in places.items() if place is not None},
         keys={name: _keys(config, name) for name in places},
     )

@@ -448,7 +448,7 @@ class MissingRelation:
     words: str
     """When eager refuses: `` `pos` >= `seq` ``."""
     declare: str
-    """What the config may say: `` `range: [0, seq-1]` ``."""
+    """What the config may say: `` `range: [0, seq-1]` `` at the key, or a sentence that says more than one key."""
     key: str
     """Its key below the model's."""
     refused: int

@@ -9,12 +9,31 @@ import report_samples as samples
 
 from export_gate.github.shown import INTERPRETER_ELSEWHERE
 from export_gate.report.build import build_report
-from export_gate.report.places import places, relocated
+from export_gate.report.places import near_the_config, places, relocated
 from export_gate.report.render import render
 from export_gate.run.checkout import Checkout
 
 CHECKOUT = Checkout(root="/ci/work/shop", config="vision/export-gate.yml")
 PLACES = places(CHECKOUT, ["/pool/venvs/7/bin/python", ""])
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("at /home/me/shop/model.py:12 `x`", "at model.py:12 `x`"),
+        (
+            'File "/env/lib/python3.12/site-packages/torch/a.py", line 3',
+            'File "torch/a.py", line 3',
+        ),
+        ("/home/me/shopping/model.py and /tmp/a.onnx", "/home/me/shopping/model.py and /tmp/a.onnx"),
+        ("export-gate run --config /home/me/shop/gate.yml", "export-gate run --config /home/me/shop/gate.yml"),
+        ("/layer1/conv/MatMul", "/layer1/conv/MatMul"),
+    ],
+)
+def test_without_a_checkout_paths_begin_at_the_config(text: str, shown: str):
+    """Only what belongs to the project or to a package is shortened where a report is read on its own machine."""
+    assert near_the_config(text, Checkout(folder="/home/me/shop")) == shown
+    assert near_the_config(text, Checkout(root="/home/me/shop", folder="/home/me/shop/sub")) == shown
 
 
 @pytest.mark.parametrize(

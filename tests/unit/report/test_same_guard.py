@@ -130,5 +130,5 @@ def test_a_refusal_of_eager_explains_that_of_the_export_at_its_line(line: int, b
     report = _findings(eager, export)
 
     assert len(report.findings) == report.counts.causes == blocks
-    told = "torch.export refuses such sizes at the same line (export-failed)"
+    told = "torch.export stops at the same line (export-failed)"
     assert report.findings[0].instead == (told if blocks == 1 else "")

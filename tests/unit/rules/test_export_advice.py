@@ -80,11 +80,11 @@ CHUNKED = Failure(
         ),
         (
             (ExportTrial(dim="n", declared={"example": 6}, answer="refused", constant=6),),
-            "torch.export fixes 'n' to the size of its example input, whichever that is (6 was tried as well): ",
+            "torch.export fixes 'n' to the size of its example input, whichever that is (6 was tried as well). ",
         ),
         (
             (ExportTrial(dim="n", declared={"multiple-of": 2}, answer="refused"),),
-            "The model takes another branch where the guard above does not hold, and torch.export follows only one. ",
+            "torch.export follows one side of a condition only. Compute the same without it; or give the sizes of ",
         ),
         ((), "Make `models.glyph-head.dims` and the shapes under `inputs` match"),
     ],
@@ -233,7 +233,9 @@ def test_a_condition_that_other_sizes_break_is_not_called_a_hard_coded_number():
     dims = (Dim(name="n", min=1, max=8),)
 
     hint = export_advice(contract(dims=dims), fixed, {}, trials, branch)
-    assert hint.startswith("The model takes another branch at src/glyphlab/model.py:12 `if x.sum() > 0:` where `n - 2")
+    assert hint.startswith(
+        "torch.export follows one side of a condition only. Compute the same without it at src/glyphlab"
+    )
     assert "hard-coded" not in hint
     assert "pad by" not in hint
     constant = ExportGuard(holds="n == 3", broken="n != 3", dims=("n",))
@@ -273,8 +275,9 @@ def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):
     assert "if x.sum() > 0:" in _line(failure)
     assert _advice(failure) == (
         f"The branch at {_line(failure)} depends on a tensor's values, which torch.export cannot capture: "
-        "write it as `torch.where(condition, a, b)` for elementwise choices or `torch.cond(condition, f, g, "
-        "operands)` for whole branches; if only one side can happen, assert it with `torch._check(condition)`."
+        "compute both sides and choose with `torch.where(condition, a, b)`, or let `torch.cond(condition, f, g, (x,))` "
+        "choose, whose `f` and `g` return new tensors of one shape (`x.clone()`, not `x`); if only one side can "
+        "happen, assert it with `torch._check(condition)`."
     )
 
 
@@ -284,9 +287,9 @@ def test_a_size_read_from_values_is_answered_with_checks(models: Any):
 
     assert "int(x.sum().item())" in _line(failure)
     assert _advice(failure) == (
-        f"A size or index is read from a tensor's values at {_line(failure)}. Compute it from shapes instead, or keep "
-        "it a tensor (masking, torch.gather); if it must be read, use `.item()` and bound it with "
-        "`torch._check(n >= 0)` and `torch._check(n <= limit)`."
+        f"A size or index is read from a tensor's values at {_line(failure)}: write `x.sum().item()` instead of "
+        "`int(...)`, and bound it in the next line: `torch._check(n >= 0)` and `torch._check(n <= limit)`, where "
+        "`limit` is the length of the axis that it counts. Where it can be, compute it from shapes instead."
     )
 
 
@@ -467,3 +470,36 @@ def test_an_operator_without_translation_is_named(models: Any):
     assert finding.source is not None
     assert "bessel_j0" in finding.source.text
     assert stopped_node(None, ()) is stopped_node(ValueError(), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        (
+            "while x.norm() > 1:",
+            "Could not guard on data-dependent expression Eq(u0, 1)",
+            "make a fixed number of steps",
+        ),
+        (
+            "if rows.shape[0] == 0:",
+            "Could not guard on data-dependent expression Eq(u0, 0). (Size-like symbols: u0)",
+            "compute with a mask instead, which keeps the shape",
+        ),
+        (
+            "n = int(k.max())",
+            "Could not extract specialized integer from data-dependent expression u0",
+            "write `k.max().item()` instead of `int(...)`",
+        ),
+        (
+            'name = f"{x.max():.3f}"',
+            "unsupported format string passed to FakeTensor.__format__",
+            "A tensor is written into a text at m.py:3",
+        ),
+    ],
+)
+def test_values_read_in_forward_are_answered_by_what_reads_them(text: str, error: str, said: str):
+    """A loop, a size, a number and a text need different ways out."""
+    failure = Failure(
+        stage="export", kind="exception", type="E", message=error, source=SourceLine(path="m.py", line=3, text=text)
+    )
+    assert said in _advice(failure)

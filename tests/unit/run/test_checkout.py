@@ -105,9 +105,9 @@ def test_a_key_has_its_line(tmp_path: Path, model: str | None, key: str, line: i
 
 
 def test_outside_of_git_nothing_is_known(tmp_path: Path):
-    """No annotation has a file then."""
+    """No annotation has a file then; paths in texts begin at the config's folder."""
     (tmp_path / "export-gate.yml").write_text(CONFIG)
-    assert find_checkout(load_config(tmp_path / "export-gate.yml"), ["one"]) == Checkout()
+    assert find_checkout(load_config(tmp_path / "export-gate.yml"), ["one"]) == Checkout(folder=tmp_path.as_posix())
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ class Proposal:
     words: str
     """When eager refuses: `` `pos` >= `seq` ``."""
     declare: str
-    """What the config may say."""
+    """What the config may say, in backticks; a sentence where that takes more than its key."""
     key: str
     """Its key below the model's."""
     contract: ModelContract | None = None
@@ -151,10 +151,10 @@ def _between(dim: Dim, low: int, high: int) -> list[int]:
 def _dim_pairs(seen: _Seen) -> Iterator[Proposal]:
     for one, other in itertools.permutations([dim.name for dim in seen.contract.dims], 2):
         if one < other and seen.tells(partial(_is_equal, one, other)):
-            declare = f"one dim in place of `{one}` and `{other}`"
+            declare = f"write `{one}` for `{other}` in the shapes under `inputs`, and remove `{other}` from `dims`"
             yield Proposal(words=f"`{one}` differs from `{other}`", declare=declare, key=f"dims.{other}")
         if seen.tells(partial(_is_no_larger, one, other)):
-            declare = f"a `max` of `{one}` that is no greater than the `min` of `{other}`"
+            declare = f"give `{one}` a `max` that is no greater than the `min` of `{other}`"
             yield Proposal(words=f"`{one}` > `{other}`", declare=declare, key=f"dims.{one}")
 
 
@@ -162,7 +162,7 @@ def _between_inputs(seen: _Seen, paths: Sequence[str]) -> Iterator[Proposal]:
     for one, other in itertools.permutations(paths, 2):
         if seen.tells(partial(_is_below, one, other)):
             words = f"`{one}` > `{other}` somewhere"
-            yield Proposal(words=words, declare="`make`, which draws both together", key="controls.make")
+            yield Proposal(words=words, declare="draw both together with `controls.make`", key="controls.make")
 
 
 def _sums(contract: ModelContract) -> Iterator[Size]:

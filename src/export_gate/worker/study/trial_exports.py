@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
 from export_gate.wall.contract import Dim, ModelContract, Tolerance
-from export_gate.wall.diagnosis import ExportTrial
+from export_gate.wall.diagnosis import ExportAnswer, ExportTrial
 from export_gate.wall.observation import DimFound, Failure
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.export.axes import found_dims
@@ -40,6 +40,8 @@ AGREEING = 12
 ROUGHLY = Tolerance(atol=1e-4, rtol=1e-3)
 SMALLEST_SYMBOL = 2
 """Where the range of torch's own symbols begins at the latest: it takes 0 and 1 for constants."""
+Answered = Literal["agrees", "differs", "refuses"]
+"""What a program does at one size."""
 
 
 def trial_exports(study: Study, failure: Failure, guard: Guard | None) -> tuple[ExportTrial, ...]:
@@ -147,23 +149,46 @@ def _tried(study: Study, trial: ExportTrial) -> ExportTrial:
     found = [axis for axis in found_dims(exported.program, exported.axes, contract) if axis.dim == trial.dim]
     if not _is_whole(found, contract.dim(trial.dim)):
         return replace(trial, answer="narrowed")
-    is_right = _agrees(study, contract, trial.dim, exported.program.module())
-    return replace(trial, answer="exported" if is_right else "differs")
+    answers = _answers(study, contract, trial.dim, exported.program.module())
+    shorter = _without_refused_ends(trial, contract.dim(trial.dim), answers)
+    return replace(trial, answer=_answer(answers)) if shorter is None else _tried(study, shorter)
 
 
-def _agrees(study: Study, contract: ModelContract, name: str, program: torch.nn.Module) -> bool:
-    """Whether the program gives eager's results at sizes from all over the range: an `auto` dim is not guarded."""
+def _without_refused_ends(trial: ExportTrial, dim: Dim, answers: Mapping[int, Answered]) -> ExportTrial | None:
+    """The trial without the ends of the range that its program refuses, as where a part of the smallest size is 1.
+
+    None if there are none, if sizes between them are wrong too, or if one size is left.
+    """
+    right = [size for size, answer in answers.items() if answer == "agrees"]
+    wrong = [size for size, answer in answers.items() if answer != "agrees"]
+    is_ends = right and wrong and not any(right[0] < size < right[-1] for size in wrong)
+    if not is_ends or len(right) == 1 or "differs" in answers.values() or dim.mode != "strict":
+        return None
+    ends: dict[str, int | str] = {"min": right[0]} if wrong[0] < right[0] else {}
+    ends |= {"max": right[-1]} if wrong[-1] > right[-1] else {}
+    return replace(trial, declared={**trial.declared, **ends})
+
+
+def _answer(answers: Mapping[int, Answered]) -> ExportAnswer:
+    if "differs" in answers.values():
+        return "differs"
+    return "narrowed" if "refuses" in answers.values() else "exported"
+
+
+def _answers(study: Study, contract: ModelContract, name: str, program: torch.nn.Module) -> dict[int, Answered]:
+    """Size -> what the program does at it, for sizes from all over the range: an `auto` dim is not guarded."""
     eager, sizes = study.factory(), contract.dim(name).sizes
     some = dict.fromkeys(sizes[round(place * (len(sizes) - 1) / (AGREEING - 1))] for place in range(AGREEING))
-    for size in (size for size in some if size):
+
+    def answered(size: int) -> Answered:
         call = bind(reference_values(contract, {**reference_sizes(contract), name: size}), study.parameters)
         try:
             expected, actual = module_runner(eager, {})(call), module_runner(program, {})(call)
         except (Exception, SystemExit):  # noqa: BLE001 - a size that the program refuses
-            return False
-        if not agree(expected, actual, lambda _: ROUGHLY):
-            return False
-    return True
+            return "refuses"
+        return "agrees" if agree(expected, actual, lambda _: ROUGHLY) else "differs"
+
+    return {size: answered(size) for size in some if size}
 
 
 def _constant(text: str, dim: str, contract: ModelContract) -> int | None:
