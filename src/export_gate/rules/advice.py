@@ -28,6 +28,10 @@ BY_CAUSE: dict[Cause, str] = {
         "Make the state an input and an output of forward, or recompute it in every call: an artifact starts from the "
         "state at export and may never change it."
     ),
+    "randomness": (
+        "The artifact draws other numbers than eager, because export drops `torch.manual_seed` and generators: draw "
+        "the numbers once into a buffer, or take them as an input of forward."
+    ),
     "export": (
         "The program differs before any conversion: look for a Python number, flag or buffer that is computed from "
         "inputs and fixed at export."

@@ -120,11 +120,39 @@ def _cause(
     special = _special(measured, faults, inspection)
     if special:
         return "special-value", (special,)
+    return _by_owner(measured, target, faults, inspection, owner)
+
+
+def _by_owner(
+    measured: Measured,
+    target: TargetName,
+    faults: Sequence[Measurement],
+    inspection: Inspection | None,
+    owner: Owner | None,
+) -> tuple[Cause, tuple[str, ...]]:
+    """What is left where only the form of the model that differs is known."""
     if owner in OPERATOR_OWNERS and inspection is not None:
         return "operator", ()
+    node = _wrong_node(inspection) if owner == "artifact" else ""
+    if node:
+        return "operator", (node,)
+    drawn = measured.observation.random_operators
+    if owner == "torch.export" and drawn:
+        return "randomness", (
+            f"the exported program draws random numbers ({listing(drawn, limit=2)}), which eager seeds",
+        )
     is_program = kind_of(measured.contract, target) == "exported-program"
     program = "differs" if is_program else program_answer(measured, faults[0], inspection)
     return ("export" if owner == "torch.export" and program == "differs" else "unknown"), ()
+
+
+def _wrong_node(inspection: Inspection | None) -> str:
+    """Words if one node of a file that was handed in is wrong even with the values that it should get."""
+    trace = inspection.trace if inspection else None
+    if trace is None or trace.guilty is None or trace.origin != "introduced" or not trace.guilty.file_nodes:
+        return ""
+    nodes = listing(trace.guilty.file_nodes, limit=2)
+    return f"with the exported program's inputs, the file's {nodes} still gives other values"
 
 
 def _members(measured: Measured) -> dict[str, ControlInput]:

@@ -9,6 +9,7 @@ from export_gate.rules.measure import Measured
 from export_gate.rules.tolerances import Lax, lax_outputs
 from export_gate.rules.wording import scientific, targets_key
 from export_gate.wall.noise import TELLING
+from export_gate.wall.words import count
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -20,9 +21,11 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
     worst, model = lax.leaves[0], measured.contract.name
     assert worst.norm is not None
     difference, telling = worst.norm.measured, TELLING * lax.scale
+    apart = worst.comparison.sentinels
+    besides = f", besides {count(apart.count, 'value')} far above the others" if apart else ""
     words = (
         f"the tolerance of {scientific(worst.norm.allowed)} exceeds a thousandth of the output (at most "
-        f"{worst.norm.scale:.2g}); "
+        f"{worst.norm.scale:.2g}{besides}); "
     )
     if difference > telling:  # it was declared, and zeros or another input's output would still fail
         words += f"so does the largest difference, {scientific(difference)}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.cases import other_cases
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import TargetName
-from export_gate.wall.equivalence import is_excused, is_lax, second_tolerance
+from export_gate.wall.equivalence import is_excused, is_lax, second_tolerance, whole_norm
 from export_gate.wall.noise import FLAT_FAMILIES, TELLING, telling_bound, telling_share
 
 
@@ -86,7 +86,9 @@ def _lax(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) 
     # An artifact that agrees to the last bit is right, whatever the tolerance.
     if 2 * len(lax) <= len(spread_leaves) or not any(leaf.norm.measured for leaf in lax if leaf.norm):
         return None
-    scale = statistics.median(leaf.norm.scale for leaf in spread_leaves if leaf.norm)
+    scale = statistics.median(leaf.comparison.expected_max_abs for leaf in spread_leaves)
+    # Entries that stand far out have a bound of their own: what is lax is that of the others.
+    lax = [replace(leaf, norm=whole_norm(leaf.comparison, leaf.tolerance)) for leaf in lax]
     ordered = sorted(lax, key=lambda leaf: -(leaf.norm.measured if leaf.norm else 0.0))
     failing = tuple(leaf for leaf in ordered if _exceeds(leaf, scale))
     if _is_rounding(measured, target, failing) or (_is_declared(measured, target) and has_contrast(measured, leaves)):

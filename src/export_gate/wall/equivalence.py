@@ -78,7 +78,7 @@ def worst_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
 
     The bound of the whole leaf follows from the bounds of all indices; it is kept for leaves that lack the axis.
     """
-    norms = [_norm(comparison.max_abs_diff, comparison.expected_max_abs, tolerance)]
+    norms = [whole_norm(comparison, tolerance)]
     apart = _sentinel_norm(comparison, tolerance)
     norms += [] if apart is None else [apart]
     if tolerance.axis is not None:
@@ -87,11 +87,16 @@ def worst_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
     return max(norms, key=lambda norm: (not norm.holds, norm.ratio, norm.index is not None))
 
 
+def whole_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
+    """The inequality over the whole leaf but for placeholders."""
+    return _norm(comparison.max_abs_diff, comparison.expected_max_abs, tolerance)
+
+
 def failing_norms(comparison: Comparison, tolerance: Tolerance) -> tuple[Norm, ...]:
     """The inequalities that do not hold: of each index of the tolerance axis, or of the whole leaf without one."""
     norms = [_norm(n.max_abs_diff, n.expected_max_abs, tolerance, n.index) for n in comparison.per_axis]
     if tolerance.axis is None or not norms:
-        norms = [_norm(comparison.max_abs_diff, comparison.expected_max_abs, tolerance)]
+        norms = [whole_norm(comparison, tolerance)]
     return tuple(norm for norm in norms if not norm.holds)
 
 

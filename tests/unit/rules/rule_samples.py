@@ -46,6 +46,7 @@ from export_gate.wall.observation import (
     PromiseBroken,
     RowsDiffering,
     RunObservation,
+    SentinelNorms,
     SizeNoise,
     SourceLine,
     Structure,
@@ -239,6 +240,8 @@ def _strided(planned: Target) -> Sample:
     return Sample(replace(seen, controls=controls), contract(targets=(planned,)))
 
 
+APART = SentinelNorms(count=4, max_abs_diff=0.0, expected_max_abs=1.0)
+"""Values far above the others, which agree."""
 FAR = {"max_abs_diff": 3.1e-3, "actual_at": 2.4031, "mismatched_elements": 6}
 
 
@@ -656,6 +659,11 @@ SAMPLES: dict[str, Sample] = {
     ),
     "tolerance-lax": Sample(
         observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1e-6)) for name in CASES)))
+    ),
+    "tolerance-lax-beside-placeholders": Sample(
+        observed(
+            target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1e-6, sentinels=APART)) for name in CASES))
+        )
     ),
     "tolerance-lax-nearly": Sample(
         observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1.0)) for name in CASES)))

@@ -13,7 +13,7 @@ from export_gate.rules.guilty import node_words
 from export_gate.rules.judge import judge
 from export_gate.rules.smallest import smallest_words
 from export_gate.wall.contract import make_target
-from export_gate.wall.diagnosis import Inspection, WeightsCompared
+from export_gate.wall.diagnosis import Inspection, Rung, WeightsCompared
 from export_gate.wall.nodes import GuiltyNode, NodePoint, NodeTrace
 from export_gate.wall.smallest import SmallestInput, SmallTensor
 from export_gate.wall.source import SourceLine
@@ -58,6 +58,34 @@ def _finding(**fields: Any) -> Finding:
         weights=weights,
     )
     return judge((own,), run(observed(seen))).findings[0]
+
+
+@pytest.mark.parametrize(
+    ("trace", "cause"),
+    [
+        (TRACE, "operator"),
+        (replace(TRACE, origin="untested"), "unknown"),
+        (replace(TRACE, guilty=None, origin="gradual"), "unknown"),
+        (replace(TRACE, guilty=replace(GUILTY, file_nodes=())), "unknown"),
+    ],
+)
+def test_a_wrong_node_is_the_cause_in_a_file_that_was_handed_in(trace: NodeTrace, cause: str):
+    """Its weights are the module's, and the node was run with the values that it should get."""
+    rungs = (Rung(name="file-unoptimised", answer="differs"), Rung(name="file", answer="differs"))
+    found = _finding(trace=trace, rungs=rungs, weights=WeightsCompared(found=3))
+
+    assert (found.owner, found.cause) == ("artifact", cause)
+    assert ("Gemm node_linear_1 still gives other values" in found.verdict) == (cause == "operator")
+
+
+def test_a_program_that_draws_what_eager_seeds_differs_by_chance():
+    """Forward seeds the generator, which export leaves out."""
+    seen = target(case(CASES[0], leaf(**FAR)), name="exported-program")
+    observation = replace(observed(seen), random_operators=("aten.randn.default",))
+    found = judge((contract(targets=(make_target("exported-program"),)),), run(observation)).findings[0]
+
+    assert (found.owner, found.cause) == ("model", "randomness")
+    assert "export drops `torch.manual_seed`" in found.hint
 
 
 def test_a_finding_points_at_the_line_that_leads_to_the_node():
