@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from export_gate.rules.branch_advice import CONDITION
 from export_gate.rules.python_numbers import constant_advice, counted
 from export_gate.rules.trial_advice import trial_advice
 from export_gate.rules.wording import at_source, listing, plain, source_place
@@ -158,6 +159,12 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
             f"The condition{where} is about a size that depends on a tensor's values (`nonzero`, a boolean index, "
             "`unique`): compute with a mask instead, which keeps the shape (`(x * mask).sum() / mask.sum()`); or, if "
             "only one side can happen, say so before it: `torch._check(n > 0)`."
+        )
+    made = [name for name in ("float", "bool") if counted(line, name)]
+    if made and not CONDITION.search(line):
+        return (
+            f"A Python number is made of a tensor's values{where}: keep it a tensor, without `{made[0]}(...)`; "
+            "operators take tensors of one element where they take numbers."
         )
     return (
         f"The branch{where} depends on a tensor's values, which torch.export cannot capture: compute both sides and "

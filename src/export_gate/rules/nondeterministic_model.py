@@ -11,6 +11,16 @@ from export_gate.rules.wording import listing, scientific
 from export_gate.wall.observation import Comparison, ModelObservation, RowsDiffering
 from export_gate.wall.words import count
 
+CLOCKS = ("time.", "datetime.")
+CLOCK_HINT = (
+    "Read the clock outside of the model and take the time as an input of forward: an exported program keeps the time "
+    "of its export. Until this is fixed, differences between artifacts and eager mean nothing."
+)
+UNFILLED_HINT = (
+    "`torch.empty` returns memory as it is: write every element before it is read, or use `torch.zeros`. Until this is "
+    "fixed, differences between artifacts and eager mean nothing."
+)
+
 
 def check(measured: Measured) -> Iterator[Finding]:
     """One finding for weights that differ between factory calls, one for each output that differs between runs."""
@@ -52,16 +62,28 @@ def _drawing(observation: ModelObservation) -> Finding:
 
 def _finding(observation: ModelObservation, worst: Comparison) -> Finding:
     operators = observation.random_operators
-    drawn = f"; the exported program draws with {listing([f'`{name}`' for name in operators])}" if operators else ""
+    hygiene = observation.hygiene
+    called = hygiene.drawn_with
+    is_clock = called.startswith(CLOCKS)
+    if operators:
+        drawn = f"; the exported program draws with {listing([f'`{name}`' for name in operators])}"
+    else:
+        drawn = f"; forward calls `{called}`" if called else ""
     return RULE.finding(
         observation.model,
         (
             f"eager differs between {count(observation.hygiene.repeats, 'run')} on the same input: "
             f"{describe_difference(worst)}{_row_words(worst.rows)}{drawn}"
         ),
-        hint=_hint(operators, worst.rows),
+        hint=CLOCK_HINT
+        if is_clock
+        else UNFILLED_HINT
+        if "empty" in called
+        else _hint(operators or [called], worst.rows),
         output=worst.output,
-        source=observation.random_source,
+        source=observation.random_source or hygiene.drawing,
+        owner="model",
+        cause="ambient" if is_clock else "randomness",
         measured=worst.max_abs_diff,
         allowed=0.0,
         details=spread(worst, "one run", "another"),
@@ -89,7 +111,7 @@ def _hint(operators: Sequence[str], rows: RowsDiffering | None) -> str:
             "Pass `training=self.training` to `F.dropout` (or use `nn.Dropout`), so that it is off in eval mode. If it "
             "is meant to be on (Monte Carlo dropout), draw the mask outside and take it as an input of forward."
         )
-    elif operators:
+    elif any(operators):
         what = "Draw only when `self.training`, or take the random numbers as an input of forward."
     else:
         what = (

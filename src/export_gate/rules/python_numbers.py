@@ -20,11 +20,11 @@ def constant_advice(source: SourceLine | None) -> str:
     return next(found, "")
 
 
-def counted(text: str) -> str:
-    """`k.max()` of `n = int(k.max())`; empty if the line makes no integer of anything."""
+def counted(text: str, name: str = "int") -> str:
+    """`k.max()` of `n = int(k.max())`; empty if the line makes no such number of anything."""
     tree = _parsed(text)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree else []
-    whole = (ast.unparse(call.args[0]) for call in calls if ast.unparse(call.func) == "int" and len(call.args) == 1)
+    whole = (ast.unparse(call.args[0]) for call in calls if ast.unparse(call.func) == name and len(call.args) == 1)
     return next(whole, "")
 
 

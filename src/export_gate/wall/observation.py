@@ -487,6 +487,10 @@ class HygieneObservation:
     """Outputs that depended on earlier calls (a used instance against a fresh one), the worst each."""
     draws: bool = False
     """Forward draws from torch's global generator without seeding it."""
+    drawing: SourceLine | None = None
+    """Where runs differ: the project's line that draws, or reads the clock."""
+    drawn_with: str = ""
+    """What it calls there: `random.uniform`, `torch.randn_like`, `time.time`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,9 @@ from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.contrast import contrasts
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model import hygiene
+from export_gate.worker.model.drawing import drawing_line, numpy_line
 from export_gate.worker.model.factory import Parameter, bind
+from export_gate.worker.model.outside import changed_outside
 from export_gate.worker.model.reference import (
     Reference,
     Runner,
@@ -78,6 +80,10 @@ def _with_lines(
     """The facts with the lines that write, found in one more run of a copy."""
     mutating = state_writing = None
     try:
+        if facts.nondeterministic:
+            return _drawing(facts, make, subject, desk)
+        if facts.state_effects and not facts.state_changed:
+            return _kept_outside(facts, make, subject, desk)
         if facts.mutated_inputs:
             run, call = hygiene.unseeded_runner(subject.twin()), make()
             mutating = writing_line(lambda: run(call), inputs_stamp(call), desk.roots)
@@ -88,6 +94,25 @@ def _with_lines(
     except Exception:  # noqa: BLE001 - a line more or less is no reason to lose what was observed
         return facts
     return replace(facts, mutating=mutating, state_writing=state_writing)
+
+
+def _drawing(facts: HygieneObservation, make: Callable[[], Call], subject: Subject, desk: Desk) -> HygieneObservation:
+    """The facts with what draws, or reads the clock, and its line."""
+    run, call = hygiene.unseeded_runner(subject.twin()), make()
+    drawn = drawing_line(lambda: run(call), desk.roots) or numpy_line(lambda: run(call), desk.roots)
+    return facts if drawn is None else replace(facts, drawing=drawn.source, drawn_with=drawn.name)
+
+
+def _kept_outside(
+    facts: HygieneObservation, make: Callable[[], Call], subject: Subject, desk: Desk
+) -> HygieneObservation:
+    """The facts with state that is no attribute of the module, and the line that writes it."""
+    run = hygiene.unseeded_runner(subject.twin())
+    outside = changed_outside(lambda: run(make()), desk.roots)
+    if outside is None:
+        return facts
+    line = writing_line(lambda: run(make()), outside.stamp, desk.roots)
+    return replace(facts, state_changed=outside.changes, state_writing=line)
 
 
 TRAINING = ("train_modules", "train_module_count")
