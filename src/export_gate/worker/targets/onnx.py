@@ -167,8 +167,10 @@ def evaluator_runner(path: Path, input_names: Sequence[str]) -> Runner:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
-    model = onnx.load(str(path))
-    if len(model.graph.node) > EVALUATOR_NODES or path.stat().st_size > INLINE_LIMIT_BYTES:
+    # Before the weights are read: those of a large model would be in memory once more.
+    size = sum(file.stat().st_size for file in files(path))
+    model = onnx.load(str(path), load_external_data=size <= INLINE_LIMIT_BYTES)
+    if len(model.graph.node) > EVALUATOR_NODES or size > INLINE_LIMIT_BYTES:
         raise ValueError(f"more than {EVALUATOR_NODES} nodes or {INLINE_LIMIT_BYTES >> 20} MB")
     evaluator = ReferenceEvaluator(model)
     renamed, accepted = renamed_outputs(model), set(evaluator.input_names)

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import pytest
 import torch
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 from worker_samples import contract, tensor
 
@@ -17,6 +18,7 @@ from export_gate.wall.contract import Dim, ModelContract, make_target
 from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.export.program import Exported, export_program
+from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import bind, forward_parameters
 from export_gate.worker.model.reference import describe_outputs, module_runner
 from export_gate.worker.targets import onnx as target
@@ -203,3 +205,20 @@ def test_an_artifact_of_one_file_has_its_digest(tmp_path: Path):
     found = describe_artifact((path,), tmp_path / "elsewhere")
     assert (found.path, found.size_bytes) == (str(path), 3)
     assert found.sha256 == found.files[str(path)] == digest_file(path)
+
+
+def test_the_reference_evaluator_refuses_weights_beside_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It would copy them all, and a graph of a few kilobytes does not say how large they are."""
+    weight = numpy_helper.from_array(np.ones((8, 8), np.float32), "weight")
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 8]) for name in ("x", "y")]
+    graph = helper.make_graph([helper.make_node("Add", ["x", "weight"], ["y"])], "g", values[:1], values[1:], [weight])
+    path = tmp_path / "model.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    onnx.save_model(model, path, save_as_external_data=True, location="weights", size_threshold=0)
+    x = torch.zeros(8, 8)
+    (leaf,) = target.evaluator_runner(path, ("x",))(Call(args=(x,), kwargs={}))
+    assert leaf.value is not None
+    assert leaf.value.tolist() == np.ones((8, 8)).tolist()
+    monkeypatch.setattr(target, "INLINE_LIMIT_BYTES", path.stat().st_size + 8)
+    with pytest.raises(ValueError, match="MB"):
+        target.evaluator_runner(path, ("x",))
