@@ -12,7 +12,10 @@ found=()
 if [ -f "$RESULTS" ]; then
   found=("$RESULTS")
 elif [ -d "$RESULTS" ]; then
-  while IFS= read -r -d '' file; do found+=("$file"); done < <(find "$RESULTS" -type f -name results.json -print0)
+  # A stranger may upload any number of files; a run has far fewer shards, and a missing one fails the report.
+  while [ "${#found[@]}" -lt 1000 ] && IFS= read -r -d '' file; do
+    found+=("$file")
+  done < <(find "$RESULTS" -type f -name results.json -print0)
 fi
 # A stranger can write these files, too, but an exit code above 0 only makes a report worse.
 worst=0

@@ -27,10 +27,14 @@ def grouped(
     findings: Sequence[Finding], observations: Mapping[str, ModelObservation]
 ) -> list[tuple[Group, list[Finding]]]:
     """The findings in groups of one cause, worst first, each with those that show the same cause in another way."""
-    groups: dict[tuple[str, ...], list[Finding]] = {}
-    for finding in sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)):
-        groups.setdefault(_sameness(finding), []).append(finding)
-    return _folded(_joined(list(groups.values())), observations)
+    worst_first = sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))
+    # Model by model, as causes are: with thousands of models, to compare each finding with each takes minutes.
+    models: dict[str, dict[tuple[str, ...], list[Finding]]] = {}
+    for finding in worst_first:
+        models.setdefault(finding.model, {}).setdefault(_sameness(finding), []).append(finding)
+    found = [pair for own in models.values() for pair in _folded(_joined(list(own.values())), observations)]
+    places = {id(finding): place for place, finding in enumerate(worst_first)}
+    return sorted(found, key=lambda pair: min(places[id(finding)] for finding in (*pair[0], *pair[1])))
 
 
 def instead(hidden: Sequence[Finding]) -> str:

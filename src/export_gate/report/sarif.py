@@ -94,12 +94,17 @@ def _results(results: Results, index: dict[str, int]) -> Iterator[dict[str, Any]
             "ruleId": finding.rule,
             "ruleIndex": index[finding.rule],
             "level": LEVELS[finding.severity],
-            "message": {"text": f"{visible(finding.message)}\nNext: {visible(next_step(finding))}"},
+            "message": {"text": _text(finding.message, next_step(finding))},
             "locations": [_location(results, finding.model, finding)],
             "partialFingerprints": {FINGERPRINT: f"{print_}:{seen[print_]}"},
             **_suppressions(finding),
             "properties": _properties(finding, results.caller),
         }
+
+
+def _text(message: str, step: str) -> str:
+    """The text of a message, in which SARIF's viewers make a link of `[text](address)` (section 3.11.6)."""
+    return f"{visible(message)}\nNext: {visible(step)}".replace("](", "] (")
 
 
 def _fingerprint(finding: Finding) -> str:
@@ -192,6 +197,6 @@ def _invocation(results: Results, report: Report) -> dict[str, Any]:
 def _notification(problem: ProblemView, results: Results) -> dict[str, Any]:
     return {
         "level": "error",
-        "message": {"text": f"{visible(problem.message)}\nNext: {visible(problem.hint)}"},
+        "message": {"text": _text(problem.message, problem.hint)},
         "locations": [_location(results, problem.model, None, problem.source)],
     }

@@ -172,9 +172,10 @@ class Measured:
 
 def measure_run(contracts: Sequence[ModelContract], run: RunObservation) -> tuple[Measured, ...]:
     """Every observation of a planned model, in the contracts' order."""
-    return tuple(
-        measure(contract, seen) for contract in contracts for seen in run.models if seen.model == contract.name
-    )
+    observed: dict[str, list[ModelObservation]] = {}
+    for seen in run.models:
+        observed.setdefault(seen.model, []).append(seen)
+    return tuple(measure(contract, seen) for contract in contracts for seen in observed.get(contract.name, ()))
 
 
 def measure(contract: ModelContract, observation: ModelObservation) -> Measured:

@@ -185,4 +185,13 @@ def test_any_text_comes_back(text: str):
     finding = Finding(rule="train-mode", severity="violation", model="m", message=text, hint="Fix it.")
     results = replace(samples.green(), contracts=(samples.contract("m"),), findings=(finding,), verdict="violations")
     text_of = json.loads(sarif(results, build_report(results)))["runs"][0]["results"][0]["message"]["text"]
-    assert text_of == f"{visible(text)}\nNext: Fix it."
+    assert text_of == f"{visible(text)}\nNext: Fix it.".replace("](", "] (")
+
+
+def test_no_text_is_a_link():
+    """A viewer would show a stranger's words as a link of ours."""
+    link = "see [the report](https://evil.example)"
+    finding = Finding(rule="train-mode", severity="violation", model="m", message=link, hint=link)
+    results = replace(samples.green(), contracts=(samples.contract("m"),), findings=(finding,), verdict="violations")
+    (result,) = json.loads(sarif(results, build_report(results)))["runs"][0]["results"]
+    assert result["message"]["text"] == "\nNext: ".join(["see [the report] (https://evil.example)"] * 2)

@@ -15,7 +15,8 @@ from export_gate.wall.observation import ModelObservation, OutputLeaf, TargetObs
 from export_gate.wall.targets import LAYOUT_FAMILIES
 
 UNKNOWN = "?"
-_OPSET = re.compile(r"(\S+) (\d{1,9})")
+# From the start of a word on: from each letter of a long one, its rest would be read again.
+_OPSET = re.compile(r"(?<!\S)(\S+) (\d{1,9})")
 
 
 def locked_model(measured: Measured, *, is_whole: bool = True) -> LockedModel:
