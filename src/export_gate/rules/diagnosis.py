@@ -152,7 +152,7 @@ def _wrong_node(inspection: Inspection | None) -> str:
     if trace is None or trace.guilty is None or trace.origin != "introduced" or not trace.guilty.file_nodes:
         return ""
     nodes = listing(trace.guilty.file_nodes, limit=2)
-    return f"with the exported program's inputs, the file's {nodes} still gives other values"
+    return f"given the exported program's values, it still computes others with {nodes}"
 
 
 def _members(measured: Measured) -> dict[str, ControlInput]:

@@ -75,7 +75,7 @@ def test_a_wrong_node_is_the_cause_in_a_file_that_was_handed_in(trace: NodeTrace
     found = _finding(trace=trace, rungs=rungs, weights=WeightsCompared(found=3))
 
     assert (found.owner, found.cause) == ("artifact", cause)
-    assert ("Gemm node_linear_1 still gives other values" in found.verdict) == (cause == "operator")
+    assert ("it still computes others with Gemm node_linear_1" in found.verdict) == (cause == "operator")
 
 
 def test_a_program_that_draws_what_eager_seeds_differs_by_chance():

@@ -22,8 +22,9 @@ from export_gate.worker.controls.sizes import Sizes, reference_sizes
 from export_gate.worker.controls.specs import build_values, shape_at, tensor_leaves, total_elements
 from export_gate.worker.controls.stream import Stream
 from export_gate.worker.controls.threshold_rows import FAMILY as THRESHOLD_ROWS
-from export_gate.worker.controls.threshold_rows import Constant, threshold_case, threshold_cases
+from export_gate.worker.controls.threshold_rows import threshold_case, threshold_cases
 from export_gate.worker.leaves.values import Values
+from export_gate.worker.model.thresholds import Threshold
 
 FIRST = 101
 """Index of the first random input: a control set has none that high, and a name holds three digits."""
@@ -35,7 +36,7 @@ STILL = ("zeros", "constant", "low", "high", "all-true", "all-false", "integer-l
 
 
 def random_cases(
-    contract: ModelContract, constants: Sequence[Constant], seed: int, count: int
+    contract: ModelContract, constants: Sequence[Threshold], seed: int, count: int
 ) -> Iterator[ControlCase]:
     """That many inputs, the families in turn.
 
@@ -53,7 +54,7 @@ def random_cases(
         yield _case(open_contract, family, FIRST + turn, sizes, constants)
 
 
-def _pool(contract: ModelContract, constants: Sequence[Constant]) -> tuple[str, ...]:
+def _pool(contract: ModelContract, constants: Sequence[Threshold]) -> tuple[str, ...]:
     """The families in the order in which they are drawn; still ones once in three rounds."""
     known = (main_family(contract), *known_families(contract))
     moving = [family for family in known if family not in STILL]
@@ -63,7 +64,9 @@ def _pool(contract: ModelContract, constants: Sequence[Constant]) -> tuple[str, 
     return (*(moving + more) * 3, *(family for family in known if family in STILL))
 
 
-def _case(contract: ModelContract, family: str, index: int, sizes: Sizes, constants: Sequence[Constant]) -> ControlCase:
+def _case(
+    contract: ModelContract, family: str, index: int, sizes: Sizes, constants: Sequence[Threshold]
+) -> ControlCase:
     if family == THRESHOLD_ROWS:
         return threshold_case(contract, constants, index, sizes)
     if family != MOSAIC:

@@ -17,16 +17,15 @@ from export_gate.worker.controls.sizes import Sizes, plan_sizes
 from export_gate.worker.controls.specs import build_values, is_integer, shape_at, tensor_leaves
 from export_gate.worker.controls.stream import Floats, Stream
 from export_gate.worker.leaves.values import Values
+from export_gate.worker.model.thresholds import Threshold
 
 FAMILY = "threshold-rows"
-Constant = tuple[float, bool]
-"""A value, and whether its multiples matter as well."""
 REALS = ("float64", "float32", "float16", "bfloat16")
 EXACT = 1 << 53
 """Up to here, float64 holds every whole number."""
 
 
-def threshold_cases(contract: ModelContract, constants: Sequence[Constant]) -> tuple[ControlCase, ...]:
+def threshold_cases(contract: ModelContract, constants: Sequence[Threshold]) -> tuple[ControlCase, ...]:
     """Draws at the middle and the largest sizes; none if no input can take any of the constants."""
     plan = plan_sizes(contract)
     if not any(_fitting(spec.at(plan.middle), constants) for _, spec in tensor_leaves(contract)):
@@ -36,12 +35,12 @@ def threshold_cases(contract: ModelContract, constants: Sequence[Constant]) -> t
     return tuple(threshold_case(contract, constants, index, sizes) for index, sizes in places)
 
 
-def threshold_case(contract: ModelContract, constants: Sequence[Constant], index: int, sizes: Sizes) -> ControlCase:
+def threshold_case(contract: ModelContract, constants: Sequence[Threshold], index: int, sizes: Sizes) -> ControlCase:
     """One draw."""
     return generated_case(FAMILY, index, sizes, partial(_values, contract, sizes, tuple(constants), index))
 
 
-def _values(contract: ModelContract, sizes: Sizes, constants: Sequence[Constant], index: int) -> Values:
+def _values(contract: ModelContract, sizes: Sizes, constants: Sequence[Threshold], index: int) -> Values:
     name = case_name(f"{FAMILY}-{index}", sizes)
 
     def leaf(path: str, spec: TensorSpec) -> torch.Tensor:
@@ -63,25 +62,33 @@ def _bounds(spec: TensorSpec) -> tuple[float, float] | None:
     return value_bounds(spec) if is_integer(spec) or spec.dtype in REALS else None
 
 
-def _fitting(spec: TensorSpec, constants: Sequence[Constant]) -> list[Constant]:
+def _fitting(spec: TensorSpec, constants: Sequence[Threshold]) -> list[Threshold]:
     bounds = _bounds(spec)
     if bounds is None:
         return []
     low, high = bounds
-    finite = [(value, is_step) for value, is_step in constants if math.isfinite(value)]
-    return [(v, is_step) for v, is_step in finite if low <= v <= high or (is_step and abs(v) <= high - low)]
+    finite = [each for each in constants if math.isfinite(each.value)]
+    return [each for each in finite if _fits(each, low, high)]
 
 
-def _rows(spec: TensorSpec, constants: Sequence[Constant], count: int, row: int, stream: Stream) -> Floats:
+def _fits(each: Threshold, low: float, high: float) -> bool:
+    return 0 < abs(each.value) <= high - low if each.is_step else low <= each.value <= high
+
+
+def _rows(spec: TensorSpec, constants: Sequence[Threshold], count: int, row: int, stream: Stream) -> Floats:
     """Each row at one constant, or at random multiples of it."""
     low, high = _bounds(spec) or (0.0, 0.0)
     first = int(stream.integers(0, len(constants) - 1, 1)[0])
     found: list[Floats] = []
     for turn in range(count):
-        value, is_step = constants[(first + turn) % len(constants)]
-        least, most = _multiples(low, high, abs(value)) if is_step else (1, 1)
+        each = constants[(first + turn) % len(constants)]
+        if not each.is_step:
+            found.append(np.full(row, each.value))
+            continue
+        step = abs(each.value)
+        least, most = _multiples(low - each.offset, high - each.offset, step)
         multiples = stream.integers(least, most, row) if least <= most else np.zeros(row, dtype=np.int64)
-        found.append(multiples.astype(np.float64) * (abs(value) if is_step else value))
+        found.append(multiples.astype(np.float64) * step + each.offset)
     return np.stack(found)
 
 

@@ -65,11 +65,11 @@ class TableLengths(Lookups):
         super().__init__(inputs)
         self.found: dict[str, int] = {}
         """Path of an input -> length of the shortest table that it indexes."""
-        self._weights = {_memory(weight) for weight in (*module.parameters(), *module.buffers())}
+        self._weights = {memory_of(weight) for weight in (*module.parameters(), *module.buffers())}
 
     def note(self, path: str, table: torch.Tensor, axis: int, indices: torch.Tensor) -> None:  # noqa: ARG002 - which rows does not matter
         """Take the table's length."""
-        if _memory(table) in self._weights:
+        if memory_of(table) in self._weights:
             length = int(table.shape[axis])
             self.found[path] = min(self.found.get(path, length), length)
 
@@ -86,11 +86,11 @@ class RowsRead(Lookups):
         super().__init__(inputs)
         self.found = found
         """(table, path of an input, axis) -> whether each row was read, of all calls so far."""
-        self._names = {_memory(tensor): name for name, tensor in tables.items()}
+        self._names = {memory_of(tensor): name for name, tensor in tables.items()}
 
     def note(self, path: str, table: torch.Tensor, axis: int, indices: torch.Tensor) -> None:
         """Take the rows."""
-        name = self._names.get(_memory(table))
+        name = self._names.get(memory_of(table))
         if name is None or indices.dtype == torch.bool:
             return
         length = int(table.shape[axis])
@@ -108,6 +108,7 @@ def _lookups(func: Any, args: Any) -> Iterator[tuple[torch.Tensor, int, Any]]:
         yield from ((args[0], axis, indices) for axis, indices in enumerate(args[1]) if indices is not None)
 
 
-def _memory(tensor: torch.Tensor) -> int:
+def memory_of(tensor: torch.Tensor) -> int:
+    """Where the elements are, by which a weight is known."""
     # Of the storage, because a view or a transpose of a weight is another tensor.
     return int(tensor.untyped_storage().data_ptr())

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass, field, replace
 
+import torch
+
 from export_gate.wall.observation import Branch, ControlInput, PromiseBroken
+from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.controls.layout import tensors_of
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.threshold_rows import threshold_cases
 from export_gate.worker.export.branches import guards_in_dims
 from export_gate.worker.export.randomness import random_operators, random_source
 from export_gate.worker.export.thresholds import thresholds
+from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Reference, Runner, module_runner
+from export_gate.worker.model.thresholds import EagerThresholds, Threshold
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.branching import branching, with_swept
 from export_gate.worker.study.eager import ask_eager
@@ -52,10 +59,10 @@ class Further:
         patterns = self.study.job.cases
         swept: tuple[ControlCase, ...] = ()
         if patterns:
-            asked = self._at_thresholds(export, variant) if export else ()
-            cases = tuple(case for case in asked if is_named(case, patterns))
+            cases = tuple(case for case in self._at_thresholds(export, variant) if is_named(case, patterns))
         else:
             cases = () if export is None else self._branching(export, variant)
+            cases += self._at_thresholds(export, variant)
             nodes = len(export.exported.program.graph.nodes) if export else None
             swept = () if variant.separate else self._swept((*variant.cases, *cases), nodes)
             if export and swept:
@@ -79,7 +86,7 @@ class Further:
         found = branching(self.study.contract, guards, variant.separate, variant.cases, self.desk.roots)
         self.branches += found.branches
         self.desk.channel.set("branches", self.branches)
-        return (*found.cases, *self._at_thresholds(export, variant))
+        return found.cases
 
     def _sort_swept(self, export: Export, swept: tuple[ControlCase, ...]) -> None:
         """Say which sizes of the sweep take a branch that this export did not follow."""
@@ -87,12 +94,26 @@ class Further:
         self.branches = [with_swept(branch, guards, swept) for branch in self.branches]
         self.desk.channel.set("branches", self.branches)
 
-    def _at_thresholds(self, export: Export, variant: Variant) -> tuple[ControlCase, ...]:
+    def _at_thresholds(self, export: Export | None, variant: Variant) -> tuple[ControlCase, ...]:
         """Control inputs at the constants of the main export alone, because constants do not depend on sizes."""
         if variant.separate:
             return ()
-        read = thresholds(export.exported.program)
-        return threshold_cases(self.study.contract, [(constant.value, constant.is_step) for constant in read])
+        found = self._eager_thresholds() if export is None else thresholds(export.exported.program)
+        return threshold_cases(self.study.contract, found)
+
+    def _eager_thresholds(self) -> tuple[Threshold, ...]:
+        """What eager itself compares with, for files that were handed in; nothing if it cannot be watched."""
+        contract = self.study.contract
+        values = reference_values(contract, reference_sizes(contract))
+        with contextlib.suppress(Exception):
+            eager = self.study.factory()
+            weights = [*eager.parameters(), *eager.buffers()] if isinstance(eager, torch.nn.Module) else []
+            watch = EagerThresholds(weights, tensors_of(values).values())
+            run = module_runner(eager, self.study.eager.names)
+            with watch:
+                run(bind(values, self.study.parameters))
+            return watch.found
+        return ()
 
     def _swept(self, known: tuple[ControlCase, ...], nodes: int | None) -> tuple[ControlCase, ...]:
         return affordable(self.study.contract, known, self.study.trial.observation.case_flops, nodes)

@@ -17,6 +17,7 @@ from export_gate.worker.leaves.bits import digest_of
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Runner
+from export_gate.worker.model.thresholds import Threshold
 from export_gate.worker.mutants.anatomy import Anatomy, Array
 from export_gate.worker.nodes.file import FileGraph, fetch
 from export_gate.worker.study.exam import Judge, Question
@@ -92,10 +93,8 @@ def _feeds(work: Verification, call: Call) -> dict[str, Any]:
     return {name: tensor.detach().cpu().numpy() for name, tensor in tensors}
 
 
-def _constants(work: Verification) -> list[tuple[float, bool]]:
-    if work.context.program is None:
-        return []
-    return [(constant.value, constant.is_step) for constant in thresholds(work.context.program.program)]
+def _constants(work: Verification) -> tuple[Threshold, ...]:
+    return () if work.context.program is None else thresholds(work.context.program.program)
 
 
 def _elements(work: Verification, case: ControlCase) -> int:

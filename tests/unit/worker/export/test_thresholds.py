@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from export_gate.worker.export.thresholds import Threshold, thresholds
+from export_gate.worker.export.thresholds import thresholds
+from export_gate.worker.model.thresholds import Threshold
 
 
 class Deciding(nn.Module):
