@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from math import comb
 
 from export_gate.rules.blame import Blame, is_handed_in, kind_of
 from export_gate.rules.branch_advice import condition_of
@@ -12,11 +13,13 @@ from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.verdict import verdict
 from export_gate.rules.wording import listing, scientific
 from export_gate.wall.contract import TargetName
-from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner, WeightsCompared
+from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner, SizeTrial, WeightsCompared
 from export_gate.wall.observation import ControlInput
 from export_gate.wall.targets import LAYOUT_FAMILIES
 from export_gate.wall.words import count
 
+CHANCE = 1 / 800
+"""Less than that is no chance; six differing draws of six, and none of six at another size, are 1 of 924."""
 GUARD = re.compile(r"Guard failed|Expected input at")
 """What a program raises at a size outside of its own conditions (torch 2.13, and before 2.9)."""
 CHANGE_WORDS = {
@@ -192,9 +195,10 @@ def _by_size(
     if told is not None:
         return f"every one of {told.draws} further inputs at {_sizes(told.sizes)} differs as well, not at other sizes"
     trial = inspection.size_trial if inspection else None
-    if trial is not None and trial.exceeding == trial.draws > 0 and trial.other_draws and not trial.other_exceeding:
+    if trial is not None and _chance_of(trial) < CHANCE:
+        share = "all" if trial.exceeding == trial.draws else str(trial.exceeding)
         return (
-            f"all of {trial.draws} further inputs at {_sizes(trial.sizes)} differ, none of {trial.other_draws} at "
+            f"{share} of {trial.draws} further inputs at {_sizes(trial.sizes)} differ, none of {trial.other_draws} at "
             f"{_sizes(trial.other_sizes)}"
         )
     return _shape_words(measured, target, faults) if fault.fault == "shape" else ""
@@ -219,6 +223,13 @@ def _shape_words(measured: Measured, target: TargetName, faults: Sequence[Measur
 def _some(sizes: Sequence[tuple[tuple[str, int], ...]]) -> str:
     shown = " and ".join(_sizes(dict(size)) for size in sizes[:2])
     return shown if len(sizes) <= 2 else f"{shown} and {len(sizes) - 2} more"  # noqa: PLR2004 - two fit a sentence
+
+
+def _chance_of(trial: SizeTrial) -> float:
+    """The chance that none of the other size's inputs differs, if the size did not matter (Fisher's exact test)."""
+    if trial.other_exceeding:
+        return 1.0
+    return comb(trial.draws, trial.exceeding) / comb(trial.draws + trial.other_draws, trial.exceeding)
 
 
 def _sizes(sizes: dict[str, int]) -> str:

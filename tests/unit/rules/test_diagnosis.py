@@ -109,16 +109,25 @@ def test_special_values_and_ties_are_found_by_experiment(fields: dict[str, Any],
 
 
 @pytest.mark.parametrize(
-    ("exceeding", "other", "cause"), [(6, 0, "size-arithmetic"), (5, 0, "unknown"), (6, 1, "unknown")]
+    ("draws", "exceeding", "other", "cause"),
+    [
+        (6, 6, 0, "size-arithmetic"),
+        (6, 5, 0, "unknown"),
+        (6, 6, 1, "unknown"),
+        (24, 12, 0, "size-arithmetic"),
+        (24, 3, 0, "unknown"),
+        (24, 12, 1, "unknown"),
+        (0, 0, 0, "unknown"),
+    ],
 )
-def test_a_size_decides_alone_where_every_draw_of_it_differs(exceeding: int, other: int, cause: str):
-    """No draw at a size at which the output agrees may differ."""
+def test_a_size_decides_where_chance_does_not(draws: int, exceeding: int, other: int, cause: str):
+    """No draw at a size at which the output agrees may differ, and enough of the others must."""
     trial = SizeTrial(
         sizes={"batch": 16},
-        draws=6,
+        draws=draws,
         exceeding=exceeding,
         other_sizes={"batch": 2},
-        other_draws=6,
+        other_draws=draws,
         other_exceeding=other,
     )
 

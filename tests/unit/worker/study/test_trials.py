@@ -92,6 +92,17 @@ def test_further_draws_say_whether_a_size_decides(wrong_at: int, exceeding: int)
     assert (trial.draws, trial.exceeding, trial.other_draws, trial.other_exceeding) == (6, exceeding, 6, 0)
 
 
+@pytest.mark.parametrize(("other", "draws"), [(12, 24), (4, 6)])
+def test_a_wrong_size_that_shows_in_some_draws_gets_more(other: int, draws: int):
+    """If the other size has enough elements to compare: with few, values alone could be the reason."""
+    bench = _bench(lambda x: x, lambda x: torch.where(x[0] > x[1], x.roll(1), x) if len(x) == 16 else x)
+    trial = size_trial(bench, "output", "c", {"n": 16}, {"n": other}).size_trial
+
+    assert trial is not None
+    assert (trial.draws, trial.other_draws, trial.other_exceeding) == (draws, draws, 0)
+    assert 0 < trial.exceeding < draws
+
+
 def _steady(
     eager: Callable[..., torch.Tensor], artifact: Callable[..., torch.Tensor], *values: float, op: str
 ) -> object:
