@@ -30,8 +30,10 @@ class _Graph:
     def __init__(self, graph: Any) -> None:
         from onnx import numpy_helper
 
-        # An optional input that is left out has an empty name.
+        # An optional input that is left out has an empty name. Sparse weights get no shape here, so that no rule for
+        # rows admits them.
         self.states: dict[str, State] = {"": "constant"}
+        self.states |= {sparse.values.name: "constant" for sparse in graph.sparse_initializer}
         self.shapes: dict[str, tuple[int | str | None, ...]] = {}
         self.constants: dict[str, Any] = {}
         for tensor in graph.initializer:
@@ -180,7 +182,8 @@ def _axes(position: int, attribute: str, default: int | None = None) -> Callable
 
 
 def _pad(node: Any, known: _Graph, rank: int) -> bool:
-    pads = known.integers(node.input[1])
+    # Up to opset 10 they are an attribute.
+    pads = _attributes(node).get("pads") or known.integers(node.input[1])
     given_axes = len(node.input) > 3 and bool(node.input[3])  # noqa: PLR2004 - the fourth input is `axes`
     return pads is not None and not given_axes and pads[0] == pads[rank] == 0
 

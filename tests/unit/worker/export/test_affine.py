@@ -188,6 +188,26 @@ def test_an_onnx_graph_is_affine_only_if_every_operator_is(name: str):
     assert is_affine_onnx(parsed(body)) is by_row
 
 
+@pytest.mark.parametrize(
+    ("body", "by_row"), [("out = Pad<pads = [0, 1, 0, 2]>(x)", True), ("out = Pad<pads = [1, 0, -1, 0]>(x)", False)]
+)
+def test_pads_of_an_old_opset_are_an_attribute(body: str, by_row: bool):
+    """A file of opset 10 has them there, and is read as any other."""
+    model = parsed(body)
+    model.opset_import[0].version = 10
+    assert is_affine_onnx(model, by_row=False)
+    assert is_affine_onnx(model) is by_row
+
+
+def test_sparse_weights_are_constants():
+    """They are not among the graph's other weights."""
+    model = parsed("out = MatMul(x, w)")
+    weight = model.graph.sparse_initializer.add(dims=[6, 2])
+    weight.values.CopyFrom(onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [3.0]))
+    weight.indices.CopyFrom(onnx.helper.make_tensor("", onnx.TensorProto.INT64, [1], [4]))
+    assert is_affine_onnx(model, by_row=False)
+
+
 @pytest.mark.slow
 def test_the_counterexample_agrees_on_the_basis():
     """x1*x2 equals 0 at 0, e1 and e2: by the basis alone it would be zero, but the list of operators refuses it."""
