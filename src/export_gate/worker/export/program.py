@@ -50,7 +50,7 @@ def export_program(
     """Export with explicit Dims; dims named in `separate` are static.
 
     Args:
-        module: exported in place: its `forward` may be given other parameter names.
+        module: exported in place: its `forward` may be given other parameter names, and its weights want no gradients.
         call: the reference call to trace with.
         contract: of the model.
         parameters: of `forward`.
@@ -65,6 +65,9 @@ def export_program(
         _spell_forward(module, spelled)
     shapes = dynamic_shapes(contract, spelled, separate)
     noted: list[GuardLine] = [] if guards is None else guards
+    # The decompositions of a program whose weights want gradients take other kernels than no_grad does: attention with
+    # a learned bias is then traced with strides that a later view cannot have (torch 2.13).
+    module.requires_grad_(requires_grad=False)
     with torch.no_grad(), noted_guards(noted):
         program = torch.export.export(module, call.args, call.kwargs, dynamic_shapes=shapes, strict=contract.strict)
     axes = tuple(program_axes(program, contract, fixed_sizes(contract, separate)))

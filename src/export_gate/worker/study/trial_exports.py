@@ -138,12 +138,9 @@ def _tried(study: Study, trial: ExportTrial) -> ExportTrial:
     if not contract.dim(trial.dim).sizes:
         return trial
     call = bind(reference_values(contract, reference_sizes(contract)), study.parameters)
-    module = study.factory()
-    # As `variants` does, so that a trial is exported as the run would.
-    module.requires_grad_(requires_grad=False)
     try:
         with uncollected():
-            exported = export_program(module, call, contract, study.parameters, {})
+            exported = export_program(study.factory(), call, contract, study.parameters, {})
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever torch.export makes of the project's code
         return replace(trial, answer="refused", constant=_constant(str(error), trial.dim, contract))
     found = [axis for axis in found_dims(exported.program, exported.axes, contract) if axis.dim == trial.dim]

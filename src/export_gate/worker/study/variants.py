@@ -152,9 +152,6 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk, noted: list[GuardL
         desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
     sizes = {**reference_sizes(study.contract), **variant.separate}
     call = bind(reference_values(study.contract, sizes), study.parameters)
-    # The decompositions of a program whose weights want gradients take other kernels than no_grad does: attention with
-    # a learned bias is then traced with strides that a later view cannot have (torch 2.13).
-    module.requires_grad_(requires_grad=False)
     # Before the export, which runs the project's forward: that may leave state behind.
     eager = _second_eager(study, module)
     with uncollected():

@@ -64,6 +64,13 @@ def bounds(dim: Any) -> tuple[str, int, int]:
     return dim.__name__, dim.min, dim.max
 
 
+def test_no_weight_wants_gradients():
+    """Whoever exports: a decomposition of weights that do may take another kernel than the one that was checked."""
+    module = nn.Linear(4, 2)
+    program = export(module, contract({"input": tensor("n", 4)}, Dim(name="n", min=2, max=8))).program
+    assert not any(weight.requires_grad for weight in (*module.parameters(), *program.parameters()))
+
+
 def test_plain_dim_is_a_torch_dim_of_the_same_name_and_range():
     """`batch: {min: 2, max: 16}` exports as Dim("batch", min=2, max=16); constant axes are static."""
     given = shapes(Rows(), contract({"x": tensor("batch", 3)}, BATCH))
