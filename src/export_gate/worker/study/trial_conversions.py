@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Union
 
@@ -80,10 +81,15 @@ class Converter:
                 left_s = deadline - time.monotonic()
                 if left_s <= 0 or (found and found[-1].answer == "agrees"):
                     break
-                isolated = Isolated(
-                    kind=ConversionTrial, call=self._tried, died=lambda trial, _: trial, limit_s=max(left_s, 1.0)
-                )
-                found += isolated.each((way,))
+                # Made here: a copy that is killed at its limit would leave its folder behind, with the weights in it.
+                with tempfile.TemporaryDirectory(prefix="export-gate-") as folder:
+                    isolated = Isolated(
+                        kind=ConversionTrial,
+                        call=partial(self._tried, Path(folder)),
+                        died=lambda trial, _: trial,
+                        limit_s=max(left_s, 1.0),
+                    )
+                    found += isolated.each((way,))
         return tuple(trial for trial in found if trial.answer != "not-tried")
 
     def _is_new(self, option: str, value: Union[bool, int]) -> bool:
@@ -92,12 +98,12 @@ class Converter:
         is_old = option == "opset" and asked is not None and self.target.option("opset", int) < LOWEST_WRITTEN
         return asked != value and not is_old
 
-    def _tried(self, trial: ConversionTrial) -> ConversionTrial:
-        with tempfile.TemporaryDirectory(prefix="export-gate-") as folder, warnings.catch_warnings():
+    def _tried(self, folder: Path, trial: ConversionTrial) -> ConversionTrial:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 with torch.no_grad():  # as the program was exported
-                    run = self._converted(trial, Path(folder))
+                    run = self._converted(trial, folder)
             except Exception:  # noqa: BLE001 - whatever the converter makes of it
                 return replace(trial, answer="refused")
             if run is None:
@@ -128,8 +134,7 @@ class Converter:
             return None
         for part in others:
             getattr(part, f"set_{switch}")(MODEL_SWITCHES[switch])
-        model.requires_grad_(requires_grad=False)
-        contract = self.context.contract
+            contract = self.context.contract
         call = bind(reference_values(contract, {**reference_sizes(contract), **self.separate}), self.parameters)
         with uncollected():
             exported = export_program(model, call, contract, tuple(self.parameters), self.separate)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import nn
 from worker_samples import Recorder, contract, job, tensor
 
-from export_gate.wall.contract import Controls, Dim, Target, make_target
+from export_gate.wall.contract import Controls, Dim, Target, Tolerance, make_target
 from export_gate.wall.diagnosis import Answer, ConversionTrial, Inspection, Rung, RungName
+from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.observation import TargetObservation
 from export_gate.wall.request import Observe
+from export_gate.worker.model.factory import Factory
+from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.study.engine import observe_model
-from export_gate.worker.study.trial_conversions import converted_wrong
+from export_gate.worker.study.laboratory import Laboratory
+from export_gate.worker.study.masks import Masks
+from export_gate.worker.study.trial_conversions import Converter, converted_wrong
+from export_gate.worker.targets.base import Context
 
 MODEL = """
 import torch
@@ -136,3 +145,38 @@ def test_other_ways_are_tried_where_the_file_itself_is_wrong(answers: dict[RungN
     """Another file changes nothing about the program, or about a runtime that computes a right file wrongly."""
     rungs = tuple(Rung(name=name, answer=answer) for name, answer in answers.items())
     assert converted_wrong([Inspection(output="y", case="c", rungs=rungs)]) == (("c",) if is_wrong else ())
+
+
+@pytest.mark.slow
+def test_a_trial_that_overruns_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """It is killed while it has a folder for its file."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    target = make_target("onnx")
+    context = Context(
+        contract=PROMISED,
+        program=None,
+        folder=tmp_path,
+        input_names=("x",),
+        outputs=(),
+        names={},
+        metadata={},
+        has_basis=False,
+    )
+    laboratory = Laboratory(
+        factory=Factory(make=nn.Identity, reference="", kwargs={}, base=tmp_path), parameters=(), names={}
+    )
+    converter = Converter(
+        context=context,
+        target=target,
+        parameters=(),
+        cases=(),
+        references={},
+        tolerance=lambda _: Tolerance(),
+        masks=Masks(contract=PROMISED, laboratory=laboratory, axes={}),
+        factory=lambda: time.sleep(30) or nn.Identity(),
+        separate={},
+        allowance=Allowance(),
+        stopped_at=GuiltyNode(name="n", operator="own.attention.default"),
+    )
+    assert converter.trials(0.1, with_switches=True) == ()
+    assert list(tmp_path.iterdir()) == []
