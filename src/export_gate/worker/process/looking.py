@@ -14,7 +14,7 @@ from export_gate.worker.process.recording import Seen, absolute
 
 _ALWAYS = ("time", "time_ns")
 _WITHOUT_ARGUMENT = {"localtime": 0, "gmtime": 0, "ctime": 0, "strftime": 1}
-"""Functions of `time` that read the clock unless they get more arguments than that."""
+"""Functions of `time` that read the clock unless they get more arguments than that, besides None."""
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def _reading_clock(function: Callable[..., Any], seen: Seen) -> Callable[..., An
     most = _WITHOUT_ARGUMENT.get(function.__name__)
 
     def read(*args: Any) -> Any:
-        if most is None or len(args) <= most:
+        if most is None or sum(argument is not None for argument in args) <= most:
             caller = sys._getframe(1)  # noqa: SLF001
             if not is_foreign(caller.f_code.co_filename):
                 seen.note("unknown", f"it reads the clock ({caller.f_code.co_filename}:{caller.f_lineno})")

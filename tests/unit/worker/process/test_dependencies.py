@@ -127,6 +127,7 @@ def test_installed_packages_are_folders_with_entries(tmp_path: Path):
     [
         ("import time\nnow = time.time()\n", "it reads the clock ({project}:2)"),
         ("import time\ntext = time.strftime('%Y')\n", "it reads the clock ({project}:2)"),
+        ("import time\nnow = time.localtime(None)\n", "it reads the clock ({project}:2)"),
         ("from datetime import datetime as dt\ndef f():\n    return dt.now()\n", "it reads the clock ({project}:2)"),
         ("import subprocess\nsubprocess.run(['true'])\n", "it starts another program ({project}:2)"),
         ("import socket\nsocket.getaddrinfo('127.0.0.1', 9)\n", "it uses the network"),
