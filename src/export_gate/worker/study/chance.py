@@ -10,6 +10,7 @@ import hashlib
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 import numpy as np
 import torch
@@ -39,6 +40,7 @@ class Said:
     """Whether torch's global generator moved."""
     generator: str = ""
     """Digest of its state after the call."""
+    died: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +60,8 @@ def observe_chance(cases: Sequence[ControlCase], subject: Subject) -> Chance | N
     calls = [case for case in kinds_of(cases, subject) for _ in range(2)]
     numbered = list(enumerate(calls))
     with _copy(subject, 1).begun(numbered) as one, _copy(subject, 2).begun(numbered) as other:
-        pairs = list(zip(one(), other(), strict=True))
+        # Once one copy alone died, as at its time limit, what is left of it has other earlier calls than the other one.
+        pairs = list(takewhile(lambda pair: pair[0].died == pair[1].died, zip(one(), other(), strict=True)))
     return Chance(
         outputs=worst_by_output(comparison for pair in pairs for comparison in differences(*pair)),
         draws=any(first.drew and first.generator != second.generator for first, second in pairs),
@@ -112,7 +115,7 @@ def _copy(subject: Subject, seed: int) -> Isolated[tuple[int, ControlCase], Said
             generator=hashlib.sha256(after.numpy().tobytes()).hexdigest(),
         )
 
-    return Isolated(kind=Said, call=call, died=lambda *_: Said(), limit_s=LIMIT_S)
+    return Isolated(kind=Said, call=call, died=lambda *_: Said(died=True), limit_s=LIMIT_S)
 
 
 def _seed(seed: int) -> None:
@@ -147,7 +150,7 @@ def said_of(leaves: Sequence[Leaf]) -> Said:
 
 
 def differences(one: Said, other: Said) -> tuple[Comparison, ...]:
-    """The outputs in which two answers differ; none if one of them is missing."""
+    """The outputs in which two answers differ; all of them if one call raised."""
     if one.digest == other.digest:
         return ()
     first, second = (tuple(unpack(leaf) for leaf in said.leaves) for said in (one, other))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -92,3 +93,16 @@ def test_a_difference_that_two_copies_share_is_memory(tmp_path: Path):
     assert without_confusion(confused, noisy).nondeterministic == noisy.outputs
     assert without_confusion(confused, noisy).state_effects == ()
     assert without_confusion(facts, None) == facts
+
+
+def test_a_copy_that_dies_alone_shows_no_chance(tmp_path: Path):
+    """A call may meet its time limit in one copy alone; the rest of its calls then have another history."""
+
+    def counting(x: torch.Tensor) -> torch.Tensor:
+        number = next(CALLS)
+        if torch.initial_seed() == 2001:  # the second call of the second copy
+            os._exit(3)
+        return x * number
+
+    cases = build_control_set(ROWS, tmp_path).cases[:2]
+    assert observe_chance(cases, subject(Model(counting), ROWS)) == Chance(outputs=(), draws=False)
