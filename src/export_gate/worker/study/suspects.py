@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from export_gate.wall.contract import Tolerance
 from export_gate.wall.equivalence import first_fault, is_excused, is_lax, second_tolerance, worst_norm
@@ -23,6 +24,7 @@ from export_gate.worker.study.excuses import excuse
 from export_gate.worker.study.laboratory import Laboratory, attempt
 from export_gate.worker.study.masks import FIRST_PROBE, Masks
 from export_gate.worker.study.noise import Pair, measured
+from export_gate.worker.study.trials import Bench
 
 FURTHER_DRAWS = 4
 LAX_CASES = 6
@@ -117,15 +119,12 @@ class Inquiry:
 
     def _tried(self, output: str, sizes: Sizes) -> SizeNoise:
         contract = self.masks.contract
+        family = main_family(contract)
+        bench = Bench(contract=contract, run=self.run, laboratory=self.laboratory, tolerance=self.tolerance)
         exceeding = 0
         for turn in range(FURTHER_DRAWS):
-            values = values_at(contract, sizes, main_family(contract), FIRST_PROBE + turn)
-            again = attempt(lambda values=values: self.laboratory.again(values))  # type: ignore[misc] # bound per turn
-            ours = attempt(lambda values=values: self.run(bind(values, self.laboratory.parameters)))  # type: ignore[misc] # likewise
-            pairs = [(e, a) for e in again or () for a in ours or () if e.name == a.name == output]
-            exceeding += any(
-                _fault(compare_leaf(e, a, self.tolerance(e.dtype).axis), self.tolerance) is not None for e, a in pairs
-            )
+            found = bench.compared(partial(values_at, contract, sizes, family, FIRST_PROBE + turn), output)
+            exceeding += found is not None and _fault(found, self.tolerance) is not None
         return SizeNoise(output=output, sizes=sizes, draws=FURTHER_DRAWS, exceeding=exceeding)
 
     def _inquire(self, case: ControlCase, outputs: Sequence[Comparison]) -> None:
