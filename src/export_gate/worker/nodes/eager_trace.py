@@ -102,7 +102,8 @@ class EagerTrace:
         order = {name: at for at, name in enumerate(nodes)}
         eagers = {name: theirs for name, theirs, _ in expected}
         suspected = suspicions(end, gaps, before, order)
-        tested = [(each, self._own_gap(nodes[each.name], eagers, call())) for each in suspected]
+        # One by one: only the first that is confirmed is reported, and each test draws the input anew.
+        tested = ((each, self._own_gap(nodes[each.name], eagers, call())) for each in suspected)
         confirmed = next((pair for pair in tested if _is_confirmed(*pair, gaps)), None)
         return NodeTrace(
             beside="eager",

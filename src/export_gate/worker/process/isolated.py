@@ -18,6 +18,7 @@ import torch
 
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.words import signal_name
+from export_gate.worker.process.channel import write_all
 from export_gate.worker.process.children import CAN_FORK, READ_BYTES
 
 Record = TypeVar("Record")
@@ -119,10 +120,9 @@ class Isolated(Generic[Input, Record]):
         return records, _ending(copy.pid)
 
     def _work(self, inputs: Sequence[Input], writer: int, token: bytes) -> None:
-        # Unbuffered, because the next call may kill the process.
-        with os.fdopen(writer, "wb", buffering=0) as stream:
-            for number, given in enumerate(inputs):
-                stream.write(token + json.dumps([number, encode(self.call(given))]).encode() + b"\n")
+        # At once and whole: the next call may kill the process, and a signal may cut a write short.
+        for number, given in enumerate(inputs):
+            write_all(writer, token + json.dumps([number, encode(self.call(given))]).encode() + b"\n")
 
     def _record(self, line: bytes, wanted: int) -> Record | None:
         """The record of that number; None for another one or for what the call itself wrote to the descriptor.
