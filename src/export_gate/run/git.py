@@ -27,6 +27,8 @@ OPTIONS = (
     *("-c", "safe.bareRepository=explicit"),
     # Files are looked at themselves, not at what a program says about them, and by all that the system tells.
     *("-c", "core.fsmonitor=false", "-c", "core.trustctime=true", "-c", "core.checkStat=default"),
+    # What users may set for `git grep`: it would stop at `--untracked`, colour paths, or take a pattern literally.
+    *("-c", "submodule.recurse=false", "-c", "color.grep=false", "-c", "grep.patternType=default"),
 )
 NO_MATCH = ("grep", "check-ignore")
 """Commands that end with 1 if nothing matches."""

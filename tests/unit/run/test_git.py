@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from export_gate.run.git import each_question_once, git_line, git_paths
 
 
@@ -20,3 +22,20 @@ def test_inside_the_block_a_question_is_asked_once(tmp_path: Path):
         assert git_paths(tmp_path, *others, "--exclude-standard") == ("new.py",)
         assert git_line(tmp_path / "inner", "rev-parse", "--show-prefix") == "inner/"
     assert git_paths(tmp_path, *others) == ("new.py",)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"submodule.recurse": "true"},
+        {"color.ui": "always", "color.grep": "always", "color.grep.filename": "red"},
+        {"grep.patternType": "fixed"},
+    ],
+)
+def test_no_setting_of_the_user_changes_what_grep_finds(tmp_path: Path, settings: dict[str, str]):
+    """Paths are plain, files that are not tracked are searched too, and a pattern is one."""
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
+    for name, value in settings.items():
+        subprocess.run(["git", "config", name, value], cwd=tmp_path, check=True)
+    (tmp_path / "ci.yml").write_text("run: export-gate run\n")
+    assert git_paths(tmp_path, "grep", "-l", "-e", "export[-_]gate", "--untracked") == ("ci.yml",)
