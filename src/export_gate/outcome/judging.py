@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.config import Config
-from export_gate.loosening.crowding import with_crowding
 from export_gate.loosening.record import FailOn
 from export_gate.outcome.merge import merge
 from export_gate.report.build import build_report
@@ -38,8 +37,6 @@ class Outcome:
 
 def judged(results: Results) -> Outcome:
     """Judge these contracts and observations; existing findings are replaced."""
-    if results.change is not None:
-        results = replace(results, change=with_crowding(results.change, results.run.models))
     judgement = judge(results.contracts, results.run, results.terms)
     return _outcome(results, judgement if results.fail_on == "violation" else _without_warnings(judgement))
 

@@ -63,7 +63,7 @@ def build_report(results: Results, measured: tuple[Measured, ...] | None = None)
         started=results.started,
         duration_s=results.duration_s,
         shows_shares=any(0 < (cell.ratio or 0) <= 1 for row in rows for cell in row.cells),
-        change=change_view(results.change),
+        change=change_view(results.whole_change),
         measured=measured,
     )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from export_gate.config.waivers import is_day
+from export_gate.loosening.crowding import with_crowding
 from export_gate.loosening.record import CONFIG, ConfigChange, FailOn
 from export_gate.report.commands import Caller
 from export_gate.report.escape import one_line
@@ -80,13 +81,19 @@ class Results:
         return Caller(config=self.config_path, python=self.python_option)
 
     @property
+    def whole_change(self) -> ConfigChange | None:
+        """The change, with the inputs that others crowd out."""
+        # Not kept in the file: one shard of a run sees only its own models, and shards must agree on the change.
+        return with_crowding(self.change, self.run.models) if self.change else None
+
+    @property
     def terms(self) -> Terms:
         """The terms of the verdict, so that the results can be judged again."""
         return Terms(
             today=self.judged_on or self.started[:10],
             is_whole=not self.narrowed,
             lock=self.lock,
-            change=self.change,
+            change=self.whole_change,
             config=self.checkout.config,
             unpushed=self.unpushed,
         )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
+from export_gate.loosening.record import Alteration, ConfigChange
 from export_gate.outcome.judging import join, judged
 from export_gate.outcome.merge import Part, merge
 from export_gate.report.results import Results, write_results
@@ -162,3 +163,20 @@ def test_whole_runs_of_other_models_join(tmp_path: Path):
     joined = join(paths)
     assert joined.judgement.verdict == whole.verdict
     assert joined.results.findings == whole.findings
+
+
+def test_inputs_that_crowd_out_others_are_of_the_whole_run():
+    """Each machine knows only its own models; the joined run says of each what it leaves out."""
+    green = samples.green()
+    full = replace(samples.controls(), left_out=5, left_out_reason="beyond controls.limit of 120 cases")
+    run = replace(green.run, models=tuple(replace(model, controls=full) for model in green.run.models))
+    alterations = tuple(
+        Alteration(effect="changed", model=contract.name, key="controls.function", what="controls.function none -> f")
+        for contract in green.contracts
+    )
+    change = ConfigChange(origin="export-gate.yml at 1a2b3c4d5e", alterations=alterations)
+    parts = [(path, judged(part).results) for path, part in parts_of(replace(green, run=run, change=change))]
+
+    joined = judged(merge(parts))
+    assert joined.report.change is not None
+    assert len(joined.report.change.loosened) == len(green.contracts)
