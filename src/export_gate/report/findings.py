@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from export_gate.report.commands import Caller, reproduce
 from export_gate.report.grouping import grouped, instead
 from export_gate.report.record import FindingView
 from export_gate.report.results import Results
@@ -62,14 +61,13 @@ def views(results: Results, scopes: Scopes) -> tuple[FindingView, ...]:
     """All findings, worst first: in the judge's order, but sorted by severity if results were merged."""
     calm = [finding for finding in results.findings if asks_nothing(finding)]
     asking = [finding for finding in results.findings if finding not in calm]
-    known = {contract.name: {target.name for target in contract.targets} for contract in results.contracts}
     groups = grouped(asking, {seen.model: seen for seen in results.run.models})
-    seen = tuple(_view(group, results.caller, known, scopes, hidden) for group, hidden in groups)
+    seen = tuple(_view(group, results, scopes, hidden) for group, hidden in groups)
     models = dict.fromkeys(finding.model for finding in calm)
-    return (*seen, *(_calm_view(model, calm, results.caller) for model in models))
+    return (*seen, *(_calm_view(model, calm, results) for model in models))
 
 
-def _calm_view(model: str, notes: Sequence[Finding], caller: Caller) -> FindingView:
+def _calm_view(model: str, notes: Sequence[Finding], results: Results) -> FindingView:
     """All notes of a model that ask for nothing, as one."""
     mine = [finding for finding in notes if finding.model == model]
     beyond = [finding for finding in mine if finding.rule == "guard-missing" and finding.target]
@@ -85,7 +83,7 @@ def _calm_view(model: str, notes: Sequence[Finding], caller: Caller) -> FindingV
         allowed=None,
         details=(),
     )
-    command = reproduce(caller, model)
+    command = results.command(whole)
     return FindingView(finding=whole, statement=statement, times_over=None, command=command, asks_nothing=True)
 
 
@@ -101,25 +99,16 @@ def _beyond(notes: Sequence[Finding]) -> list[str]:
     return [f"{what}: {listing(list(tried), limit=SHOWN_INPUTS)}"]
 
 
-def _view(
-    group: Sequence[Finding],
-    caller: Caller,
-    known: Mapping[str, Collection[str]],
-    scopes: Scopes,
-    hidden: Sequence[Finding] = (),
-) -> FindingView:
+def _view(group: Sequence[Finding], results: Results, scopes: Scopes, hidden: Sequence[Finding] = ()) -> FindingView:
     worst, *others = group
     over = ratio(worst.measured, worst.allowed)
     source = worst.source
     is_quoted = source is not None and f"{source.path}:{source.line}" in worst.message
-    # A finding may be about the config, or about a model that is only in the lock: `run` cannot name those.
-    model = worst.model if worst.model in known else None
-    target = worst.target if worst.target in known.get(worst.model, ()) else None
     return FindingView(
         finding=worst,
         statement=_statement(group),
         times_over=over if 1 < over < math.inf else None,
-        command=reproduce(caller, model, target, worst.saved_case or worst.case),
+        command=results.command(worst),
         scope=scope_words(worst, scopes),
         cause=cause_words(worst),
         node=_node(worst),

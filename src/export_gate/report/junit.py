@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from xml.etree import ElementTree as ET
 
-from export_gate.report.commands import Caller, reproduce
+from export_gate.report.commands import reproduce
 from export_gate.report.escape import visible
 from export_gate.report.findings import cause_words, located_lines, tried_line
 from export_gate.report.record import ProblemView, Report
@@ -68,6 +68,10 @@ Place = tuple[TargetName, str]
 def junit(results: Results, report: Report) -> str:
     """The XML document."""
     suites = [_suite(contract, results, report) for contract in results.contracts]
+    # Findings about the config, or a model that only the lock has, decide the verdict too.
+    known = {contract.name for contract in results.contracts}
+    others = dict.fromkeys(finding.model for finding in results.findings if finding.model not in known)
+    suites += [_suite(ModelContract(name=name, factory="", inputs={}, targets=()), results, report) for name in others]
     root = ET.Element("testsuites", {"name": "export-gate", "time": f"{results.duration_s:.3f}", **_counts(suites)})
     root.extend(_element(suite, results.started) for suite in suites)
     ET.indent(root)
@@ -78,15 +82,15 @@ def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
     unseen = Measured(contract=contract, observation=ModelObservation(model=contract.name))
     measured = next((model for model in report.measured if model.contract.name == contract.name), unseen)
     findings = [finding for finding in results.findings if finding.model == contract.name]
-    tests = list(_tests(measured, findings, results.caller))
+    tests = list(_tests(measured, findings, results))
     problems = [problem for problem in report.problems if problem.model in (None, contract.name)]
     tests += [Test(group=contract.name, name="check", broken=_broken(problem)) for problem in problems]
-    row = next(row for row in report.rows if row.model == contract.name)
+    evidence = next((row.evidence for row in report.rows if row.model == contract.name), report.evidence)
     return Suite(
         model=contract.name,
         tests=tuple(tests),
         duration_s=measured.observation.duration_s,
-        properties=_properties(results, report, row.evidence, measured.observation),
+        properties=_properties(results, report, evidence, measured.observation),
         printed="\n".join(
             f"{'waived' if finding.waiver else finding.severity}: {finding.rule}: {finding.message} {finding.hint}"
             for finding in findings
@@ -95,7 +99,7 @@ def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
     )
 
 
-def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> Iterator[Test]:
+def _tests(measured: Measured, findings: Sequence[Finding], results: Results) -> Iterator[Test]:
     contract, observation = measured.contract, measured.observation
     seen = [target for planned in contract.targets for target in measured.seen(planned.name)]
     ran = {(target.target, case.case) for target in seen for case in target.cases}
@@ -107,7 +111,7 @@ def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> I
     # Inputs of the sweep over sizes are not members of the control set.
     for target, case in sorted(ran - {(t, name) for t, some in names.items() for name in some}):
         names[target].append(case)
-    failing = _failing(measured, findings, caller)
+    failing = _failing(measured, findings, results)
     covered = {finding for found in failing.values() for finding, _ in found}
     for target, cases in names.items():
         for case in cases:
@@ -120,11 +124,11 @@ def _tests(measured: Measured, findings: Sequence[Finding], caller: Caller) -> I
         if finding.severity == "violation" and finding not in covered:
             name = " ".join(filter(None, (finding.rule, finding.output)))
             group = ".".join(filter(None, (contract.name, finding.target)))
-            yield Test(group=group, name=name, failing=(_by_finding(finding, caller),))
+            yield Test(group=group, name=name, failing=(_by_finding(finding, results),))
 
 
 def _failing(
-    measured: Measured, findings: Sequence[Finding], caller: Caller
+    measured: Measured, findings: Sequence[Finding], results: Results
 ) -> dict[Place, list[tuple[Finding, Failing]]]:
     """What is wrong at each control input, with the finding that reports it."""
     contract, observation = measured.contract, measured.observation
@@ -133,7 +137,7 @@ def _failing(
         finding = _said_by(findings, rules, target, output, case)
         if finding is not None:
             message = f"{place(contract.name, target, output, case)}: {words}" if words else finding.message
-            command = reproduce(caller, contract.name, target, case)
+            command = reproduce(results.caller, contract.name, target, case)
             worst = "" if case == finding.case or finding.case is None else f" (of the worst, {finding.case})"
             # Node and smallest input are those of the worst control input.
             located = "" if worst else "".join(f"\n{line}" for line in located_lines(finding))
@@ -146,7 +150,7 @@ def _failing(
     for finding in findings:
         if finding.severity == "violation" and finding not in covered and finding.target and finding.case in members:
             place_ = (finding.target, finding.case)
-            found.setdefault(place_, []).append((finding, _by_finding(finding, caller)))
+            found.setdefault(place_, []).append((finding, _by_finding(finding, results)))
     return found
 
 
@@ -176,13 +180,12 @@ def _said_by(
     return next((finding for finding in mine if finding.severity == "violation"), None)
 
 
-def _by_finding(finding: Finding, caller: Caller) -> Failing:
-    command = reproduce(caller, finding.model, finding.target, finding.case)
+def _by_finding(finding: Finding, results: Results) -> Failing:
     facts = (
         *located_lines(finding),
         f"cause: {cause_words(finding)}",
         f"next: {next_step(finding)}",
-        f"run: {command}",
+        f"run: {results.command(finding)}",
     )
     lines = [finding.message, *facts, *tried_line(finding), *finding.details]
     return Failing(rule=finding.rule, message=finding.message, text="\n".join(lines))

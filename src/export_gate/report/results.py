@@ -13,7 +13,7 @@ from typing import Any
 from export_gate.config.waivers import is_day
 from export_gate.loosening.crowding import with_crowding
 from export_gate.loosening.record import CONFIG, ConfigChange, FailOn
-from export_gate.report.commands import Caller
+from export_gate.report.commands import Caller, reproduce
 from export_gate.report.escape import one_line
 from export_gate.report.ranges import impossible_numbers
 from export_gate.rules.base import Finding
@@ -79,6 +79,14 @@ class Results:
     def caller(self) -> Caller:
         """What the commands that a report prints need."""
         return Caller(config=self.config_path, python=self.python_option)
+
+    def command(self, finding: Finding) -> str:
+        """The command that reproduces a finding."""
+        # A finding may be about the config, or a model or target that only the lock has: `run` cannot name those.
+        contract = next((contract for contract in self.contracts if contract.name == finding.model), None)
+        target = finding.target if contract and contract.target(finding.target or "") else None
+        model = contract.name if contract else None
+        return reproduce(self.caller, model, target, finding.saved_case or finding.case)
 
     @property
     def whole_change(self) -> ConfigChange | None:

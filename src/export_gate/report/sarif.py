@@ -13,7 +13,6 @@ from pathlib import PurePath
 from typing import Any
 from urllib.parse import quote
 
-from export_gate.report.commands import Caller, reproduce
 from export_gate.report.escape import one_line, visible
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
@@ -98,7 +97,7 @@ def _results(results: Results, index: dict[str, int]) -> Iterator[dict[str, Any]
             "locations": [_location(results, finding.model, finding)],
             "partialFingerprints": {FINGERPRINT: f"{print_}:{seen[print_]}"},
             **_suppressions(finding),
-            "properties": _properties(finding, results.caller),
+            "properties": _properties(finding, results.command(finding)),
         }
 
 
@@ -121,7 +120,7 @@ def _suppressions(finding: Finding) -> dict[str, Any]:
     return {"suppressions": [{"kind": "external", "status": "accepted", "justification": words}]}
 
 
-def _properties(finding: Finding, caller: Caller) -> dict[str, Any]:
+def _properties(finding: Finding, command: str) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "case": None if finding.case is None else visible(finding.case),
         "owner": finding.owner,
@@ -132,7 +131,7 @@ def _properties(finding: Finding, caller: Caller) -> dict[str, Any]:
         "measured": _number(finding.measured),
         "allowed": _number(finding.allowed),
         "occurrences": finding.occurrences,
-        "reproduce": visible(reproduce(caller, finding.model, finding.target, finding.saved_case or finding.case)),
+        "reproduce": visible(command),
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 import report_samples as samples
@@ -12,6 +13,7 @@ import report_samples as samples
 from export_gate.loosening.record import CONFIG, Alteration, ConfigChange, Policy
 from export_gate.outcome.judging import Outcome, fail_on_warnings, judged
 from export_gate.report.html import render_html
+from export_gate.report.junit import junit
 from export_gate.report.render import Format, render
 from export_gate.report.results import read_results, write_results
 from export_gate.report.sarif import sarif
@@ -127,6 +129,20 @@ def test_results_and_sarif_carry_it(tmp_path: Path):
     texts = [each["message"]["text"] for each in found if each["ruleId"] == "check-loosened"]
     assert texts[0].startswith(f"glyph-head: the change loosens the check: {TOLERANCE}\nNext: Restore it.")
     assert len(texts) == 3
+    commands = {each["properties"]["reproduce"] for each in found if each["ruleId"] == "check-loosened"}
+    assert commands == {"export-gate run", "export-gate run glyph-head"}  # `run` knows neither the config nor `gone`
+
+
+def test_junit_is_red_because_of_it():
+    """What is about the config, or a model that is gone, has a suite of its own."""
+    done = outcome("fail")
+    suites = ET.fromstring(junit(done.results, done.report))
+    failed = {suite.get("name"): suite.get("failures") for suite in suites if suite.get("failures") != "0"}
+
+    assert failed == {"glyph-head": "1", CONFIG: "1", "gone": "1"}
+    assert [failure.text for failure in suites.iter("failure")][-1].endswith(
+        "run: export-gate run\nbefore: export-gate.yml at 1a2b3c4d5e"
+    )
 
 
 def test_a_hostile_value_stays_in_its_line():
