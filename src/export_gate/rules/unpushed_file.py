@@ -34,7 +34,9 @@ def _reason(name: str, unpushed: Mapping[str, str]) -> str:
     """Why a file is not pushed as it is, by its own name or that of a folder that git lists whole; empty if it is."""
     if name in unpushed:
         return unpushed[name]
-    folder = next((up.as_posix() for up in PurePosixPath(name).parents if up.as_posix() in unpushed), "")
+    above = (up.as_posix() for up in PurePosixPath(name).parents)
+    # What is around a submodule is not in it, and so not part of the whole that stands for it.
+    folder = next((up for up in above if up in unpushed and not (up == "." and name.startswith("../"))), "")
     if folder in ("", "."):
         return unpushed.get(folder, "")
     return f"{folder}: {unpushed[folder]}"

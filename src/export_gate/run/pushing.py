@@ -35,6 +35,8 @@ SCRIPTS = (
     *("*.circleci/config.yml", "*bitbucket-pipelines.yml"),
 )
 """Other files whose lines may be commands that start it."""
+BEGINNING = 8000
+"""Bytes by which git tells a binary file from a text."""
 WHOLE = "."
 """Stands for all files of a checkout."""
 
@@ -89,6 +91,15 @@ def _notes(base: Base) -> Iterator[str]:
     absent = (path for tag, _, path in tracked(base.root) if tag in "Ss")
     if missing := [path for path in absent if not os.path.lexists(base.root / path)]:
         yield f"the check has no files that are not checked out: {few(missing)}"
+    if nowhere := [path for path in submodules(base.root) if _is_nowhere(base, path)]:
+        yield f"the pushed commit records one of a submodule that its remote is not known to have: {few(nowhere)}"
+
+
+def _is_nowhere(base: Base, path: str) -> bool:
+    """Whether the submodule has a remote, and its recorded commit is only here."""
+    inner, sha = base.root / path, git_line(base.root, "rev-parse", "--verify", "--quiet", f"{base.commit}:{path}")
+    known = ("for-each-ref", "--count=1", "refs/remotes", "refs/tags")
+    return bool(sha and git_line(inner, *known[:3]) and git_output(inner, *known, "--contains", sha) == b"")
 
 
 def _unpushed(base: Base, root: Path, environment: Mapping[str, str]) -> dict[str, str]:
@@ -99,7 +110,18 @@ def _unpushed(base: Base, root: Path, environment: Mapping[str, str]) -> dict[st
         return {WHOLE: "not committed"}
     if own.root != root:
         return {WHOLE: "untracked"}
-    differing = tuple(_differing(root, own.commit))
+    # Its code may read files of the checkout around it.
+    around = _of_checkout(base.root, base.commit) if base.root != root else {}
+    inside = root.relative_to(base.root).as_posix()
+    return {
+        os.path.relpath(base.root / path, root).replace(os.sep, "/"): why
+        for path, why in around.items()
+        if path != inside and not path.startswith(f"{inside}/")
+    } | _of_checkout(root, own.commit)
+
+
+def _of_checkout(root: Path, commit: str) -> dict[str, str]:
+    differing = tuple(_differing(root, commit))
     untracked = all_untracked(root, differing)
     return {**dict.fromkeys(differing, "not committed"), **dict.fromkeys(untracked, "untracked")}
 
@@ -118,7 +140,8 @@ def _differing(root: Path, commit: str) -> Iterator[str]:
             and git_line(root, "hash-object", path) != git_line(root, "rev-parse", f"{commit}:{path}")
         ):
             yield path
-    yield from (path for path in _filtered(root) if path not in seen and not _is_as_checked_out(root, commit, path))
+    converted = (*_filtered(root), *_converted(root))
+    yield from (path for path in converted if path not in seen and not _is_as_checked_out(root, commit, path))
     for path in submodules(root):
         recorded = git_line(root, "rev-parse", f"{commit}:{path}") if path not in seen else None
         yield from (f"{path}/{name}" for name in (_differing(root / path, recorded) if recorded else ()))
@@ -130,6 +153,15 @@ def _filtered(root: Path) -> tuple[str, ...]:
     Those of LFS do not: git compares digests of the content, and a checkout may have to download it.
     """
     return git_paths(root, "ls-files", "--", ":(exclude,attr:!filter)", ":(exclude,attr:filter=lfs)")
+
+
+def _converted(root: Path) -> Iterator[str]:
+    """Files that `.gitattributes` calls text although they are none: git stores other line ends than they have."""
+    for path in git_paths(root, "ls-files", "--", *(f":(attr:{how})" for how in ("text", "eol=lf", "eol=crlf"))):
+        if (root / path).is_file():
+            with (root / path).open("rb") as file:
+                is_binary = b"\0" in file.read(BEGINNING)
+            yield from [path] if is_binary else ()
 
 
 def _is_as_checked_out(root: Path, commit: str, path: str) -> bool:

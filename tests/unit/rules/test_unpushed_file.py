@@ -7,6 +7,7 @@ from dataclasses import replace
 from rule_samples import ENVIRONMENT, SAMPLES
 
 from export_gate.loosening.record import CONFIG
+from export_gate.rules import unpushed_file
 from export_gate.rules.judge import Judgement, Terms, judge
 from export_gate.wall.observation import RunObservation
 
@@ -56,3 +57,16 @@ def test_a_file_in_a_folder_that_is_not_pushed_fails_the_push():
 
     (finding,) = judgement.findings
     assert finding.message.endswith(": lib/net.py (lib: not committed)")
+
+
+def test_what_is_around_a_submodule_is_none_of_its_files():
+    """The submodule as a whole may not be pushed as it is; files around it are compared one by one."""
+    reasons = (unpushed_file._reason(name, {".": "untracked", "../a.py": "not committed"}) for name in FILES)
+    assert dict(zip(FILES, reasons, strict=True)) == {
+        "net.py": "untracked",
+        "../a.py": "not committed",
+        "../b.py": "",
+    }
+
+
+FILES = ("net.py", "../a.py", "../b.py")

@@ -331,13 +331,48 @@ def test_a_config_in_a_submodule_is_pushed_with_the_commit_that_records_it(repos
     (inner / "net.py").write_text("two")
     (inner / "helper.py").write_text("two")
 
-    assert find_push(push, inner).unpushed == {"net.py": "not committed", "helper.py": "untracked"}
+    (repository / "around.py").write_text("two")
+    unpushed = {"net.py": "not committed", "helper.py": "untracked"}
+    unpushed |= {"../model.py": "not committed", "../around.py": "untracked"}
+
+    assert find_push(push, inner).unpushed == unpushed
     git(inner, "commit", "--quiet", "--all", "--message", "two")
-    assert find_push(push, inner).unpushed == {"net.py": "not committed", "helper.py": "untracked"}
+    assert find_push(push, inner).unpushed == unpushed
     git(repository, "rm", "--quiet", "--cached", "lib")
     git(repository, "commit", "--quiet", "--message", "none")
     push = {"PRE_COMMIT_TO_REF": git(repository, "rev-parse", "HEAD")}
     assert find_push(push, inner).unpushed == {".": "untracked"}
+
+
+@pytest.mark.parametrize("how", ["text", "eol=lf", "text eol=crlf"])
+def test_a_binary_file_that_git_takes_for_a_text_is_not_pushed_as_it_is(repository: Path, how: str):
+    """Git stores other line ends without a word, and shows no difference from then on."""
+    (repository / ".gitattributes").write_text(f"*.bin {how}\n*.py {how}\n")
+    (repository / "weights.bin").write_bytes(b"\0one\r\ntwo\n")
+    (repository / "plain.bin").write_bytes(b"\0one")
+    (repository / "model.py").write_bytes(b"one\r\ntwo\r\n")
+    git(repository, "-c", "core.safecrlf=false", "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "binary")
+
+    assert find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository).unpushed == {"weights.bin": "not committed"}
+
+
+def test_a_submodule_whose_commit_is_only_here_is_said(repository: Path, tmp_path_factory: pytest.TempPathFactory):
+    """The push records it, and nobody else can check it out."""
+    with_submodule(repository, "lib")
+    push, inner, remote = {"PRE_COMMIT_TO_REF": "HEAD"}, repository / "lib", tmp_path_factory.mktemp("remote")
+    assert said(push, repository) == []  # it has no remote
+    git(remote, "init", "--quiet", "--bare")
+    git(inner, "remote", "add", "origin", str(remote))
+    git(inner, "push", "--quiet", "origin", "main")
+    assert said(push, repository) == []
+    git(inner, "commit", "--quiet", "--allow-empty", "--message", "two")
+    git(repository, "add", "--force", "lib")
+    git(repository, "commit", "--quiet", "--message", "two")
+
+    assert said(push, repository) == [
+        "the pushed commit records one of a submodule that its remote is not known to have: lib"
+    ]
 
 
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from export_gate.wall.repository import repository_root
+from export_gate.wall.repository import repository_root, whole_root
 from export_gate.worker.process.places import source_of
 from export_gate.worker.process.recording import Seen
 
@@ -17,17 +17,19 @@ MOST_FILES = 5000
 
 
 def files_read(seen: Seen, base: Path) -> tuple[str, ...]:
-    """The files that this process has read, from the root of the checkout.
+    """The files that this process has read, from the root of the checkout; those around a submodule come last.
 
     Python reports each file that it opens. What native code opens by itself is not seen: a file that safetensors or
     ONNX Runtime maps, or a library that a library loads.
     """
-    root = str(repository_root(base.resolve()))
+    # A list, since what follows reads files, too.
+    opened, root, whole = list(seen.opened), repository_root(base.resolve()), whole_root(base.resolve())
     modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    names = (*seen.opened, *(name for name in modules if isinstance(name, str)))
-    found = set(_inside(names, base, root))
+    names = (*opened, *(name for name in modules if isinstance(name, str)))
     # A file that the process wrote is a product of the code, not one of its inputs.
-    return tuple(sorted(found - set(_inside(seen.written, base, root)))[:MOST_FILES])
+    found = set(_inside(names, base, str(whole))) - set(_inside(seen.written, base, str(whole)))
+    places = (os.path.relpath(place, root).replace(os.sep, "/") for place in found)
+    return tuple(sorted(places, key=lambda place: (place.startswith("../"), place))[:MOST_FILES])
 
 
 def _inside(names: Iterable[str], base: Path, root: str) -> Iterator[str]:
@@ -36,7 +38,7 @@ def _inside(names: Iterable[str], base: Path, root: str) -> Iterator[str]:
         path = os.path.normpath(base / name)  # git lists links, too
         for place in {path, _real(path)}:
             if place.startswith(f"{root}{os.sep}") and not is_installed(place) and Path(place).is_file():
-                yield os.path.relpath(source_of(place), root).replace(os.sep, "/")
+                yield source_of(place)
 
 
 def _real(path: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from export_gate.worker.process.places import is_foreign
 from export_gate.worker.process.recording import Seen, absolute
 
+_LOOKS = ("stat", "lstat", "readlink", "access")
 _ALWAYS = ("time", "time_ns")
 _WITHOUT_ARGUMENT = {"localtime": 0, "gmtime": 0, "ctime": 0, "strftime": 1}
 """Functions of `time` that read the clock unless they get more arguments than that, besides None."""
@@ -20,12 +21,12 @@ _WITHOUT_ARGUMENT = {"localtime": 0, "gmtime": 0, "ctime": 0, "strftime": 1}
 @contextmanager
 def looks_noted(seen: Seen) -> Iterator[None]:
     """Put functions that note their use in place of those of `os` and `time`."""
-    before = [(os, name, getattr(os, name)) for name in ("stat", "access")]
+    before = [(os, name, getattr(os, name)) for name in _LOOKS]
     before += [(time, name, getattr(time, name)) for name in (*_ALWAYS, *_WITHOUT_ARGUMENT)]
     for module, name, function in before:
         wrap = _looking if module is os else _reading_clock
         setattr(module, name, wrap(function, seen))
-    _admit(*(getattr(os, name) for name in ("stat", "access")))
+    _admit(*(getattr(os, name) for name in _LOOKS))
     try:
         yield
     finally:
@@ -37,7 +38,8 @@ def _looking(function: Callable[..., Any], seen: Seen) -> Callable[..., Any]:
     def look(path: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("dir_fd") is None:
             name = absolute(path)
-            if name:
+            # `os.path.realpath` looks for a link at each folder on the way to a file.
+            if name and not (function.__name__ == "lstat" and os.path.isdir(name)):  # noqa: PTH112
                 seen.look("looked", name)
         return function(path, *args, **kwargs)
 

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 USE = """
 import json, os, sys
 from pathlib import Path
@@ -57,3 +59,17 @@ def test_imports_and_opened_files_are_remembered(tmp_path: Path):
     # The second time, Python opens the compiled files; the first one wrote them.
     assert list((tmp_path / "nets" / "package" / "__pycache__").iterdir())
     assert read(tmp_path) == expected
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_files_around_a_submodule_count(tmp_path: Path, named: bool):
+    """The outer repository is pushed with it; a folder that merely has another checkout in it is not."""
+    for name in (".git", "lib/.git", "lib/nets/package"):
+        (tmp_path / name).mkdir(parents=True)
+    for name in ("lib/nets/package/__init__.py", "lib/nets/package/inner.py", "lib/weights.bin", "around.txt"):
+        (tmp_path / name).write_text("")
+    (tmp_path / "lib" / "link.txt").symlink_to("../around.txt")
+    (tmp_path / ".gitmodules").write_text(f'[submodule "x"]\n\tpath = {"lib" if named else "other"}\n')
+    inside = ["link.txt", "nets/package/__init__.py", "nets/package/inner.py", "weights.bin"]
+
+    assert read(tmp_path / "lib") == [*inside, *(["../around.txt"] if named else [])]
