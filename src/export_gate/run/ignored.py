@@ -56,8 +56,8 @@ def _is_ignored(path: str, config: Config, named: Collection[str]) -> bool:
     own = {
         name for path in (config.path, config.path.resolve()) for name in (path.name, path.with_suffix(".lock").name)
     }
-    # `name.`: a module is named without its ending, which may be `.py` or that of a compiled one.
-    is_named = any(path == name or path.startswith((f"{name}/", f"{name}.")) for name in named)
+    # `.` is the whole checkout. `name.`: a module is named without its ending, `.py` or that of a compiled one.
+    is_named = any(name in (path, ".") or path.startswith((f"{name}/", f"{name}.")) for name in named)
     return (
         path.rpartition("/")[2] not in own
         and not is_named

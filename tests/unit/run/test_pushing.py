@@ -227,6 +227,16 @@ def test_no_pattern_covers_a_file_that_the_config_names(repository: Path, keys: 
     assert not is_idle(repository)
 
 
+def test_no_pattern_covers_anything_where_a_model_reads_the_whole_checkout(repository: Path):
+    """The folder of a config in the root is `.`, which no path begins with."""
+    pushed_config(repository, CONFIG.replace("shape: [2]}}}", "shape: [2]}}, paths: [.]}"))
+    (repository / "README.md").write_text("two")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "files")
+
+    assert not is_idle(repository)
+
+
 @pytest.mark.parametrize("is_staged", [False, True])
 def test_patterns_that_are_not_pushed_cover_nothing(repository: Path, is_staged: bool):
     """Only the config in the pushed commit says what no model reads."""
