@@ -34,7 +34,9 @@ def moved_from(config: Config, base: Base, environment: Mapping[str, str]) -> Pa
         UnreadableError: the config may have been in a submodule whose commit is not here.
     """
     path = config.place
-    if any(_is_at(base, place, environment) for place in (path, path.with_suffix(SIBLINGS.get(path.suffix, "")))):
+    if any(
+        _is_at(base, place, environment) for place in (path, path.with_suffix(SIBLINGS.get(path.suffix, path.suffix)))
+    ):
         return None
     renamed = _renamed(base, path, environment)
     if renamed is not None:

@@ -289,6 +289,18 @@ def test_files_of_a_bare_repository_are_no_repository(config: Path, is_old: bool
     assert [each.text for each in found(config, "HEAD").alterations] == ["`m`: controls.limit 100 -> 1"]
 
 
+def test_a_config_with_another_ending_has_no_other_name(config: Path):
+    """A folder that is called like it without the ending is no config of the base."""
+    (config.parent / "gate").mkdir()
+    (config.parent / "gate" / "notes.txt").touch()
+    base = commit(config.parent)
+    config.unlink()
+    new = config.with_name("gate.cfg")
+    new.write_text(CONFIG.replace("100", "1"))
+
+    assert "`m`: controls.limit 100 -> 1" in loosened(new, base)
+
+
 def test_a_copy_is_compared_with_the_config_that_stays(config: Path):
     """A workflow that is pointed at the copy checks the same models."""
     new = config.with_name("lax.yml")
