@@ -66,6 +66,7 @@ def standing_entries(
 
     Raises:
         UserError: the folder is part of what is verified, or the interpreter is gone.
+        UnreadableError: git cannot tell.
         OSError: so is the config.
     """
     standing = _read(folder, name)
@@ -144,8 +145,8 @@ def _is_as_at(base: str, config: Path, content: bytes, standing: Standing) -> bo
 def _is_touched(base: str, root: Path, places: tuple[str, ...], word: str) -> bool:
     """Whether a file that has the word, before or now, is not as at the base."""
     names = git_paths(root, *DIFF, "--no-renames", f"{base}^{{commit}}", "--", *places)
-    asked = ("grep", "-q", "-i", "-e", word)
+    changed = [f":(top,literal){name}" for name in names]
+    # Not by git_output: so many files that no command takes their names would look like none with the word.
     return bool(names) and any(
-        git_output(root, *asked, *where, "--", *(f":(top,literal){name}" for name in names)) is not None
-        for where in ((), (base,))
+        git_paths(root, "grep", "-l", "-i", "-e", word, *where, "--", *changed) for where in ((), (base,))
     )

@@ -14,6 +14,7 @@ from cache_samples import DAY, World
 from export_gate.cache.folder import CacheFolder
 from export_gate.cache.present import Present
 from export_gate.cache.standing import Standing, command_name, is_preferred, standing_entries, write_standing
+from export_gate.run.git import UnreadableError
 from export_gate.wall.errors import UserError
 
 NAME = command_name("/project", ["--skip-target", "aoti"])
@@ -132,6 +133,29 @@ def test_a_script_that_does_not_name_the_gate_decides_nothing(world: World):
     world.write("tools/build.sh", "two")
 
     assert stands(world)
+
+
+@pytest.mark.slow
+def test_a_change_of_more_files_than_a_command_takes_is_not_overlooked(world: World):
+    """The names are longer than the system allows for one command, and one of the files starts the gate."""
+    (world.root / ".git").rmdir()
+    names = [f"{number:0200}.sh" for number in range(12_000)]
+    entries = "".join(f"M 100644 inline {name}\ndata 1\nx\n" for name in names)
+    config = (world.root / "export-gate.yml").read_text()
+    stream = (
+        "commit refs/heads/main\ncommitter tester <tester@example.invalid> 0 +0000\ndata 0\n"
+        f"M 100644 inline export-gate.yml\ndata {len(config)}\n{config}\n{entries}"
+    )
+    for command, given in (
+        (("init", "--quiet", "--initial-branch=main"), ""),
+        (("fast-import", "--quiet"), stream),
+        (("read-tree", "main:"), ""),
+    ):
+        subprocess.run(["git", *command], cwd=world.root, input=given, text=True, check=True)
+    world.environment["PRE_COMMIT_FROM_REF"] = "HEAD"
+
+    with pytest.raises(UnreadableError):
+        stands(world)
 
 
 def test_a_folder_that_a_change_could_commit_is_refused(world: World):
