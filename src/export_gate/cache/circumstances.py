@@ -6,6 +6,7 @@ import hashlib
 import os
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -77,5 +78,11 @@ def _machine() -> str:
     # Those of the first core are enough; on ARM the line is called Features.
     flags = next((line.partition(":")[2].split() for line in lines if line.startswith(("flags", "Features"))), [])
     vector = sorted(flag for flag in flags if flag.startswith(_VECTOR))
-    library = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in getattr(os, "confstr_names", {}) else ""
-    return " ".join(filter(None, (sys.platform, _processor(), library, *vector)))
+    return " ".join(filter(None, (sys.platform, _processor(), _library(), *vector)))
+
+
+def _library() -> str:
+    # AttributeError: Windows. ValueError: macOS does not know the name. OSError: musl knows it, and has no value.
+    with suppress(AttributeError, ValueError, OSError):
+        return os.confstr("CS_GNU_LIBC_VERSION") or ""
+    return ""
