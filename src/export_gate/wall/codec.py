@@ -47,6 +47,7 @@ def decode(kind: type[Record], value: Any) -> Record:
     return decoded
 
 
+# For mypy, which does not take a `type[Any]` for hashable, as `cache` asks.
 _type: Callable[[Any], Any] = type
 
 

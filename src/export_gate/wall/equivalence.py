@@ -83,6 +83,7 @@ def worst_norm(comparison: Comparison, tolerance: Tolerance) -> Norm:
     norms += [] if apart is None else [apart]
     if tolerance.axis is not None:
         norms += [_norm(n.max_abs_diff, n.expected_max_abs, tolerance, n.index) for n in comparison.per_axis]
+    # `holds` before the ratio, which may round to 1 although the bound is exceeded.
     # If both ratios are equal, report the index: it is more specific than the whole leaf.
     return max(norms, key=lambda norm: (not norm.holds, norm.ratio, norm.index is not None))
 
@@ -132,6 +133,7 @@ def second_tolerance(tolerance: Tolerance) -> Tolerance:
 def is_lax(comparison: Comparison, tolerance: Tolerance) -> bool:
     """Whether the bound is too large, for an output of this size, to tell a right one from a wrong one."""
     allowed = _norm(0.0, comparison.expected_max_abs, tolerance).allowed
+    # Above zero: an output of zeros has no size that a bound could be too large for.
     return allowed > telling_bound(tolerance.rtol, comparison.expected_max_abs) > 0
 
 

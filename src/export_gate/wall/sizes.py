@@ -61,6 +61,7 @@ def lowest(size: Size, dims: Mapping[str, Iterable[int]]) -> tuple[int, dict[str
 
 def highest(size: Size, dims: Mapping[str, Iterable[int]]) -> tuple[int, dict[str, int]]:
     """The greatest value over all sizes that the dims may have, and the sizes that give it."""
+    # The greatest value is the least one with the other sign.
     value, at = lowest(difference(Size(), size), dims)
     return -value, at
 
