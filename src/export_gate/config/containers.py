@@ -68,6 +68,7 @@ class Table:
         for child in node.children:
             if not self.key.matches(child.key):
                 scope.problems.expected_key(child, f"{self.key.expected} as key")
+        # Under a key that was refused as well: every mistake is reported at once.
         values = {key: self.value.check(child, scope) for key, child in node.value.items()}
         # Without the invalid ones, so that checks of several keys still see the others.
         return {key: value for key, value in values.items() if value is not INVALID}
@@ -174,6 +175,7 @@ class Section:
         default = _defaults(self.make).get(field.name, field.default)
         if isinstance(default, tuple):
             default = list(default)
+        # An empty default tells an editor nothing.
         return schema if default in (None, [], {}) or not _is_json(default) else schema | {"default": default}
 
 

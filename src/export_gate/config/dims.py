@@ -22,6 +22,7 @@ def _verify_dim(values: Values, node: Node, scope: Scope) -> None:
         if key in values and child:
             for item in child.children or (child,):
                 verify_step(item, step, scope)
+    # A min that was refused has its own message; one that is not declared must fit all the same.
     declared_min = node.child("min")
     low, high = values.get("min", step), values.get("max", MAX_SIZE)
     if low > high and "max" in values and ("min" in values or not declared_min):

@@ -23,6 +23,7 @@ LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """libyaml if PyYAML was built with it: a 1 MiB file takes 0.3 s instead of 6."""
 START = Position(line=1, column=1)
 _MAX_KEY = 100
+"""As long as the longest names that the grammar allows."""
 
 
 def read_document(text: str, problems: Problems, allowance: Allowance, loader: Any = LOADER) -> Node:
@@ -51,12 +52,12 @@ class _Composer:
         """None while the anchored value is still open."""
 
     def document(self) -> Node:
-        next(self._events)
-        # After StreamStart comes DocumentStart, or the end of an empty file.
+        next(self._events)  # StreamStart
+        # After it comes DocumentStart, or the end of an empty file.
         if isinstance(next(self._events), yaml.StreamEndEvent):
             raise Unreadable(START, "", "expected a config with version and models, got an empty file")
         root = self._node(next(self._events), "", "", None, 0)
-        next(self._events)
+        next(self._events)  # DocumentEnd
         after = next(self._events)
         if not isinstance(after, yaml.StreamEndEvent):
             at = _position(after.start_mark)

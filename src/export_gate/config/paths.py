@@ -67,4 +67,5 @@ class RelativePath:
 
 def default_pythonpath(folder: Path) -> tuple[str, ...]:
     """The config's folder, and its `src` if there is one."""
-    return (str(folder), *(str(folder / "src") for _ in (1,) if (folder / "src").is_dir()))
+    source = folder / "src"
+    return (str(folder), str(source)) if source.is_dir() else (str(folder),)

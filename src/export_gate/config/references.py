@@ -67,6 +67,7 @@ def _verify_use(declared: Mapping[str, Node], shapes: Collection[Node | None], s
     """Check that every dim is used; a shape that cannot be read may be the one that uses it."""
     if not all(shape and isinstance(shape.value, tuple) for shape in shapes) or not shapes:
         return
+    # By words: a shape that its own check refuses, such as `seq*seq`, uses a dim all the same.
     words = {word for shape in shapes if shape for entry in shape.children for word in re.findall(r"\w+", entry.text)}
     for name, dim in declared.items():
         if name not in words and NAME.matches(name):
@@ -156,6 +157,7 @@ def _verify_distinct(tensor: Node, dims: Dims, scope: Scope) -> None:
         return
     spare, at = lowest(difference(there, axis), dims.lengths)
     if spare < 0:
+        # A dim that cancels out is missing from `at`: with any of its sizes there are too few values.
         sizes = {**{dim: max(dims.lengths[dim]) for dim in axis.factors}, **at}
         length = axis.at(sizes)
         expected = f"at least {length} different values for {length} in strictly increasing order"

@@ -37,7 +37,7 @@ BUDGET = Section(
     ),
 )
 _BUDGET = Field("budget", BUDGET, "Limits on the artifact's size.")
-_ALL = Field("tolerance", TOLERANCE, "Tolerance of this target; overrides the model's.")
+_TOLERANCE = Field("tolerance", TOLERANCE, "Tolerance of this target; overrides the model's.")
 _GUARDS = "How to judge out-of-range input that is accepted."
 
 
@@ -63,7 +63,7 @@ def _section(kind: TargetKind) -> Section:
         make=partial(_make_target, kind.name),
         named=True,
         may_be_null=True,
-        fields=(own, _ALL, guards, *options, *files),
+        fields=(own, _TOLERANCE, guards, *options, *files),
     )
 
 
@@ -134,6 +134,7 @@ class TargetsSpec:
         named = [{**section, "required": ["kind"]} for section, _ in sections.values()]
         inherited = {"type": ["object", "null"], "not": {"required": ["kind"]}}  # `defaults` may say what it is
         others = "|".join(sections)  # plain words: "\\-" is not an ECMA regular expression
+        # The lookahead: JSON Schema would apply the pattern to the names of kinds too, which must not say their kind.
         return {
             "type": "object",
             "properties": {key: {**section, "description": text} for key, (section, text) in sections.items()},
