@@ -88,6 +88,7 @@ def within(base: Base, path: Path, environment: Mapping[str, str]) -> Base:
     Raises:
         UnreadableError: the submodule's commit is not here.
     """
+    # Only folders above the path are asked, the outermost first: who asks about a checkout itself names its `.git`.
     for folder in reversed(path.relative_to(base.root).parents):
         sha = submodule_at(base, base.root / folder, environment)
         if sha:

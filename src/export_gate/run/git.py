@@ -59,6 +59,7 @@ _ANSWERS: ContextVar[dict[object, _Answer] | None] = ContextVar("answers", defau
 
 
 def _run(folder: Path, arguments: Sequence[str], environment: Mapping[str, str] | None, given: bytes) -> _Answer:
+    # In a partial clone, git fetches objects that it lacks, and would ask for a password.
     variables = {**_own(os.environ if environment is None else environment), "GIT_TERMINAL_PROMPT": "0"}
     answers = _ANSWERS.get()
     if answers is None:

@@ -54,6 +54,7 @@ def configs_at(config: Config, base: Base, environment: Mapping[str, str]) -> It
 
 def gone_configs(base: Base, environment: Mapping[str, str]) -> Iterator[tuple[Path, Config]]:
     """The configs of the base that are none any more, and not under a name that git calls a new one either."""
+    # M and T too: a file that was edited or became a link may be no config any more.
     asked = ("diff", *PLAIN, "-M", "--diff-filter=DMT", "--name-only", base.commit, "--", "*.yml", "*.yaml")
     places = [base.root / name for name in git_paths(base.root, *asked, environment=environment)]
     places += _in_submodules(base, environment)
@@ -92,6 +93,7 @@ def _is_at(base: Base, path: Path, environment: Mapping[str, str]) -> bool:
 
 
 def _renamed(base: Base, path: Path, environment: Mapping[str, str]) -> Path | None:
+    # Of all paths: limited to this one, git would not see the old one, and call this one added.
     asked = ("diff", *PLAIN, "-M", "--diff-filter=R", "--name-status", base.commit)
     words = iter(git_paths(base.root, *asked, environment=environment))
     # One iterator three times: `-z` gives status, old and new path as three texts.

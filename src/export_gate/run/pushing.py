@@ -137,7 +137,7 @@ def _differing(root: Path, commit: str) -> Iterator[str]:
         if (
             (root / path).is_file()
             and path not in seen
-            and git_line(root, "hash-object", path) != git_line(root, "rev-parse", f"{commit}:{path}")
+            and git_line(root, "hash-object", "--", path) != git_line(root, "rev-parse", f"{commit}:{path}")
         ):
             yield path
     converted = (*_filtered(root), *_converted(root))
@@ -152,6 +152,7 @@ def _filtered(root: Path) -> tuple[str, ...]:
 
     Those of LFS do not: git compares digests of the content, and a checkout may have to download it.
     """
+    # `!filter` is where no line of .gitattributes says a filter; a list of exclusions alone starts from all files.
     return git_paths(root, "ls-files", "--", ":(exclude,attr:!filter)", ":(exclude,attr:filter=lfs)")
 
 

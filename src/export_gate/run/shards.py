@@ -88,6 +88,7 @@ def assign(
     weights = _weights(contracts, durations_s or {})
     parts: list[list[int]] = [[] for _ in range(total)]
     loads = [0.0] * total
+    # Largest first is at most a third slower than the best division, which takes exponential time to find.
     # Ties keep the config's order (`sorted` is stable) and go to the first shard (`index` of the minimum).
     for place in sorted(range(len(contracts)), key=lambda index: -weights[index]):
         least = loads.index(min(loads))

@@ -64,6 +64,7 @@ def _is_own(path: str) -> bool:
 
 def _ignored_by(root: Path, paths: Collection[str], sources: Collection[str]) -> Iterator[str]:
     """Those paths whose last pattern is of these files and ignores them."""
+    # `-v -z` gives the file of the pattern, its line there, the pattern and the path, each as a text of its own.
     words = iter(git_paths(root, "check-ignore", "-v", "--stdin", given=paths)) if paths else iter(())
     for source, _, pattern, path in zip(words, words, words, words, strict=False):
         if source in sources and not pattern.startswith("!"):
