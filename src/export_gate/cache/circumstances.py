@@ -65,6 +65,7 @@ def _own_digest() -> str:
 
 
 def _processor() -> str:
+    # Not platform.machine(), whose import takes milliseconds of a hook that has nothing to do.
     return os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
 
 

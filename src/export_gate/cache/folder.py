@@ -83,6 +83,7 @@ class CacheFolder:
     def _duration_s(self, key: str) -> float | None:
         text = read_own(self.path / "entries" / key / DURATION, LARGEST_BYTES)
         try:
+            # NaN, which no comparison below lets through, stands for a file that cannot be read.
             seconds = float(text or b"nan")
         except ValueError:
             return None
@@ -120,6 +121,7 @@ class CacheFolder:
 
     def object_bytes(self, name: str) -> bytes | None:
         """The bytes of an object, or None if it is not there as it should be."""
+        # The observations of a model, which may be as large as a whole results.json.
         text = read_own(self._object(name), LARGEST_BYTES * 16) if _NAME.fullmatch(name) else None
         return text if text is not None and hashlib.sha256(text).hexdigest() == name else None
 

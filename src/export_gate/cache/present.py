@@ -121,12 +121,14 @@ class Present:
         entries = self._entries(name)
         if entries is None:
             return MISSING
+        # The names alone do not tell a version that was installed again with other files.
         lines = list(entries)
         for entry in entries:
             if entry.endswith((".dist-info/", ".egg-info/")):
                 lines.append(self._record(f"{name}/{entry}"))
             elif entry.endswith((".pth", ".egg-link", ".egg-info")) or entry in _STARTUP:
                 lines.append(self.file(f"{name}/{entry}"))
+        # Of a conda environment, PREFIX/lib/python3.11/site-packages: its libraries, such as MKL, are no distributions.
         lines += self._entries(os.path.join(name, *[os.pardir] * 3, "conda-meta")) or ()  # noqa: PTH118
         return _listing(lines)
 

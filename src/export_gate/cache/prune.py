@@ -35,6 +35,7 @@ def _prune_entries(folder: CacheFolder, now: float) -> set[str]:
     for path in sorted(_inside(folder.path / "entries", "*.json"), key=used_ns, reverse=True):
         text = read_own(path, LARGEST_BYTES)
         entry = None if text is None else parse_entry(text)
+        # The size of what is removed counts on: else a smaller entry would stay that was used before a larger one.
         # Entries may share an object, which takes its room once.
         new = set(entry.objects) - kept if entry else set()
         size += path.lstat().st_size + sum(_size(folder.path / "objects" / name[:2] / name) for name in new)

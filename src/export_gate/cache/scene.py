@@ -49,6 +49,7 @@ class Scene:
         return Now(
             present=self.present,
             circumstances=self.circumstances,
+            # The worker enters the config's folder, wherever the caller is.
             variables={**self.passed, **set_here, "PWD": str(self.base)},
             today=self.today,
         )
