@@ -27,7 +27,9 @@ CONNECT_S, READ_S, WHOLE_S = 10.0, 30.0, 60.0
 LARGEST_ANSWER_BYTES = 64 * 1024 * 1024
 """A page of 100 comments of 65,536 characters each is smaller."""
 TRIES = 4
+"""With waits of 1, 2 and 4 s between them where GitHub does not say how long."""
 MOST_PAGES = 100
+"""A server that always names a next page must not keep the job busy."""
 MOST_REDIRECTS = 3
 _NEXT = re.compile(r'<([^<>]*)>\s*;[^,]*\brel="?next"?')
 

@@ -53,9 +53,8 @@ def compose(report: Report, frame: Frame) -> Composed:
     budget = COMMENT_CHARACTERS - characters(head + foot)
     warning = ""
     try:
-        middle = render(report, "comment", budget=budget) if frame.template is None else ""
-        if frame.template is not None:
-            middle = _own_layout(frame.template, report, budget)
+        own = frame.template
+        middle = render(report, "comment", budget=budget) if own is None else _own_layout(own, report, budget)
     except TemplateError as error:
         middle = render(report, "comment", budget=budget)
         warning = f"the template {frame.template} was not used: {error}; the comment uses the built-in layout"

@@ -106,6 +106,7 @@ def find_pull_request(api: Api, repository: str, run: Triggering) -> Found:
     Raises:
         ApiError: GitHub did not answer.
     """
+    # Results of a push, say, are of no pull request, even if one has the branch.
     if run.event != "pull_request":
         return Found(reason=f"the run was for a {run.event} event, not for a pull request")
     if run.repository is None:
