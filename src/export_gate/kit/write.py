@@ -178,6 +178,7 @@ def _staging(place: Path, shown: Path) -> Iterator[Path]:
 
 def _put(stage: Path, place: Path) -> None:
     """Move the new kit into place; the old folder is kept until then, and restored if the move fails."""
+    # In the staging folder, which is removed in the end: rename() does not replace a folder that has files.
     old = stage / "old"
     if place.exists():
         place.rename(old)
