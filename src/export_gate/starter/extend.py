@@ -46,6 +46,7 @@ def _end(root: Node, models: Node, lines: list[str]) -> int:
     """The number of lines up to the next key of the file, without the comments that stand above that one."""
     later = [node.key_at.line - 1 for node in root.children if node.key_at.line > models.key_at.line]
     end = min(later, default=len(lines))
+    # At the end of the file, comments belong to the models above them.
     while later and re.fullmatch(r"#.*\s*|\s*", lines[end - 1]):
         end -= 1
     return end

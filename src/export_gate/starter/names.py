@@ -73,6 +73,7 @@ def model_name(factory: str, taken: Collection[str] = ()) -> str:
 def kebab(identifier: str) -> str:
     """`make_glyph_head` and `GlyphHead` as `glyph-head`."""
     # The first branch takes an acronym, up to the capital that starts the next word: `HTTPHead` is `http-head`.
+    # An underscore or another character is in neither branch, so it ends a word.
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+", identifier)
     while len(words) > 1 and words[0].lower() in {"make", "create", "build", "get", "load", "new"}:
         words = words[1:]
