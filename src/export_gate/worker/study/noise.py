@@ -193,9 +193,16 @@ def _moved(tensor: torch.Tensor, stream: Stream) -> torch.Tensor:
     if not tensor.is_floating_point():
         return tensor
     flat = tensor.reshape(-1)
-    up = torch.nextafter(flat, torch.full_like(flat, torch.inf))
+    up = stepped(flat, torch.inf)
     coins = torch.from_numpy(stream.integers(0, 1, flat.numel())).bool()
     return torch.where(coins, up, flat).reshape(tensor.shape)
+
+
+def stepped(tensor: torch.Tensor, towards: float) -> torch.Tensor:
+    """Each float, and both parts of each complex number, moved by one ulp."""
+    if tensor.is_complex():
+        return torch.view_as_complex(stepped(torch.view_as_real(tensor), towards))
+    return torch.nextafter(tensor, torch.full_like(tensor, towards)) if tensor.is_floating_point() else tensor
 
 
 def _shape(leaf: Leaf | None) -> tuple[int, ...] | None:

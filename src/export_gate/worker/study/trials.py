@@ -26,7 +26,7 @@ from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Runner
 from export_gate.worker.study.laboratory import Laboratory, attempt
 from export_gate.worker.study.masks import FIRST_PROBE
-from export_gate.worker.study.noise import Pair, jittered, numbers_of
+from export_gate.worker.study.noise import Pair, jittered, numbers_of, stepped
 from export_gate.worker.study.rungs import CHOOSING
 
 Bools = npt.NDArray[np.bool_]
@@ -173,16 +173,12 @@ def is_jump(bench: Bench, make: Callable[[], Values], pair: Pair) -> bool:
         return False
     worst = int(np.nanargmax(gap))
     for towards in (torch.inf, -torch.inf):
-        moved = map_tensors(make(), lambda tensor, to=towards: _stepped(tensor, to))  # type: ignore[misc] # bound per turn
+        moved = map_tensors(make(), lambda tensor, to=towards: stepped(tensor, to))  # type: ignore[misc] # bound per turn
         other = _array(attempt(lambda v=moved: bench.laboratory.again(v)), pair.comparison.output)  # type: ignore[misc] # likewise
         is_like = other is not None and other.shape == actual.shape
         if is_like and not _apart(other, actual, tolerance).reshape(-1)[worst]:
             return True
     return False
-
-
-def _stepped(tensor: torch.Tensor, towards: float) -> torch.Tensor:
-    return torch.nextafter(tensor, torch.full_like(tensor, towards)) if tensor.is_floating_point() else tensor
 
 
 def _array(leaves: Sequence[Leaf] | None, output: str) -> Any:

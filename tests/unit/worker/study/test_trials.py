@@ -15,11 +15,13 @@ from worker_samples import size
 from export_gate.wall.contract import Dim, ModelContract, TensorSpec, make_target
 from export_gate.wall.tolerance import resolve_tolerance
 from export_gate.worker.controls.record import ControlCase
+from export_gate.worker.leaves.compare import compare_leaf
 from export_gate.worker.model.factory import Factory, bind, forward_parameters
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.study.allowance import LEAST_S, MOST_S, Allowance
 from export_gate.worker.study.laboratory import Laboratory
-from export_gate.worker.study.trials import Bench, changes, size_trial, steadiness
+from export_gate.worker.study.noise import Pair
+from export_gate.worker.study.trials import Bench, changes, is_jump, size_trial, steadiness
 
 CONTRACT = ModelContract(
     name="m",
@@ -137,3 +139,19 @@ def test_experiments_end_with_their_allowance():
     with half.spending():
         time.sleep(0.05)
     assert half.left_s == pytest.approx(4.95, abs=0.5)
+
+
+@pytest.mark.parametrize("number", [1.0, 1.0 + 0j], ids=["real", "complex"])
+def test_a_jump_of_the_model_is_one_for_complex_numbers_too(number: complex):
+    """One step of an input below a whole number, eager gives the artifact's answer."""
+    bench = _bench(
+        lambda x: torch.view_as_real(x + 0j)[..., 0].floor(),
+        lambda x: (torch.view_as_real(x + 0j)[..., 0] - 1e-7).floor(),
+    )
+
+    def make() -> dict[str, torch.Tensor]:
+        return {"x": torch.tensor([number, 0.5])}
+
+    (expected,) = bench.laboratory.again(make())
+    (actual,) = bench.run(bind(make(), bench.laboratory.parameters))
+    assert is_jump(bench, make, Pair(comparison=compare_leaf(expected, actual), expected=expected, actual=actual))
