@@ -100,6 +100,13 @@ def drawn_case(contract: ModelContract, family: str, index: int, sizes: Sizes) -
     return generated_case(family, index, sizes, partial(make, contract, sizes, family, index))
 
 
+def redrawn(contract: ModelContract, case: ControlCase, sizes: Sizes) -> ControlCase:
+    """A generated case of the same family and index, at other sizes or of a changed contract."""
+    # Generated inputs are named `family-index@sizes`.
+    index = int(case.name.partition("@")[0].rpartition("-")[2])
+    return drawn_case(contract, case.family, index, sizes)
+
+
 def case_named(contract: ModelContract, name: str) -> ControlCase | None:
     """The generated case of that name at any declared sizes; None if there is none."""
     found = CASE_NAME.fullmatch(name)

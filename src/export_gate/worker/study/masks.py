@@ -99,7 +99,7 @@ class Masks:
     def polarity(self, mask: Mask) -> Polarity | None:
         """Whether 1 keeps or drops a position; None if that is undecided, or the input is not a mask."""
         if mask.path not in self.polarities:
-            self.polarities[mask.path] = _declared(mask) or self._probed(mask)
+            self.polarities[mask.path] = _declared(mask.path, mask.spec) or self._probed(mask)
         return self.polarities[mask.path]
 
     def off(self, mask: Mask, leaves: Mapping[str, Leaf]) -> Bools | None:
@@ -173,7 +173,7 @@ class Masks:
         known = {leaf.name: leaf for leaf in flatten(values)}
         for path, spec in tensor_leaves(self.contract):
             # Other masks stay as they are: they decide what counts.
-            if path == mask.path or _declared(Mask(path=path, spec=spec, axes=("",))):
+            if path == mask.path or _declared(path, spec):
                 continue
             old, new = known[path].value, fresh[path].value
             at = spread(places, mask, tuple(str(size) for size in spec.shape), () if old is None else old.shape)
@@ -317,12 +317,11 @@ def _placed(array: Bools, axes: Sequence[int], rank: int) -> Bools:
     return placed
 
 
-def _declared(mask: Mask) -> Polarity | None:
+def _declared(path: str, spec: TensorSpec) -> Polarity | None:
     """The polarity that the contract or the input's exact name says."""
-    declared = mask.spec.mask
-    if declared in ("keep", "drop"):
-        return "keep" if declared == "keep" else "drop"
-    name = mask.path.rpartition(".")[2]
+    if spec.mask in ("keep", "drop"):
+        return "keep" if spec.mask == "keep" else "drop"
+    name = path.rpartition(".")[2]
     if name in KEEP_NAMES:
         return "keep"
     return "drop" if name.endswith(DROP_ENDING) else None

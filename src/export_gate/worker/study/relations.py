@@ -7,16 +7,15 @@ draws is then tried: eager must take inputs that keep it, at the sizes and of th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
-from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import MissingRelation, PromiseBroken
 from export_gate.wall.targets import LAYOUT_FAMILIES
-from export_gate.worker.controls.generate import drawn_case
+from export_gate.worker.controls.generate import redrawn
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.values import flatten
 from export_gate.worker.model.factory import bind
@@ -96,18 +95,9 @@ def _again(proposal: Proposal, failing: Sequence[ControlCase]) -> tuple[ControlC
     """Refused inputs drawn again as the contract would have them; none if it cannot say the relation."""
     if proposal.contract is None:
         return ()
-    return tuple(_redrawn(proposal.contract, failing, proposal.sizes))[:TRIED]
-
-
-def _redrawn(
-    contract: ModelContract, failing: Sequence[ControlCase], sizes: Sequence[dict[str, int]]
-) -> Iterator[ControlCase]:
-    for case in failing:
-        if case.group == "generated":
-            # Generated inputs are named `family-index@sizes`.
-            index = int(case.name.partition("@")[0].rpartition("-")[2])
-            for place in sizes or (case.sizes,):
-                yield drawn_case(contract, case.family, index, place)
+    generated = [case for case in failing if case.group == "generated"]
+    places = [(case, sizes) for case in generated for sizes in proposal.sizes or (case.sizes,)]
+    return tuple(redrawn(proposal.contract, case, sizes) for case, sizes in places[:TRIED])
 
 
 def _all_taken(tried: Sequence[ControlCase], kind: Kind, subject: Subject, desk: Desk) -> bool:

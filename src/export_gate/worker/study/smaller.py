@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 
 from export_gate.wall.contract import ModelContract, TensorSpec
-from export_gate.worker.controls.generate import drawn_case
+from export_gate.worker.controls.generate import redrawn
 from export_gate.worker.controls.intervals import admits, value_bounds
 from export_gate.worker.controls.layout import tensors_of
 from export_gate.worker.controls.made import MadeTensor, has_makers
@@ -124,9 +124,7 @@ def _resized(current: Small, case: ControlCase, sizes: Sizes) -> Iterator[Small]
             if all(tensor is not None for tensor in tensors.values()):
                 yield replace(current, sizes=sizes, tensors={p: t for p, t in tensors.items() if t is not None})
     if case.group == "generated":
-        # Generated inputs are named `family-index@sizes`.
-        index = int(case.name.partition("@")[0].rpartition("-")[2])
-        yield Small.of(current.contract, drawn_case(current.contract, case.family, index, sizes))
+        yield Small.of(current.contract, redrawn(current.contract, case, sizes))
 
 
 def _cut(tensor: torch.Tensor, shape: tuple[int, ...], *, is_last: bool) -> torch.Tensor | None:
