@@ -116,6 +116,7 @@ def _traces(tracer: Tracer, outputs: Sequence[Sick]) -> Iterator[Experiment]:
 def _trace(tracer: Tracer, sick: Sick) -> Iterator[Experiment]:
     if tracer.forms.target.kind in TRACED:
         _, comparison, case = sick.wrong[0]
+        # Along the way another dtype is no fault by itself; it is looked for where the output has one.
         strict = comparison.expected_dtype != comparison.actual_dtype
         yield partial(tracer.inspect, sick.output, case, strict_dtype=strict)
 

@@ -184,7 +184,8 @@ def _observe(job: Job, desk: Desk, then: Sequel | None, each: EachTarget | None,
         probing=probing,
         allowance=allowance,
     )
-    del subject, asked, unknown  # with them the eager instance is released before the export
+    # With them the eager instance is released before the export: also the traceback of an exception holds it.
+    del subject, asked, unknown
     observe_variants(study, desk, each)
     if then is not None:
         then(study, desk)

@@ -82,6 +82,7 @@ def _gap(own: Array, given: Array) -> float:
     wide = own.astype(np.float64)
     with np.errstate(all="ignore"):
         gap = np.abs(wide - given.astype(np.float64))
+    # NaN and infinity on either side say nothing; two finite numbers so far apart that the gap overflows do.
     gap = np.where(np.isfinite(gap), gap, np.where(np.isfinite(wide) & np.isfinite(given), gap, 0.0))
     scale = float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
     largest = float(gap.max(initial=0.0))

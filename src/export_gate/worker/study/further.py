@@ -51,8 +51,8 @@ class Further:
     def asked_by(self, export: Export | None, variant: Variant) -> Asked:
         """The variant's further control inputs; if the run is narrowed, only those that it names.
 
-        None for a model with state: these inputs are answered by an instance with another history than the program's,
-        so that every later answer would differ. Such a model is red as it is.
+        Nothing for a model with state: an instance with another history than the program's answers these inputs, so
+        that every later answer would differ. Such a model is red as it is.
         """
         if self.study.hygiene.state_changed:
             return Asked()

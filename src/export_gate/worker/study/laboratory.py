@@ -32,6 +32,7 @@ class Laboratory:
 
     def widened(self, values: Values) -> tuple[Leaf, ...]:
         """The leaves in float64."""
+        # `in_float64` widens the instance itself, so it cannot be the one that answers for eager.
         self.twin = self.twin or self._fresh()
         return rename(in_float64(self.twin, bind(values, self.parameters)), self.names)
 

@@ -29,7 +29,9 @@ KEEP_NAMES = frozenset({
     "attention_mask", "encoder_attention_mask", "decoder_attention_mask", "cross_attention_mask", "text_attention_mask",
     "pixel_attention_mask", "pixel_mask",
 })  # fmt: skip
+"""Names in transformers, where 1 keeps a position."""
 DROP_ENDING = "key_padding_mask"
+"""The name in torch.nn.MultiheadAttention, where true drops one."""
 PATTERNS = ("right", "left", "holed")
 """Only holed masks catch spans and offsets; right-padded ones alone miss what a causal model ignores."""
 PROBES_OF_EACH = 3
@@ -99,6 +101,7 @@ class Masks:
     def polarity(self, mask: Mask) -> Polarity | None:
         """Whether 1 keeps or drops a position; None if that is undecided, or the input is not a mask."""
         if mask.path not in self.polarities:
+            # Kept even if it is None: nine draws are not made again for each difference.
             self.polarities[mask.path] = _declared(mask.path, mask.spec) or self._probed(mask)
         return self.polarities[mask.path]
 
@@ -309,6 +312,7 @@ def _part(places: Bools, mask: Mask, text: str, length: int) -> Bools | None:
 
 def _placed(array: Bools, axes: Sequence[int], rank: int) -> Bools:
     """The array's axes put at those of a tensor; every other axis has length 1."""
+    # First into the tensor's order of axes: a reshape moves no values, and would give a transposed mask other places.
     order = np.argsort(axes)
     shape = [1] * rank
     for position in order:
@@ -344,12 +348,14 @@ def _moved(before: Leaf, after: Leaf) -> Bools:
     assert before.value is not None
     assert after.value is not None
     if before.value.shape != after.value.shape:
+        # Of another length, as with `nonzero`, no element has a counterpart.
         return np.ones(before.value.shape, dtype=np.bool_)
     if before.value.dtype.kind not in "fc":
         different: Bools = before.value != after.value
         return different
     finite = np.abs(before.value[np.isfinite(before.value)])
     scale = float(finite.max(initial=0.0))
+    # As a share of the largest value: the rounding of sums moves small elements by as much as large ones.
     with np.errstate(all="ignore"):
         far = np.abs(before.value - after.value) > STILL * scale
     moved: Bools = far | (np.isfinite(before.value) != np.isfinite(after.value))

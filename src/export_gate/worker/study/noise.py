@@ -167,6 +167,7 @@ def _maxima(one: Array, other: Array, finite: Array, layout: tuple[int, int, int
 
 def _perturbed(case: ControlCase) -> Iterator[tuple[str, Values]]:
     """Inputs that are the same but for layout or rounding."""
+    # The layout first: it is one forward, and is all that inputs without floats have.
     values = case.make()
     yield "layout", _other_layout(values)
     yield from (("jitter", moved) for moved in jittered(case))

@@ -71,6 +71,7 @@ def sizes_that_hold(guard: Guard | None, contract: ModelContract) -> tuple[str, 
     dim, reference = contract.dim(guard.dims[0]), reference_sizes(contract)
     sizes = np.asarray(dim.sizes)
     broken = guard.is_broken({**reference, dim.name: sizes}, len(sizes))
+    # From the reference both ways, up to the first size that breaks it: only sizes in one piece make a range.
     middle = dim.sizes.index(reference[dim.name])
     below, above = np.flatnonzero(broken[:middle]), np.flatnonzero(broken[middle:])
     held = dim.sizes[int(below[-1]) + 1 if below.size else 0 : middle + int(above[0]) if above.size else None]

@@ -74,6 +74,7 @@ class Shrinker:
     name: str
     """Of the files, without output and suffix."""
     answers: list[Runner] = field(default_factory=list)
+    """The program's runner once it was needed: making it copies the weights."""
 
     def inspect(self, output: str, case: ControlCase, deadline: float = math.inf) -> Inspection:
         """The smallest input of one output that differs, or of a call that raises where `output` is empty."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import torch
 
@@ -109,6 +110,7 @@ def _smaller(current: Small, case: ControlCase, fixed: Sequence[str], keeps: Kee
             if found is not None:
                 current = found
                 break
+            # At least one less, so that the search ends.
             below = below[max(len(below) // 2, 1) :]
     return current
 
@@ -158,8 +160,10 @@ def _versions(current: Small, path: str, candidates: Sequence[torch.Tensor]) -> 
     """The candidates that are simpler than what is there, the simplest first; so every search ends."""
     spec = next(spec for name, spec in tensor_leaves(current.contract) if name == path).at(current.sizes)
     cost = _cost(current.tensors[path], spec)
-    priced = sorted(enumerate(candidates), key=lambda each: (_cost(each[1], spec), each[0]))
-    yield from (current.with_tensor(path, tensor) for _, tensor in priced if _cost(tensor, spec) < cost)
+    priced = [(_cost(tensor, spec), tensor) for tensor in candidates]
+    # By the cost alone, because tensors have no order.
+    ordered = sorted((each for each in priced if each[0] < cost), key=itemgetter(0))
+    yield from (current.with_tensor(path, tensor) for _, tensor in ordered)
 
 
 def _cost(tensor: torch.Tensor, spec: TensorSpec) -> float:

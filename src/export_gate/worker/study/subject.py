@@ -71,6 +71,7 @@ def _is_midpoint(first: Leaf, second: Leaf, middle: Leaf) -> bool:
         return first.value is second.value is middle.value
     if first.value.shape != second.value.shape or not first.value.size:
         return False
+    # To complex128 for complex outputs: float64 alone would drop the imaginary parts.
     wide = np.promote_types(first.value.dtype, np.float64)
     expected = (first.value.astype(wide) + second.value.astype(wide)) / 2
     rtol = COARSE_MIDPOINT_RTOL if first.dtype in COARSE else MIDPOINT_RTOL

@@ -61,6 +61,7 @@ def affordable(
     left = contract.controls.budget_flops / SHARE
     kept: list[ControlCase] = []
     for case in sweep_cases(contract):
+        # Also those that are known: what the sweep costs would else depend on the rest of the control set.
         left -= (flops or 0.0) * total_elements(contract, case.sizes) / first + CALL_FLOPS * (nodes or UNKNOWN_NODES)
         # A prefix of the seeded order, so that a larger budget only adds cases.
         if left < 0:

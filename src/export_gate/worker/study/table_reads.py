@@ -31,7 +31,7 @@ from export_gate.worker.targets.onnx import call_tensors
 
 Bools = npt.NDArray[np.bool_]
 MOST_AXES = 4
-"""Of tables whose axes a converter may have moved."""
+"""Of tables whose axes a converter may have moved: four axes have 24 orders, five 120."""
 
 
 def table_reads(
@@ -69,6 +69,7 @@ def _of_onnx(
     if not changed:
         return
     graph = FileGraph.read(path)
+    # Values that the file computes; an input's elements are at hand.
     computed = list(dict.fromkeys(table.indices for table in changed if table.indices not in graph.inputs))
     session = graph.tapped(computed, target.option("providers", tuple), "disable")
     read: dict[int, Bools] = {}
@@ -110,6 +111,7 @@ def _of_program(
     }
     if not tables:
         return
+    # Without guards: which rows an input reads is asked here, not whether the program takes it.
     module = program.module(check_guards=False)
     run = as_exported(module_runner(module, context.names), program, context.contract)
     found: dict[tuple[str, str, int], Bools] = {}

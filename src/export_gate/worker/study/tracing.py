@@ -57,6 +57,7 @@ class Tracer:
         """Compare the file with its program, the program with eager, and the file as ONNX Runtime changes it."""
         if self.forms.target.kind == "onnx":
             yield self._of_file("disable", output, case, strict_dtype=strict_dtype)
+        # A place, because the program's outputs are flat and have no names of the contract.
         at = [leaf.name for leaf in self.forms.context.outputs].index(output)
         beside = EagerTrace(program=self._exported(), roots=self.roots)
         self.laboratory.again(case.make())  # makes the instance, and refuses other weights than eager had

@@ -54,6 +54,7 @@ def choose_trial(job: Job, subject: Subject, desk: Desk, notes: tuple[str, ...] 
     every = (*controls.cases, *basis)
     cases = _selected((*every, *_named(job, every)), job.cases)
     kept, flops = within_budget(cases, subject)
+    # Forward has returned; a file that cannot be read from here on is not eager's failure.
     desk.channel.at("controls")
     return Trial(
         cases=kept,

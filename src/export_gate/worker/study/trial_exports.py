@@ -27,10 +27,13 @@ from export_gate.worker.study.refused_guard import sizes_that_hold
 
 SIZES = re.compile(r"Constraints violated|specialized it to be a constant|Not all values of|Suggested fixes")
 """What torch.export says where the sizes are the reason (torch 2.13)."""
-DIVISORS = re.compile(r"(?://|%|\*|Mod\([^,()]*,)\s*\(?(\d+)")
+DIVISORS = re.compile(r"(?://|%|Mod\([^,()]*,)\s*\(?(\d+)")
+"""Numbers by which torch's guards divide a size: `// 3`, `% 16`, `Mod(s77, 4)`."""
 BOUNDS = re.compile(r"(\w+) = Dim\(['\"]\w+['\"](?:, min=(\d+))?(?:, max=(\d+))?\)")
+"""A range that torch suggests; it leaves out a minimum of 2."""
 SPECIALIZED = re.compile(r"marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
 SUGGESTED_SIZE = re.compile(r"(?m)^\s*(\w+) = (\d+)$")
+"""The same in a suggestion."""
 STEPS = (2, 3, 4, 5, 8, 16, 32)
 """`multiple-of`, in the order of how usual they are."""
 DIMS, STEPS_TRIED = 2, 5
@@ -119,6 +122,7 @@ def _trials(dim: Dim, contract: ModelContract, text: str, held: tuple[str, range
     roomy = [step for step in steps if len(replace(dim, multiple_of=step).sizes) > 1]
     for step in roomy[:STEPS_TRIED]:
         yield ExportTrial(dim=dim.name, declared={"multiple-of": step})
+    # Another example: torch takes 0 and 1 for constants, so that neither could show anything.
     other = next((size for size in dim.sizes[::-1] if size not in (0, 1, reference_sizes(contract)[dim.name])), None)
     if other is not None:
         yield ExportTrial(dim=dim.name, declared={"example": other})
@@ -156,6 +160,7 @@ def _without_refused_ends(trial: ExportTrial, dim: Dim, answers: Mapping[int, An
 
     None if there are none, if sizes between them are wrong too, or if one size is left.
     """
+    # Ascending, as the sizes were asked.
     right = [size for size, answer in answers.items() if answer == "agrees"]
     wrong = [size for size, answer in answers.items() if answer != "agrees"]
     is_ends = right and wrong and not any(right[0] < size < right[-1] for size in wrong)
@@ -185,6 +190,7 @@ def _answers(study: Study, contract: ModelContract, name: str, program: torch.nn
             return "refuses"
         return "agrees" if agree(expected, actual, lambda _: ROUGHLY) else "differs"
 
+    # Not at 0, where every answer is empty and would agree.
     return {size: answered(size) for size in some if size}
 
 

@@ -84,6 +84,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
     """Observe the target, up to its first failed stage."""
     started = time.perf_counter()
     channel, key = desk.channel, work.key
+    # At once: if the artifact crashes the process, these are all that is known of the target.
     channel.set("target", work.target.name, target=key)
     channel.set("guards", work.target.guards, target=key)
     channel.set("separate", work.separate, target=key)
@@ -109,6 +110,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
         if path is not None:
             ran = [case for case in work.cases if case.name in known]
             channel.set("tables", table_reads(work.target, path, work.context, work.laboratory, ran), target=key)
+        # All that follows asks eager again, which must answer as it did.
         if work.is_steady:
             inquiry = _inquire(work, [*suspects, *more], loose, loaded.run, desk)
             forms = Forms(context=work.context, target=work.target, path=path, run=loaded.run)
@@ -144,6 +146,7 @@ def _converter(work: Verification, first: Collection[str] = ()) -> Converter:
         context=work.context,
         target=work.target,
         parameters=work.parameters,
+        # False sorts before True, and the sort keeps the order of equals.
         cases=sorted(work.cases, key=lambda case: case.name not in first),
         references=work.references,
         tolerance=work.tolerance,
