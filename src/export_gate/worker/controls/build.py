@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,10 @@ from export_gate.worker.controls.intervals import is_undeclared
 from export_gate.worker.controls.record import ControlCase, ControlSet
 from export_gate.worker.controls.sizes import Sizes, plan_sizes, reference_sizes
 from export_gate.worker.controls.specs import is_integer, tensor_leaves
-from export_gate.worker.leaves.values import Values, flatten
+from export_gate.worker.leaves.values import Call, Values, flatten
+from export_gate.worker.model.factory import Parameter, bind
 
-__all__ = ["build_control_set", "digest", "reference_sizes", "reference_values", "values_at"]
+__all__ = ["build_control_set", "digest", "reference_call", "reference_sizes", "reference_values", "values_at"]
 
 
 def build_control_set(contract: ModelContract, base: Path) -> ControlSet:
@@ -63,6 +65,13 @@ def build_control_set(contract: ModelContract, base: Path) -> ControlSet:
 def reference_values(contract: ModelContract, sizes: Sizes) -> Values:
     """The example input for torch.export: the plainest draw at these sizes."""
     return values_at(contract, sizes, main_family(contract), 1)
+
+
+def reference_call(
+    contract: ModelContract, parameters: Sequence[Parameter], fixed: Mapping[str, int] = MappingProxyType({})
+) -> Call:
+    """The example call for torch.export, with fresh values at the reference sizes, but for dims that are `fixed`."""
+    return bind(reference_values(contract, {**reference_sizes(contract), **fixed}), parameters)
 
 
 def digest(cases: Iterable[ControlCase]) -> str:

@@ -44,15 +44,17 @@ def _draws(node: Node) -> bool:
     target = node.target
     if not isinstance(target, OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
         return False
-    given = _arguments(node, target)
+    given = arguments_of(node)
     # An operator without a switch counts as switched on, and one without a rate as drawing.
     is_off = any(given.get(name, True) in (False, None) for name in SWITCHES)
     return not is_off and all(given.get(name, 1) != 0 for name in RATES)
 
 
-def _arguments(node: Node, target: Any) -> dict[str, Any]:
-    """The operator's arguments by name, defaults included."""
-    schema = target._schema.arguments  # noqa: SLF001 - torch has no public name for it
+def arguments_of(node: Node) -> dict[str, Any]:
+    """The operator's arguments by name, defaults included; none of a node that calls something else."""
+    if not isinstance(node.target, OpOverload):
+        return {}
+    schema = node.target._schema.arguments  # noqa: SLF001 - torch has no public name for it
     given = {argument.name: argument.default_value for argument in schema if argument.has_default_value()}
     given.update({argument.name: value for argument, value in zip(schema, node.args, strict=False)})
     return {**given, **node.kwargs}

@@ -14,6 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from export_gate.wall.nodes import GuiltyNode
+from export_gate.worker.export.randomness import arguments_of
 from export_gate.worker.leaves.values import Call, to_numpy
 from export_gate.worker.model.factory import seed_everything
 from export_gate.worker.process.failures import lines_of_trace
@@ -126,23 +127,13 @@ def described(node: torch.fx.Node, roots: tuple[Path, ...]) -> GuiltyNode:
 
 def _scale_factors(node: torch.fx.Node) -> tuple[float, ...]:
     """Constant factors that an upsampling operator was given."""
-    given = _arguments(node).get("scale_factors")
+    given = arguments_of(node).get("scale_factors")
     factors = tuple(given) if isinstance(given, (list, tuple)) else ()
     return factors if all(isinstance(factor, float) for factor in factors) else ()
 
 
-def _arguments(node: torch.fx.Node) -> dict[str, Any]:
-    """The operator's arguments by name, with those that it was not given."""
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload):  # noqa: SLF001 - as above
-        return {}
-    schema = target._schema.arguments  # noqa: SLF001 - torch has no public name for it
-    absent = {each.name: each.default_value for each in schema if each.has_default_value()}
-    return {**absent, **dict(zip((each.name for each in schema), node.args, strict=False)), **node.kwargs}
-
-
 def _constants(node: torch.fx.Node) -> tuple[tuple[str, str], ...]:
-    return tuple((name, repr(value)) for name, value in _arguments(node).items() if not _depends(value))
+    return tuple((name, repr(value)) for name, value in arguments_of(node).items() if not _depends(value))
 
 
 def _depends(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.controls.build import reference_call
 from export_gate.worker.controls.random_cases import random_cases
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import elements_at, tensor_leaves
@@ -71,8 +71,7 @@ def sizes_at_reference(
 ) -> Mapping[str, Array]:
     """Values that the file computes from sizes and that differ between inputs, as they are at the reference input."""
     names = sorted(anatomy.sizes())
-    contract = work.context.contract
-    reference = bind(reference_values(contract, {**reference_sizes(contract), **work.separate}), work.parameters)
+    reference = reference_call(work.context.contract, work.parameters, work.separate)
     found: dict[str, Array] = {}
     with contextlib.suppress(Exception):  # a file that cannot be looked into has no such mutants
         session = graph.tapped(names, work.target.option("providers", tuple), "disable")

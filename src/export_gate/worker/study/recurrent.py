@@ -7,8 +7,7 @@ from typing import Any
 
 import torch
 
-from export_gate.worker.controls.build import reference_sizes, reference_values
-from export_gate.worker.model.factory import bind
+from export_gate.worker.controls.build import reference_call, reference_sizes
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.study.subject import Subject
 
@@ -31,7 +30,7 @@ def recurrent_layers(subject: Subject) -> dict[str, str]:
         if isinstance(part, torch.nn.RNNBase):
             part.register_forward_pre_hook(_note(found, f"{name or 'the model'} ({type(part).__name__})", sizes))
     try:
-        module_runner(twin, {})(bind(reference_values(subject.contract, sizes), subject.parameters))
+        module_runner(twin, {})(reference_call(subject.contract, subject.parameters))
     except (Exception, SystemExit):  # noqa: BLE001 - eager's failures are recorded where its references are made
         return {}
     return found

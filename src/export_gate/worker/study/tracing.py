@@ -13,7 +13,7 @@ import torch
 
 from export_gate.wall.diagnosis import Inspection
 from export_gate.wall.nodes import NodeTrace
-from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.controls.build import reference_call
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.program import export_program
 from export_gate.worker.leaves.values import Call
@@ -97,8 +97,7 @@ class Tracer:
 
     def _fresh(self) -> Any:
         contract, parameters = self.forms.context.contract, tuple(self.laboratory.parameters)
-        sizes = {**reference_sizes(contract), **self.separate}
-        call = bind(reference_values(contract, sizes), parameters)
+        call = reference_call(contract, parameters, self.separate)
         return export_program(self.laboratory.factory(), call, contract, parameters, self.separate).program
 
     def _call(self, case: ControlCase) -> Call:

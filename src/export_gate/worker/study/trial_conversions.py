@@ -16,7 +16,7 @@ import torch
 from export_gate.wall.contract import Target, Tolerance
 from export_gate.wall.diagnosis import MODEL_SWITCHES, Answer, ConversionTrial, Inspection, RungName
 from export_gate.wall.nodes import GuiltyNode
-from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.controls.build import reference_call
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.program import Exported, export_program
 from export_gate.worker.leaves.compare import agree
@@ -135,7 +135,7 @@ class Converter:
         for part in others:
             getattr(part, f"set_{switch}")(MODEL_SWITCHES[switch])
             contract = self.context.contract
-        call = bind(reference_values(contract, {**reference_sizes(contract), **self.separate}), self.parameters)
+        call = reference_call(contract, self.parameters, self.separate)
         with uncollected():
             exported = export_program(model, call, contract, tuple(self.parameters), self.separate)
         # A conversion takes longer than all before it.

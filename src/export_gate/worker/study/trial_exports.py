@@ -13,12 +13,11 @@ import torch
 from export_gate.wall.contract import Dim, ModelContract, Tolerance
 from export_gate.wall.diagnosis import ExportAnswer, ExportTrial
 from export_gate.wall.observation import DimFound, Failure
-from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.controls.build import reference_call, reference_sizes
 from export_gate.worker.export.axes import found_dims
 from export_gate.worker.export.branches import Guard
 from export_gate.worker.export.program import export_program, torch_names
 from export_gate.worker.leaves.compare import agree
-from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.isolated import Isolated
@@ -141,7 +140,7 @@ def _tried(study: Study, trial: ExportTrial) -> ExportTrial:
     contract = with_trial(study.contract, trial)
     if not contract.dim(trial.dim).sizes:
         return trial
-    call = bind(reference_values(contract, reference_sizes(contract)), study.parameters)
+    call = reference_call(contract, study.parameters)
     try:
         with uncollected():
             exported = export_program(study.factory(), call, contract, study.parameters, {})
@@ -183,7 +182,7 @@ def _answers(study: Study, contract: ModelContract, name: str, program: torch.nn
     some = dict.fromkeys(sizes[round(place * (len(sizes) - 1) / (AGREEING - 1))] for place in range(AGREEING))
 
     def answered(size: int) -> Answered:
-        call = bind(reference_values(contract, {**reference_sizes(contract), name: size}), study.parameters)
+        call = reference_call(contract, study.parameters, {name: size})
         try:
             expected, actual = module_runner(eager, {})(call), module_runner(program, {})(call)
         except (Exception, SystemExit):  # noqa: BLE001 - a size that the program refuses

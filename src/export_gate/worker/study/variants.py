@@ -12,7 +12,7 @@ from export_gate.wall.contract import ModelContract, Target, target_key
 from export_gate.wall.observation import DimFound, Failure
 from export_gate.wall.targets import is_run_on
 from export_gate.worker.controls.basis import packs_rows
-from export_gate.worker.controls.build import reference_sizes, reference_values
+from export_gate.worker.controls.build import reference_call
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.export.affine import is_affine_graph
@@ -21,7 +21,6 @@ from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.export.program import Exported, export_program, in_contract_words
 from export_gate.worker.export.traces import shorten_traces
 from export_gate.worker.model import hygiene
-from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import to_compare
 from export_gate.worker.model.twin import twin_of
 from export_gate.worker.process.collection import uncollected
@@ -150,8 +149,7 @@ def _export_fresh(study: Study, variant: Variant, desk: Desk, noted: list[GuardL
     differs = hygiene.factory_differences(study.weights, hygiene.weight_digest(module))
     if differs:
         desk.channel.set("hygiene", replace(study.hygiene, factory_differs=differs))
-    sizes = {**reference_sizes(study.contract), **variant.separate}
-    call = bind(reference_values(study.contract, sizes), study.parameters)
+    call = reference_call(study.contract, study.parameters, variant.separate)
     # Before the export, which runs the project's forward: that may leave state behind.
     eager = _second_eager(study, module)
     with uncollected():
