@@ -209,6 +209,7 @@ def _rows(contract: ModelContract, columns: Sequence[Column], count: int) -> int
 
 def _cut(members: Sequence[int], rows: int) -> list[tuple[int, ...]]:
     batches = [list(members[start : start + rows]) for start in range(0, len(members), rows)]
+    # More than once where the file has fewer samples than the smallest batch.
     while len(batches[-1]) < rows:
         batches[-1] += members[: rows - len(batches[-1])]
     return [tuple(batch) for batch in batches]

@@ -67,6 +67,7 @@ def _drawn(spec: TensorSpec, shape: tuple[int, ...], family: str, index: int, st
     # Before integers: a mask of integers has a range as well.
     if spec.is_mask:
         row = shape[-1] if shape else 1
+        # A copy: torch takes no view that runs backwards, as a left-padded mask does.
         mask = torch.from_numpy(_mask(spec, family, math.prod(shape[:-1]), row, stream=stream).copy())
         return mask.to(torch_dtype(spec.dtype)).reshape(shape)
     if spec.positions:
@@ -123,6 +124,7 @@ def _with_nonfinite(
 ) -> Floats:
     if family != "nonfinite" or not spec.nonfinite:
         return values
+    # Two reals for each complex element.
     row = (shape[-1] if shape else 1) * (values.size // max(math.prod(shape), 1))
     return sprinkle(values, row, spec.nonfinite, index, stream)
 

@@ -101,6 +101,7 @@ def _is_fixed(node: Node) -> bool:
     """The node's value does not depend on the inputs and is the same at each call."""
     target = node.target
     if not isinstance(target, torch._ops.OpOverload):
+        # Arithmetic on sizes is Python's: the module of `operator.mul` is `_operator`.
         return getattr(target, "__module__", "") in ("_operator", "math") or target in (torch.sym_max, torch.sym_min)
     return torch.Tag.nondeterministic_seeded not in target.tags and not target._schema.is_mutable
 
@@ -184,6 +185,7 @@ def _axes_from(position: int, *, default: Any = None, extra: int = 0) -> Callabl
     def rule(node: Node, rank: int) -> bool:
         axes = node.args[position] if len(node.args) > position else default
         axes = axes if isinstance(axes, (list, tuple)) else [axes]
+        # `%` counts negative axes from the front. No axes, or None, are all of them.
         return bool(axes) and all(isinstance(axis, int) and axis % (rank + extra) != 0 for axis in axes)
 
     return rule

@@ -201,4 +201,7 @@ FUNCTIONS: dict[str, Any] = {
     "__any": lambda *values: reduce(np.logical_or, values),
     "__not": np.logical_not,
 }
-"""What a guard may call, elementwise: all that torch's printer of guards writes (2.13 and 2.14)."""
+"""What a guard may call, elementwise: all that torch's printer of guards writes (2.13 and 2.14).
+
+Python's `int` truncates and its `round` rounds halves to even; so do NumPy's.
+"""

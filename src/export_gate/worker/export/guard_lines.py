@@ -51,6 +51,7 @@ def _text(env: Any, guard: Any) -> str:
     import sympy  # type: ignore[import-untyped] # it has no stubs
     from torch.utils._sympy.printers import PythonPrinter
 
+    # A symbol such as s77 means nothing outside of this export; the axis that it stands for does.
     axes = {symbol: sympy.Symbol(name, integer=True) for name, symbol in env.source_to_var.items()}
     return str(PythonPrinter().doprint(guard.xreplace(axes)))
 

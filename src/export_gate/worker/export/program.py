@@ -115,6 +115,7 @@ def torch_names(contract: ModelContract) -> dict[str, str]:
 
 def in_contract_words(failure: Failure, contract: ModelContract) -> Failure:
     """Replace torch's names of the dims in an export's failure with the contract's."""
+    # Where torch's Dim counts steps, the numbers beside its name are steps as well, so the name stays.
     names = {torch_names(contract)[dim.name]: dim.name for dim in contract.dims if dim.multiple_of == 1}
     # `(?!)` matches nothing, where an empty pattern would match everywhere.
     pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names if name != names[name]) or "(?!)")
@@ -133,6 +134,7 @@ def in_contract_words(failure: Failure, contract: ModelContract) -> Failure:
 def _is_plain_symbol(name: str) -> bool:
     import sympy  # type: ignore[import-untyped] # it has no stubs
 
+    # Words such as `lambda` do not parse; `None`, `beta` or `S` are something else than a symbol.
     try:
         return bool(sympy.sympify(name) == sympy.Symbol(name))
     except (sympy.SympifyError, TypeError, AttributeError):

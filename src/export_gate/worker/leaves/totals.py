@@ -105,6 +105,7 @@ class Totals:
         if finite == 0:
             return ()
         # Excluded parts are zeros in `gaps`. Zeros sort first, so they only shift the ranks.
+        # `-(-a // b)` rounds up.
         ranks = [self.excluded + -(-q * (finite - 1) // 1000) for q in QUANTILES_PER_MILLE]
         if self.largest != 0:
             self.gaps.partition(sorted(set(ranks)))

@@ -128,6 +128,7 @@ def _registered_items(value: Any) -> list[tuple[str, Any]] | None:
     """Children of a container that is registered with torch, by attribute, key or index."""
     from torch.utils import _pytree as pytree
 
+    # By exact type, as torch looks it up: a subclass of a registered class is a leaf.
     if type(value) not in pytree.SUPPORTED_NODES:
         return None
     node = pytree.SUPPORTED_NODES[type(value)]

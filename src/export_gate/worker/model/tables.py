@@ -42,6 +42,7 @@ class Lookups(TorchDispatchMode):  # type: ignore[misc] # torch leaves it untype
             path = self._paths.get(id(indices))
             if path is not None:
                 self.note(path, table, axis, indices)
+        # The same elements in another tensor, whose look-ups are those of the input.
         if args and id(args[0]) in self._paths and func.overloadpacket.__name__ in MOVES:
             self._follow(tree_leaves(returned), self._paths[id(args[0])])
         return returned

@@ -177,5 +177,6 @@ def _innermost_module(node: torch.fx.Node) -> tuple[str, str]:
     stack = [entry for entry in (node.meta.get("nn_module_stack") or {}).values() if isinstance(entry, tuple)]
     path, kind = stack[-1] if stack else ("", "")
     name = kind if isinstance(kind, str) else getattr(kind, "__name__", "")
+    # What torch notes for nodes that its own passes add.
     known = not str(path).startswith("_empty_nn_module_stack")
     return (str(path), name.rpartition(".")[2]) if known else ("", "")

@@ -336,6 +336,7 @@ def _prctl(option: int, value: int) -> None:
     if sys.platform == "linux":
         import ctypes
 
+        # The C library that is loaded already, whatever its file is called (glibc or musl).
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 

@@ -40,6 +40,7 @@ def scan(path: Path) -> Scanned:
         module = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
     except (OSError, SyntaxError, ValueError):
         return Scanned()
+    # The names that the code uses, not its text: a comment or a message with such a word is no use of it.
     codes = list(codes_of(module))
     names = {name for code in codes for name in code.co_names}
     clock = [code.co_firstlineno for code in codes if _CLOCK.intersection(code.co_names)]

@@ -58,6 +58,7 @@ def checked(path: Path) -> Callable[..., Any]:
     package = cache(_load)
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        # The compiled code keeps what it reads there in a static variable, so that only the first call looks.
         before = os.environ.get(CHECK_INPUTS)
         os.environ[CHECK_INPUTS] = "1"
         try:

@@ -102,6 +102,7 @@ def files(path: Path) -> tuple[Path, ...]:
 def describe_artifact(paths: Sequence[Path], root: Path) -> Artifact:
     """Digest and size of an artifact, whose main file comes first; paths relative to `root` where inside."""
     digests = {_relative(path, root): digest_file(path) for path in paths}
+    # One file has the digest that any tool shows for it.
     whole = next(iter(digests.values())) if len(digests) == 1 else _digest_of(digests.values())
     return Artifact(
         path=_relative(paths[0], root),

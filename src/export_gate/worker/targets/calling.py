@@ -13,6 +13,7 @@ from export_gate.worker.model.reference import Runner
 def as_exported(run: Runner, program: Any, contract: ModelContract) -> Runner:
     """Run a program whose parameters may be of another kind than those of the contract's reference."""
     signature = program.module_call_graph[0].signature
+    # The structure of a call is that of the pair (args, kwargs); the context of a dict is its keys.
     args, kwargs = signature.in_spec.children()
     keywords = tuple(kwargs.context)
     names = signature.forward_arg_names or [str(place) for place in range(args.num_children)]  # None in older files

@@ -54,6 +54,7 @@ def convert(context: Context, target: Target) -> Path | None:
     _require_tensors(context)
     opset = DEFAULT_OPSET if target.options["opset"] is None else target.option("opset", int)
     program = context.exported.program
+    # The exporter leaves every operator whole that it can translate; torch's own table takes those apart as well.
     converted = torch.onnx.export(
         program.run_decompositions() if target.option("decompose", bool) else program,
         context.exported.call.args,
