@@ -215,6 +215,19 @@ def test_a_size_that_keeps_an_export_of_its_own_is_still_accepted():
     assert list(differences(MODEL, dims(batch=LockedDim(min=2, max=16, separate=(1,))))) == []
 
 
+@pytest.mark.parametrize("axis", ["seq+past", "past+seq"])
+def test_a_dim_of_one_size_does_not_fill_the_steps_of_another(axis: str):
+    """Eight steps on from 12, 20 is the next size of the sum, so that nobody has passed 13."""
+    before = replace(
+        changed(inputs=(replace(X, shape=(axis, "3")),)),
+        dims={"past": LockedDim(min=4, max=4), "seq": LockedDim(min=8, max=64, multiple_of=8)},
+    )
+    after = replace(
+        changed(inputs=(replace(X, shape=("seq+4", "3")),)), dims={"seq": LockedDim(min=8, max=64, multiple_of=8)}
+    )
+    assert not any(difference.breaks for difference in differences(before, after))
+
+
 def test_outputs_that_were_not_observed_are_not_gone():
     """A model that failed before eager ran has no outputs to compare; it fails by another rule."""
     assert list(differences(MODEL, changed(outputs=(), parameters=0))) == []

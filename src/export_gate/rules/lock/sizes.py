@@ -73,10 +73,11 @@ def axis_sizes(size: Size, dims: dict[str, LockedDim]) -> Sizes | None:
 
 def _sum(one: Sizes, dim: Sizes, factor: int) -> Sizes:
     """All sums of a size of one and `factor` times a size of the dim, in the widest step that has them all."""
+    # One size alone has no step; of two steps, every sum is a multiple of their greatest common divisor.
+    steps = [each for sizes, each in ((one, one.step), (dim, factor * dim.step)) if sizes.low < sizes.high]
     return Sizes(
         low=one.low + factor * dim.low,
         high=one.high + factor * dim.high,
-        # One size alone has no step; of two steps, every sum is a multiple of their greatest common divisor.
-        step=factor * dim.step if one.low == one.high else math.gcd(one.step, factor * dim.step),
+        step=math.gcd(*steps) or 1,
         others=tuple(one.low + factor * other for other in dim.others),
     )
