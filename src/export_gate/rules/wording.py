@@ -64,7 +64,10 @@ def exact(value: float | None, *, is_float: bool = False) -> str:
 
 def round_up(value: float) -> float:
     """A number with two significant digits just above `value`, which is positive; never below it by rounding."""
-    padded = value * (1 + 1e-9)
+    if not math.isfinite(value):
+        return value  # a difference beyond float64
+    # Far below, float64 has no tenth of the value, and nobody needs such a tolerance.
+    padded = max(value * (1 + 1e-9), 1e-300)
     step = 10.0 ** (math.floor(math.log10(padded)) - 1)
     return float(f"{math.ceil(padded / step) * step:.1e}")
 

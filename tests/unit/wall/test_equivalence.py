@@ -52,6 +52,12 @@ def test_a_suggested_tolerance_is_never_too_small(excess: float):
     assert excess <= round_up(excess) <= excess * 1.11
 
 
+@pytest.mark.parametrize("excess", [5e-324, 1e-310, math.inf])
+def test_a_tolerance_is_suggested_for_any_difference(excess: float):
+    """Also for the smallest one of float64, and for one that it cannot hold."""
+    assert round_up(excess) >= excess
+
+
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
