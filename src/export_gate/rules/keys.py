@@ -7,10 +7,11 @@ from export_gate.wall.contract import ModelContract
 
 
 def axis_key(contract: ModelContract, axis: str) -> str:
-    """The key of what a probe varied: a dim by its name, or an input by `input[axis]` or its name."""
+    """The key of what a probe varied: a dim by its name, or the input by `input[axis]`, its name or that of a part."""
     if any(dim.name == axis for dim in contract.dims):
         return f"dims.{axis}"
-    name = axis.rpartition("[")[0] or axis
+    # `pyramid.0[1]` is an axis of a part of `pyramid`; the names of inputs themselves have no dots.
+    name = (axis.rpartition("[")[0] or axis).partition(".")[0]
     return f"inputs.{name}" if name in contract.inputs else ""
 
 

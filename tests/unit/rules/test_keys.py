@@ -55,4 +55,5 @@ def test_what_a_probe_varied_is_a_dim_or_an_input():
     assert axis_key(contract, "batch") == "dims.batch"
     (name, *_) = contract.inputs
     assert axis_key(contract, f"{name}[1]") == axis_key(contract, name) == f"inputs.{name}"
-    assert axis_key(contract, "other[0]") == ""
+    assert axis_key(contract, f"{name}.0[1]") == axis_key(contract, f"{name}.hidden") == f"inputs.{name}"
+    assert axis_key(contract, "other[0]") == axis_key(contract, "other.0[1]") == ""
