@@ -15,7 +15,7 @@ SIGNED = frozenset(
      "offset", "range", "seed", "value", "values")
 )  # fmt: skip
 """Fields that may be below zero; all others are counts, sizes, durations, places and magnitudes."""
-LEAST = {"multiple_of": 1}
+LEAST = {"multiple_of": 1, "rows": 1}
 FINITE = frozenset(("duration_s", "timeout_s"))
 
 
@@ -29,8 +29,9 @@ def impossible_numbers(value: Any, place: str, name: str = "") -> Iterator[str]:
     """
     if is_dataclass(value):
         # An empty range of sizes has no first and last one, which rules rely on.
-        if isinstance(value, (Dim, LockedDim)) and value.min > value.max:
-            yield f"{place}: expected a range of sizes, got {value.min}..{value.max}"
+        if isinstance(value, (Dim, LockedDim)) and _is_empty(value):
+            found = value.text if isinstance(value, Dim) else f"{value.min}..{value.max}"
+            yield f"{place}: expected a range of sizes, got {found}"
         for field in fields(value):
             if field.name not in SIGNED:
                 yield from impossible_numbers(getattr(value, field.name), f"{place}.{field.name}", field.name)
@@ -42,6 +43,11 @@ def impossible_numbers(value: Any, place: str, name: str = "") -> Iterator[str]:
             yield from impossible_numbers(item, f"{place}[{index}]", name)
     elif isinstance(value, (int, float)):
         yield from _impossible_number(value, place, name)
+
+
+def _is_empty(dim: Dim | LockedDim) -> bool:
+    """Whether no size lies in the range; steps of less than 1 are reported as such."""
+    return dim.min > dim.max or (isinstance(dim, Dim) and dim.multiple_of > 0 and not dim.sizes)
 
 
 def _impossible_number(number: float, place: str, name: str) -> Iterator[str]:

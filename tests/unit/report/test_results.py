@@ -195,6 +195,8 @@ OUTPUT = ("run", "models", 0, "targets", 0, "cases", 0, "outputs", 0)
         (("contracts", 0, "dims", 0), "multiple_of", 0,
          "Results.contracts[0].dims[0].multiple_of: expected at least 1, got 0"),
         (("contracts", 0, "dims", 0), "min", 99, "Results.contracts[0].dims[0]: expected a range of sizes, got 99..16"),
+        (("contracts", 0, "dims", 0), "multiple_of", 99,
+         "Results.contracts[0].dims[0]: expected a range of sizes, got 2..16 in steps of 99"),
         (("contracts", 0, "tolerance"), "atol", -1.5,
          "Results.contracts[0].tolerance.atol: expected at least 0, got -1.5"),
         ((), "duration_s", "inf", "Results.duration_s: expected a finite number, got inf"),
