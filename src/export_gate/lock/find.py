@@ -144,7 +144,9 @@ def _emptied(before: LockedModel | LockedTarget, now: LockedModel | LockedTarget
 
 
 def _is_wider(before: Margin, now: Margin) -> bool:
-    return now.measured >= GROWTH * before.measured and ratio(now.measured, now.allowed) >= FLOOR
+    # Of the smaller bound: a larger one would make any error a small share of it.
+    allowed = min(now.allowed, before.allowed)
+    return now.measured >= GROWTH * before.measured and ratio(now.measured, allowed) >= FLOOR
 
 
 def _used(lock: Lock, config: Config, *, origin: str, here: Lock | None, is_base: bool = False) -> LockUsed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from export_gate.loosening.compare import Step
+from export_gate.loosening.compare import Step, shown
 from export_gate.loosening.steps import Workflow
 
 ANYTHING = "*"
@@ -22,11 +22,12 @@ def names(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Iter
             taken = [own for own in ours if any(can_be_one(form, own) for form in _forms(name))]
             if not taken:
                 continue
-            shown, has = (name, "has") if name in taken else (f"{taken[0]}: it is called {name}", "may have")
+            is_one, own = name in taken, shown(taken[0])
+            words, has = (shown(name), "has") if is_one else (f"{own}: it is called {shown(name)}", "may have")
             if workflow.others.count(name) > known.others.count(name):
-                yield file, ("loosened", "", f"a job without the gate {has} the name of its check, {shown}")
+                yield file, ("loosened", "", f"a job without the gate {has} the name of its check, {words}")
             elif new[name] > old[name] and workflow.checks.count(name) > known.checks.count(name):
-                yield file, ("loosened", "", f"another job {has} the name of the gate's check, {shown}")
+                yield file, ("loosened", "", f"another job {has} the name of the gate's check, {words}")
 
 
 def _of_gate(workflow: Workflow) -> Iterator[str]:

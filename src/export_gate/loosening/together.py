@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from export_gate.loosening.compare import Step, arrow, shown
+from export_gate.loosening.compare import RARE, Step, arrow, shown
 from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.wall.sizes import highest, lowest
 
@@ -15,6 +15,10 @@ def order(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
         yield "loosened", "", f"order {arrow(tuple(before), tuple(after))}"
 
 
+SWEPT = 512
+"""Up to that size a plain input is tried at every size of a dim, whatever its range."""
+
+
 def dim(before: Dim, after: Dim) -> Iterator[Step]:
     """A size of the range that gets an export of its own, and the one size of a static dim."""
     if own := [size for size in after.separate if size in before.sizes and size not in before.separate]:
@@ -22,6 +26,8 @@ def dim(before: Dim, after: Dim) -> Iterator[Step]:
         yield "loosened", "separate", f"{', '.join(map(shown, own))} {verb} no longer verified in the main export"
     if is_static(before, after):
         yield from _one_size(before, after)
+    elif after.max > SWEPT and len(after.sizes) > RARE * len(before.sizes) and after.max > before.max:
+        yield "loosened", "max", f"{arrow(before.max, after.max)}, so that sizes of the old range are rarely tried"
 
 
 def is_static(before: Dim, after: Dim) -> bool:

@@ -355,6 +355,11 @@ TOGETHER = {
         "x: {dtype: float32, shape: [batch, 2*batch]",
         "`m`: inputs.x.shape axis 1 16 -> 2*batch, which varies with axis 0 of inputs.x",
     ),
+    "sizes of which the old ones are a corner": (
+        "batch: {min: 2, max: 8}",
+        "batch: {min: 2, max: 5000}",
+        "`m`: dims.batch.max 8 -> 5000, so that sizes of the old range are rarely tried",
+    ),
     "integers of which the old ones are a corner": (
         "keep: {dtype: int64, shape: [batch, 3], range: [0, 1]}",
         "keep: {dtype: int64, shape: [batch, 3], range: [0, 1000]}",

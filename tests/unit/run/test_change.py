@@ -388,6 +388,10 @@ def onnx(**changed: Any) -> dict[str, LockedModel]:
             onnx(margins={"y": Margin(measured=1e-5, allowed=1e-5)}),
             "`m`: in the interface lock, onnx: worst error of y 1e-06 -> 1e-05",
         ),
+        (
+            onnx(margins={"y": Margin(measured=1e3, allowed=1e9)}),
+            "`m`: in the interface lock, onnx: worst error of y 1e-06 -> 1000",
+        ),
         ({"m": MODEL, "new": MODEL}, ""),
     ],
 )
