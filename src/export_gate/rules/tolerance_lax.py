@@ -20,7 +20,7 @@ def check(measured: Measured) -> Iterator[Finding]:
 def _finding(measured: Measured, lax: Lax) -> Finding:
     worst, model = lax.leaves[0], measured.contract.name
     assert worst.norm is not None
-    difference, telling = worst.norm.measured, TELLING * lax.scale
+    difference, telling = worst.norm.measured, TELLING * max(lax.scale, worst.norm.scale)
     apart = worst.comparison.sentinels
     besides = f", besides {count(apart.count, 'value')} far above the others" if apart else ""
     words = (

@@ -37,8 +37,10 @@ def sentinels(e: Array) -> npt.NDArray[np.bool_] | None:
         magnitude = np.abs(e)
         finite = np.isfinite(magnitude)
         far = finite & ((magnitude > FAR * _median(magnitude)) | (magnitude >= extreme))
-    # If all of them are far, they are the output itself.
-    return far if far.any() and not far[finite].all() else None
+    # If all of them are far, they are the output itself; so are the peaks of probabilities, which are of many sizes.
+    if not far.any() or far[finite].all() or (largest <= 1 and np.ptp(e[far])):
+        return None
+    return far
 
 
 def sentinel_norms(e: Array, a: Array, far: npt.NDArray[np.bool_]) -> SentinelNorms:

@@ -15,6 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
 from export_gate.worker.leaves.values import Call, Leaf, flatten
+from export_gate.worker.model.conditions import Conditions
 from export_gate.worker.model.factory import seed_everything
 
 WIDER = {
@@ -40,19 +41,20 @@ class InFloat64(TorchDispatchMode):  # type: ignore[misc] # torch has no types h
         return tree_map(_lifted, func(*tree_map(_argument, args), **tree_map(_argument, kwargs or {})))
 
 
-def in_float64(module: torch.nn.Module, call: Call) -> tuple[Leaf, ...]:
+def in_float64(module: torch.nn.Module, call: Call, conditions: Conditions | None = None) -> tuple[Leaf, ...]:
     """The leaves that the module returns when everything is computed in float64.
 
     Args:
         module: an instance of its own; it is in float64 afterwards.
         call: forward's arguments, of any floating dtype.
+        conditions: takes the branches of `torch.cond`.
 
     Raises:
         Exception: an operator has no float64 kernel, or forward depends on the dtype of its tensors.
     """
     module.double()
     seed_everything()
-    with torch.no_grad(), InFloat64():
+    with torch.no_grad(), InFloat64(), (conditions or Conditions()).watched():
         returned = module(*tree_map(_lifted, call.args), **tree_map(_lifted, call.kwargs))
     return flatten(returned)
 

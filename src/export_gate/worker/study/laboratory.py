@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
 
 from export_gate.worker.leaves.values import Leaf, Values
+from export_gate.worker.model.conditions import Conditions, errors_of
 from export_gate.worker.model.factory import Factory, Parameter, bind
 from export_gate.worker.model.float64 import in_float64
 from export_gate.worker.model.hygiene import factory_differences, weight_digest
@@ -32,9 +33,32 @@ class Laboratory:
 
     def widened(self, values: Values) -> tuple[Leaf, ...]:
         """The leaves in float64."""
+        return self._wide(values, Conditions())[1]
+
+    def widened_otherwise(self, values: Values, near: Iterable[Values]) -> tuple[Leaf, ...]:
+        """The leaves in float64 with the other branch where rounding decides a condition; none if it does not.
+
+        Args:
+            values: the input.
+            near: inputs beside it, at which the error of float32 in the conditions is measured.
+        """
+        errors = errors_of((self._narrow(each), self._wide(each, Conditions())[0]) for each in near)
+        if not any(errors):
+            return ()
+        other, leaves = self._wide(values, Conditions(errors=errors))
+        return leaves if other.turned else ()
+
+    def _narrow(self, values: Values) -> Conditions:
+        met = Conditions()
+        with met.watched():
+            self.again(values)
+        return met
+
+    def _wide(self, values: Values, conditions: Conditions) -> tuple[Conditions, tuple[Leaf, ...]]:
         # `in_float64` widens the instance itself, so it cannot be the one that answers for eager.
         self.twin = self.twin or self._fresh()
-        return rename(in_float64(self.twin, bind(values, self.parameters)), self.names)
+        leaves = in_float64(self.twin, bind(values, self.parameters), conditions)
+        return conditions, rename(leaves, self.names)
 
     def again(self, values: Values) -> tuple[Leaf, ...]:
         """Eager's own leaves at other values, or in another layout."""

@@ -31,6 +31,7 @@ Maxima = npt.NDArray[np.float64]
 """One maximum for each index of the tolerance axis; one in all if there is no axis."""
 
 JITTER_DRAWS = 8
+BRANCH_DRAWS = 4
 SEED = 20261020
 IMAGE_RANKS = (4, 5)
 
@@ -72,6 +73,7 @@ def measured(
         for pair in pairs
         if _shape(exact.get(pair.comparison.output)) == pair.comparison.expected_shape
     ]
+    gauges = _at_other_branches(gauges, pairs, case, tolerance, laboratory)
     for kind, values in _perturbed(case):
         # Before each draw, because it costs a forward: most differences are excused after one or two.
         if all(gauge.is_excused for gauge in gauges):
@@ -80,6 +82,31 @@ def measured(
         for gauge, leaf in _paired(gauges, again or ()):
             gauge.add(kind, leaf)
     return tuple(gauge.noise() for gauge in gauges)
+
+
+def _at_other_branches(
+    gauges: list[Gauge],
+    pairs: Sequence[Pair],
+    case: ControlCase,
+    tolerance: Callable[[str], Tolerance],
+    laboratory: Laboratory,
+) -> list[Gauge]:
+    """The gauges, with the float64 result of the other branch where that is what the artifact has taken."""
+    if all(gauge.is_excused for gauge in gauges):
+        return gauges
+    other = {
+        leaf.name: leaf for leaf in attempt(lambda: laboratory.widened_otherwise(case.make(), _beside(case))) or ()
+    }
+    found = []
+    for gauge in gauges:
+        name = gauge.comparison.output
+        pair = next(pair for pair in pairs if pair.comparison.output == name)
+        if not gauge.is_excused and _shape(other.get(name)) == pair.comparison.expected_shape:
+            turned = Gauge.start(pair, other[name], tolerance(pair.expected.dtype), case)
+            found.append(turned if turned.is_excused else gauge)
+        else:
+            found.append(gauge)
+    return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -181,20 +208,29 @@ def jittered(case: ControlCase) -> Iterator[Values]:
             yield map_tensors(case.make(), lambda tensor, stream=stream: _moved(tensor, stream))  # type: ignore[misc] # bound per draw
 
 
+def _beside(case: ControlCase) -> Iterator[Values]:
+    """Inputs beside this one, at which conditions are as inexact as here: zeros stay exact."""
+    for draw in range(BRANCH_DRAWS):
+        stream = Stream(SEED, case.name, f"beside-{draw}")
+        yield map_tensors(case.make(), lambda tensor, stream=stream: _moved(tensor, stream, zeros=False))  # type: ignore[misc] # bound per draw
+
+
 def _other_layout(values: Values) -> Values:
     has_image = any(tensor.dim() in IMAGE_RANKS for _, tensor in tensors_in(values))
     changed: Values = channels_last(values) if has_image else noncontiguous(values)
     return changed
 
 
-def _moved(tensor: torch.Tensor, stream: Stream) -> torch.Tensor:
-    """Each floating element moved up by 0 or 1 ulp, at random."""
+def _moved(tensor: torch.Tensor, stream: Stream, *, zeros: bool = True) -> torch.Tensor:
+    """Each floating element moved up by 0 or 1 ulp (zeros by one of the largest element's), at random."""
     if tensor.is_complex():
-        return torch.view_as_complex(_moved(torch.view_as_real(tensor), stream)).clone()
+        return torch.view_as_complex(_moved(torch.view_as_real(tensor), stream, zeros=zeros)).clone()
     if not tensor.is_floating_point():
         return tensor
     flat = tensor.reshape(-1)
     up = stepped(flat, torch.inf)
+    # The step beside 0 is too small to change any sum, so that zeros would have no noise.
+    up = torch.where(flat == 0, torch.finfo(flat.dtype).eps * _scale(flat), up) if zeros else up
     coins = torch.from_numpy(stream.integers(0, 1, flat.numel())).bool()
     return torch.where(coins, up, flat).reshape(tensor.shape)
 
@@ -204,6 +240,12 @@ def stepped(tensor: torch.Tensor, towards: float) -> torch.Tensor:
     if tensor.is_complex():
         return torch.view_as_complex(stepped(torch.view_as_real(tensor), towards))
     return torch.nextafter(tensor, torch.full_like(tensor, towards)) if tensor.is_floating_point() else tensor
+
+
+def _scale(flat: torch.Tensor) -> float:
+    """The largest finite magnitude; 1 of zeros alone."""
+    finite = flat[torch.isfinite(flat)]
+    return float(finite.abs().max()) or 1.0 if finite.numel() else 1.0
 
 
 def _shape(leaf: Leaf | None) -> tuple[int, ...] | None:

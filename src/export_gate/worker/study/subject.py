@@ -69,7 +69,8 @@ def _midpoint(first: Any, second: Any) -> Any:
 def _is_midpoint(first: Leaf, second: Leaf, middle: Leaf) -> bool:
     if first.value is None or second.value is None or middle.value is None:
         return first.value is second.value is middle.value
-    if first.value.shape != second.value.shape or not first.value.size:
+    # Where values decide how many elements there are, the midpoint has another number of its own.
+    if not first.value.shape == second.value.shape == middle.value.shape or not first.value.size:
         return False
     # To complex128 for complex outputs: float64 alone would drop the imaginary parts.
     wide = np.promote_types(first.value.dtype, np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from worker_samples import size
 
 from export_gate.wall.contract import Dim, ModelContract, TensorSpec
 from export_gate.worker.leaves.values import Call
+from export_gate.worker.model.conditions import Conditions
 from export_gate.worker.model.float64 import in_float64
 
 BATCH, SEQ = size("batch"), size("seq")
@@ -124,3 +126,53 @@ def test_the_twin_computes_in_float64_what_forward_computes_in_float32_on_purpos
     assert (leaf.dtype, same.dtype) == ("float64", "float64")
     # Both sides are float64 sums of four products in the same order or not: a few units of 1e-16.
     assert abs(same.value - expected.detach().numpy()).max() < 1e-14
+
+
+class Branching(nn.Module):
+    """Takes a branch by a sum, which is near 0 at some control inputs."""
+
+    def __init__(
+        self,
+        *,
+        summed: Callable[[torch.Tensor], torch.Tensor] = torch.sum,
+        bound: float = 0.0,
+        above: Callable[[torch.Tensor, float], torch.Tensor] = torch.gt,
+    ) -> None:
+        super().__init__()
+        self.summed, self.bound, self.above = summed, bound, above
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        return torch.cond(self.above(self.summed(x), self.bound), torch.cos, torch.sin, (x,))
+
+
+def one_by_one(x: torch.Tensor) -> torch.Tensor:
+    """The same sum, one element after another."""
+    return x.reshape(-1).cumsum(0)[-1]
+
+
+SUMMED = replace(CONTRACT, inputs={"x": TensorSpec(dtype="float32", shape=(BATCH, SEQ, size(5)), range=(-1.0, 1.0))})
+
+
+def test_either_branch_is_right_where_rounding_decides_a_condition():
+    """The sum of the sweep is 0 but for rounding, so that its sign says nothing."""
+    with Conditions().watched():  # torch.cond compiles at each size
+        found = inquire(SUMMED, Branching, lambda: Branching(summed=one_by_one))
+
+    assert found.suspects > 0
+    assert found.inquiry.red == set()
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda: Branching(bound=0.5),
+        lambda: Branching(above=torch.ge),
+        lambda: Branching(summed=lambda x: one_by_one(x) + 1e-3),
+        lambda: Branching(summed=lambda x: -x.sum()),
+    ],
+)
+def test_a_wrong_condition_stays_red(fault: Callable[[], nn.Module]):
+    """What excuses a branch that rounding decides does not excuse another condition."""
+    with Conditions().watched():
+        assert inquire(SUMMED, Branching, fault).is_red

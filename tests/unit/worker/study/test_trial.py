@@ -290,6 +290,24 @@ def test_affine_maps_of_nested_inputs_keep_midpoints():
     assert looks_affine(subject(Mixed(), promised))
 
 
+class Longer(nn.Module):
+    """Returns more values at its third call, as a model may that selects elements by their values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        self.calls += 1
+        return x[: 2 + self.calls // 3]
+
+
+def test_a_map_whose_midpoint_has_another_size_is_not_affine():
+    """Two inputs may select as many elements, and the midpoint another number."""
+    assert not looks_affine(subject(Longer(), contract({"x": tensor(4, 3)})))
+
+
 def test_a_model_that_raises_looks_like_nothing():
     """Eager's failures are reported when its references are made."""
     assert not looks_affine(subject(Through(nn.Linear(5, 2)), contract({"x": tensor(4, 3)})))
