@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from export_gate.run.git import UnreadableError, git_output
+from export_gate.run.git import UnreadableError, git_output, is_distrusted
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
 
@@ -76,6 +76,9 @@ def _checkouts(base: str, folder: Path) -> list[Path]:
 def _missing(base: str, folder: Path, environment: Mapping[str, str]) -> str:
     shown = base[:SHOWN_SHA] if _FULL.fullmatch(base) else base
     inside = git_output(folder, "rev-parse", "--is-shallow-repository", environment=environment)
+    if inside is None and is_distrusted(folder, environment):
+        command = f"git config --global --add safe.directory {repository_root(folder)}"
+        return f"the base {shown} cannot be read: another user owns the checkout; run `{command}` in an earlier step"
     if inside is None:
         return f"the base {shown} cannot be read: git finds no repository at {folder}"
     shallow = " of this clone, which is shallow" if inside.strip() == b"true" else " of this repository"

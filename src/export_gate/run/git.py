@@ -44,6 +44,13 @@ def git_output(folder: Path, *arguments: str, environment: Mapping[str, str] | N
     return answer.stdout if answer is not None and answer.returncode == 0 else None
 
 
+def is_distrusted(folder: Path, environment: Mapping[str, str]) -> bool:
+    """Whether git refuses the repository because another user owns it, as in a workflow's container."""
+    answer = _run(folder, ("rev-parse",), environment, b"")
+    # Its message ends with a command that sets this, in any language.
+    return answer is not None and b"safe.directory" in answer.stderr
+
+
 @contextmanager
 def each_question_once() -> Iterator[None]:
     """Inside, git is started once for the same question: that takes longer than what it answers."""

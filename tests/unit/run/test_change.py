@@ -175,6 +175,19 @@ def test_a_base_that_is_not_here_is_said_or_refused(config: Path):
     ]
 
 
+def test_a_checkout_of_another_user_is_no_missing_base(config: Path, tmp_path: Path):
+    """In a workflow's container, git refuses the checkout: the message says what allows it."""
+    config.write_text(CONFIG.replace("relaxed: fail", ""))
+    environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_TEST_ASSUME_DIFFERENT_OWNER": "1"}
+    change, _ = find_change(load_config(config), "main", environment)
+
+    assert change is not None
+    assert change.alterations[0].what == (
+        "it is not known what this change loosens: the base main cannot be read: another user owns the checkout; "
+        f"run `git config --global --add safe.directory {tmp_path}` in an earlier step"
+    )
+
+
 def test_the_base_of_a_push_is_what_the_remote_has():
     """pre-commit names the base; a named base takes precedence."""
     assert base_of(None, {"PRE_COMMIT_FROM_REF": "abc"}) == "abc"
