@@ -145,16 +145,17 @@ def _require_free(place: Path, shown: Path, config: Path, *, force: bool) -> Non
         raise UserError(
             f"{shown}: contains the project or the current folder, so a kit cannot replace it", "name another one"
         )
-    if not force and any(place.iterdir()) and not _is_kit(place):
+    if not force and not _is_kit(place):
         raise UserError(
             f"{shown}: already exists and is not only a kit", "name another folder, or use --force to replace it"
         )
 
 
 def _is_kit(place: Path) -> bool:
-    """Whether every file in the folder is one that its kit.json lists."""
+    """Whether every file in the folder is one that its kit.json lists; in an empty one, there is none to lose."""
     try:
-        return set(list_files(place)) <= {MANIFEST, *read_manifest(place).files}
+        found = set(list_files(place))
+        return not found or found <= {MANIFEST, *read_manifest(place).files}
     except UserError:
         return False
 

@@ -10,12 +10,12 @@ import report_samples as samples
 from kit_samples import edit, write_kit
 
 from export_gate.kit.manifest import describe_kit, write_manifest
-from export_gate.kit.write import _is_kit, _why_unverified
+from export_gate.kit.write import _is_kit, _require_free, _why_unverified
 from export_gate.outcome.judging import judged
 from export_gate.report.results import Results
 from export_gate.wall.conformance import KitData, KitExport
 from export_gate.wall.contract import Waiver
-from export_gate.wall.errors import GateError
+from export_gate.wall.errors import GateError, UserError
 
 WAIVER = Waiver(rule="value-mismatch", target="onnx", reason="ties round apart", until="2027-01-31")
 WRITTEN = (KitData(export=KitExport(inputs=("x",), data_sets=()), graph_names={"logits": "logits_output"}, python=()),)
@@ -62,6 +62,15 @@ def test_a_kit_is_only_what_it_lists(tmp_path: Path):
     assert _is_kit(kit), "half a kit is one"
     edit(kit, lambda value: value.update(schema_version=2))
     assert not _is_kit(kit)
+
+
+def test_a_place_that_cannot_be_listed_is_not_replaced(tmp_path: Path):
+    """An empty folder is free; what is no folder, or is not readable, is the user's."""
+    (tmp_path / "empty").mkdir()
+    _require_free(tmp_path / "empty", Path("empty"), tmp_path / "export-gate.yml", force=False)
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="already exists and is not only a kit"):
+        _require_free(tmp_path / "file", Path("file"), tmp_path / "export-gate.yml", force=False)
 
 
 def test_names_and_bounds_of_outputs(tmp_path: Path):
