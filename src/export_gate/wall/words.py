@@ -6,11 +6,19 @@ import signal
 
 SHOWN_COMMIT = 10
 """Number of characters of a commit that reports show."""
+EXACT = 1 << 53
+"""Up to here, floats hold every whole number."""
 
 
 def count(number: int, noun: str) -> str:
     """`1 case`, `3 cases`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def number_text(value: float) -> str:
+    """A number as a config would have it: a whole one with all its digits, since `1e+06` may stand for 1000001."""
+    is_whole = isinstance(value, int) or (value.is_integer() and abs(value) < EXACT)
+    return str(int(value)) if is_whole else f"{value:g}"
 
 
 def unchanged_words(commit: str, day: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from export_gate.rules.lock.record import LockedBound, LockedDim
 from export_gate.wall.contract import Bound, Size
 from export_gate.wall.sizes import difference, lowest, parse_expression
+from export_gate.wall.words import number_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +27,7 @@ class Span:
         return cls(low=low, high=high)
 
     def __str__(self) -> str:
-        low, high = (f"{end:g}" if isinstance(end, float) else str(end) for end in (self.low, self.high))
-        return f"{low}..{high}"
+        return f"{_text(self.low)}..{_text(self.high)}"
 
     def first_outside(self, other: Span, dims: Mapping[str, LockedDim]) -> str:
         """A value of this range that `other` lacks at some size; empty if there is none."""
@@ -67,4 +67,4 @@ def _expression(bound: Bound | str) -> Size | None:
 
 
 def _text(bound: Bound | str) -> str:
-    return f"{bound:g}" if isinstance(bound, (int, float)) else str(bound)
+    return number_text(bound) if isinstance(bound, (int, float)) else str(bound)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from export_gate.wall.contract import TensorSpec
+from export_gate.wall.words import number_text
 from export_gate.worker.controls.specs import is_integer
 
 INFINITE_BOUND = 1e4
@@ -149,7 +150,11 @@ def _inside(bound: float, dtype: torch.dtype, direction: int) -> float:
 
 def _outside_values(allowed: tuple[float, ...], values: torch.Tensor) -> str:
     odd = values[~torch.isin(values, torch.tensor(allowed, dtype=torch.float64).to(values.dtype))]
-    return f"expected one of {', '.join(f'{v:g}' for v in allowed)}, got {odd[0].item():g}" if odd.numel() else ""
+    return (
+        f"expected one of {', '.join(map(number_text, allowed))}, got {number_text(odd[0].item())}"
+        if odd.numel()
+        else ""
+    )
 
 
 def _outside_range(spec: TensorSpec, values: torch.Tensor) -> str:
@@ -161,4 +166,5 @@ def _outside_range(spec: TensorSpec, values: torch.Tensor) -> str:
     nearest = [bound if is_integer(spec) else float(torch.tensor(bound).to(values.dtype)) for bound in spec.bounds]
     if least >= min(low, nearest[0]) and most <= max(high, nearest[1]):
         return ""
-    return f"expected values in [{low:g}, {high:g}], got {least:g} to {most:g}"
+    low_text, high_text, least_text, most_text = map(number_text, (low, high, least, most))
+    return f"expected values in [{low_text}, {high_text}], got {least_text} to {most_text}"

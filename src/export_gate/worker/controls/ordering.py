@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from export_gate.wall.contract import TensorSpec
+from export_gate.wall.words import number_text
 from export_gate.worker.controls.intervals import BITS, float_interval, integer_bounds, is_restricted, is_undeclared
 from export_gate.worker.controls.specs import is_floating, is_integer, shape_at
 
@@ -40,9 +41,9 @@ def order_broken(spec: TensorSpec, tensor: torch.Tensor) -> str:
     if bool(is_kept.all()):
         return ""
     place = [int(index) for index in (~is_kept).nonzero()[0]]
-    before, after = one[tuple(place)].item(), other[tuple(place)].item()
+    before, after = (number_text(side[tuple(place)].item()) for side in (one, other))
     order = spec.order.replace("-", " ")
-    return f"expected {order} values along the last axis, got {before:g} before {after:g} at {place}"
+    return f"expected {order} values along the last axis, got {before} before {after} at {place}"
 
 
 def impossible(spec: TensorSpec, sizes: dict[str, int]) -> str:
@@ -51,8 +52,7 @@ def impossible(spec: TensorSpec, sizes: dict[str, int]) -> str:
     if 0 in shape:
         return ""
     if placed.bounds is not None and placed.bounds[0] > placed.bounds[1]:
-        low, high = placed.bounds
-        return f"no value is in the range [{low:g}, {high:g}]"
+        return f"no value is in the range [{', '.join(map(number_text, placed.bounds))}]"
     if spec.order == STRICT and shape and _count(placed, shape[-1]) < shape[-1]:
         return f"no {shape[-1]} values of its range all differ"
     return ""

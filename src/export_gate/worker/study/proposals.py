@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from export_gate.wall.contract import Bound, Dim, ModelContract, Size, TensorSpec
 from export_gate.wall.inputs import with_tensors
+from export_gate.wall.words import number_text
 from export_gate.worker.controls.specs import is_integer, tensor_leaves
 
 OFFSETS = (-1, 0, -2, 1)
@@ -202,7 +203,7 @@ def _low(seen: _Seen, path: str, spec: TensorSpec) -> Bound:
 
 def _ranged(seen: _Seen, path: str, bounds: tuple[Bound, Bound], words: str) -> Proposal:
     """A proposal of these bounds, which are written as in a config."""
-    low, high = (str(bound) if isinstance(bound, Size) else f"{bound:g}" for bound in bounds)
+    low, high = (str(bound) if isinstance(bound, Size) else number_text(bound) for bound in bounds)
     contract = _with(seen.contract, path, range=bounds)
     return Proposal(words=words, declare=f"`range: [{low}, {high}]`", key=f"inputs.{path}", contract=contract)
 

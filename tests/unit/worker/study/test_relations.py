@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -15,6 +16,7 @@ from export_gate.wall.contract import Controls, Dim, ModelContract
 from export_gate.wall.observation import MissingRelation
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.study.eager import observe_eager
+from export_gate.worker.study.proposals import Facts, proposals
 from export_gate.worker.study.relations import missing_relations
 
 BATCH, SEQ, OTHER = Dim(name="batch", min=2, max=8), Dim(name="seq", min=3, max=12), Dim(name="other", min=3, max=12)
@@ -158,7 +160,7 @@ CASES = {
         Added(),
         {"x": X, "y": Y},
         "`other` differs from `seq`",
-        "one dim in place of `other` and `seq`",
+        "write `other` for `seq` in the shapes under `inputs`, and remove `seq` from `dims`",
         "dims.seq",
         is_tried=False,
     ),
@@ -166,7 +168,7 @@ CASES = {
         Inside(),
         {"x": X, "y": Y},
         "`seq` > `other`",
-        "a `max` of `seq` that is no greater than the `min` of `other`",
+        "give `seq` a `max` that is no greater than the `min` of `other`",
         "dims.seq",
         is_tried=False,
     ),
@@ -174,7 +176,7 @@ CASES = {
         Span(),
         {"start": _int("batch"), "end": _int("batch")},
         "`start` > `end` somewhere",
-        "`make`, which draws both together",
+        "draw both together with `controls.make`",
         "controls.make",
         is_tried=False,
     ),
@@ -218,3 +220,11 @@ def test_a_relation_that_does_not_hold_once_tried_is_not_said(tmp_path: Path):
     """Further draws refute what refused and accepted inputs show by coincidence."""
     promised = contract({"x": X, "ids": _int("batch")}, BATCH, SEQ, controls=Controls(random=2, limit=4))
     assert relations(Moody(), promised, tmp_path) == ()
+
+
+def test_the_length_of_a_large_table_is_proposed_to_the_last_row():
+    """`1.23457e+06` would be another one."""
+    promised = contract({"ids": tensor("batch", dtype="int64")}, BATCH)
+    small, large = (Facts(sizes={"batch": 2}, values={"ids": np.array([0, most])}) for most in (3, 2_000_000))
+    found = list(proposals(promised, {"table": 1_234_567}, [large], [small]))
+    assert "`range: [0, 1234566]`" in [each.declare for each in found]
