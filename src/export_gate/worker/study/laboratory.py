@@ -12,7 +12,7 @@ import torch
 from export_gate.worker.leaves.values import Leaf, Values
 from export_gate.worker.model.conditions import Conditions, errors_of
 from export_gate.worker.model.factory import Factory, Parameter, bind
-from export_gate.worker.model.float64 import in_float64
+from export_gate.worker.model.float64 import in_float64, is_narrow
 from export_gate.worker.model.hygiene import factory_differences, weight_digest
 from export_gate.worker.model.reference import module_runner, rename
 
@@ -30,6 +30,8 @@ class Laboratory:
     eager: torch.nn.Module | None = None
     twin: torch.nn.Module | None = None
     """The instance in float64."""
+    was_narrow: bool = False
+    """Whether that one had weights below float64."""
 
     def widened(self, values: Values) -> tuple[Leaf, ...]:
         """The leaves in float64."""
@@ -56,8 +58,11 @@ class Laboratory:
 
     def _wide(self, values: Values, conditions: Conditions) -> tuple[Conditions, tuple[Leaf, ...]]:
         # `in_float64` widens the instance itself, so it cannot be the one that answers for eager.
-        self.twin = self.twin or self._fresh()
-        leaves = in_float64(self.twin, bind(values, self.parameters), conditions)
+        if self.twin is None:
+            self.twin = self._fresh()
+            self.was_narrow = any(map(is_narrow, (*self.twin.parameters(), *self.twin.buffers())))
+        call = bind(values, self.parameters)
+        leaves = in_float64(self.twin, call, conditions, was_narrow=self.was_narrow)
         return conditions, rename(leaves, self.names)
 
     def again(self, values: Values) -> tuple[Leaf, ...]:

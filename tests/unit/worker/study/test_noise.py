@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from inquiry_samples import ONNX, inquire
 from torch import nn
-from worker_samples import size
+from worker_samples import contract, size, tensor
 
-from export_gate.wall.contract import Dim, ModelContract, TensorSpec
+from export_gate.wall.contract import Controls, Dim, ModelContract, TensorSpec
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.conditions import Conditions
 from export_gate.worker.model.float64 import in_float64
@@ -176,3 +177,29 @@ def test_a_wrong_condition_stays_red(fault: Callable[[], nn.Module]):
     """What excuses a branch that rounding decides does not excuse another condition."""
     with Conditions().watched():
         assert inquire(SUMMED, Branching, fault).is_red
+
+
+DOUBLE = contract(
+    {"x": tensor("n", 4, dtype="float64", range=(-2.0, 2.0))},
+    Dim(name="n", min=2, max=8),
+    targets=ONNX,
+    controls=Controls(random=1, limit=10),
+)
+
+
+def test_a_constant_in_float32_is_no_rounding_of_a_float64_model():
+    """A file that keeps 0.7 in float32 is wrong in the eighth digit, which float64 has."""
+    rounded = float(np.float32(0.7))
+    assert inquire(DOUBLE, lambda: Fn(lambda x: x * 0.7), lambda: Fn(lambda x: x * rounded)).is_red
+
+
+class Fn(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        return self.function(x)
