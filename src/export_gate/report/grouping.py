@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from export_gate.rules import NAMED
 from export_gate.rules.base import SEVERITIES, Finding
-from export_gate.rules.follow_ups import COMPARED, shows_same_guard, shows_same_refusal, shows_same_state
+from export_gate.rules.follow_ups import (
+    COMPARED,
+    fails_at_same_guard,
+    fails_at_same_operator,
+    shows_same_guard,
+    shows_same_refusal,
+    shows_same_state,
+)
 from export_gate.rules.wording import listing
 from export_gate.wall.diagnosis import Cause
 from export_gate.wall.observation import ModelObservation
@@ -47,6 +54,8 @@ def instead(hidden: Sequence[Finding]) -> str:
     is_one = len(targets) == 1
     if hidden[0].rule == "range-narrowed":
         verb = "refuses such sizes instead" if is_one else "refuse such sizes instead"
+    elif hidden[0].rule == "run-failed":
+        verb = "fails at such sizes" if is_one else "fail at such sizes"
     else:
         verb = "differs from eager because of it" if is_one else "differ from eager because of it"
     return f"{listing(targets)} {verb} ({hidden[0].rule})"
@@ -108,4 +117,10 @@ def _folded(groups: Sequence[Group], observations: Mapping[str, ModelObservation
 
 
 def _shows_same(root: Finding, other: Finding, seen: ModelObservation) -> bool:
-    return shows_same_guard(root, other, seen) or shows_same_state(root, other) or shows_same_refusal(root, other)
+    of_sizes = shows_same_guard(root, other, seen) or fails_at_same_guard(root, other, seen)
+    return (
+        of_sizes
+        or fails_at_same_operator(root, other)
+        or shows_same_state(root, other)
+        or shows_same_refusal(root, other)
+    )

@@ -26,7 +26,7 @@ def find_scopes(results: Results, rows: Sequence[Row]) -> Scopes:
 
 
 def scope_words(finding: Finding, scopes: Scopes) -> str:
-    """`exported-program and pt2 agree with eager at all 31 control inputs`; empty if that is not useful."""
+    """`exported-program and pt2 agree with eager at every control input`; empty if that is not useful."""
     if finding.severity != "violation" or finding.waiver is not None:
         return ""
     beside_target, beside_export = scopes.get(finding.model, ("", ""))
@@ -41,10 +41,9 @@ def _agreeing(row: Row) -> str:
     ]
     if not fine:
         return ""
-    # Targets may have been compared at different numbers of inputs; the sentence must hold for each.
-    fewest = min(sum(ladder.compared for ladder in cell.ladders) for cell in fine)
+    # No number: targets are compared at different numbers of inputs, and the failed one's stands beside it.
     verb = "agrees" if len(fine) == 1 else "agree"
-    return f"{listing([cell.target for cell in fine])} {verb} with eager at all {count(fewest, 'control input')}"
+    return f"{listing([cell.target for cell in fine])} {verb} with eager at every control input"
 
 
 def _eager(inputs: int) -> str:

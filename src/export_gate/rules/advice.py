@@ -20,8 +20,8 @@ BY_CAUSE: dict[Cause, str] = {
         "`dims` to sizes that agree."
     ),
     "tie": (
-        "Both answers are right up to rounding: make the choice unique (a secondary key, a margin), or return the "
-        "scores that it is made from."
+        "Both answers are right, up to rounding: make the choice unique (a secondary key, a margin), or return the "
+        "values that are chosen, which agree."
     ),
     "layout": "Pass dense tensors (`x.contiguous()`): the artifact reads a strided input as if it were dense.",
     "state": (

@@ -14,6 +14,7 @@ from export_gate.wall.source import SourceLine
 READABLE = 40
 """Characters of a condition that people read; sizes say more than a longer one."""
 CONDITION = re.compile(r"\b(?:if|while|assert)\b")
+RESHAPES = re.compile(r"\.(?:reshape|view)\(")
 SHORT_WAYS = ("choose between them with `torch.cond`", "compute both and choose with `torch.where`")
 
 
@@ -51,6 +52,16 @@ def guard_advice(contract: ModelContract, branch: Branch | None, *, is_separate:
     )
 
 
+def single_advice(contract: ModelContract, dim: str) -> str:
+    """The same where a dim of size 1 takes another way, of which torch.export notes nothing."""
+    key = f"models.{contract.name}.dims.{dim}"
+    return (
+        f"torch.export takes `{dim}` to be 2 or more, so that a condition on size 1 is never met in the program: give "
+        f"size 1 an export of its own (`{key}.separate: [1]`), leave it out of `{key}`, or write the model without the "
+        "condition (`if x.shape[0] == 1`, `squeeze()`)."
+    )
+
+
 def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool) -> str:
     """Ways that keep the sizes dynamic, and, where it is about one dim, an export of its own.
 
@@ -66,6 +77,14 @@ def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool)
             f"`{branch.words}` exports of their own (`{dims}.separate`), or leave them out of `{dims}`."
         )
     is_long = condition_of(branch) != f"`{branch.words}`"
+    reshapes = RESHAPES.search(branch.source.text) if branch.source and not is_written(branch.source) else None
+    if reshapes:
+        dims = ", ".join(f"`models.{contract.name}.dims.{name}`" for name in branch.dims)
+        return (
+            f"The line has no condition: torch asks by itself whether `{reshapes[0]}...)` moves numbers. Writing it in "
+            f"two steps may spare that, `.flatten(){reshapes[0]}...)`; or leave the sizes at which "
+            f"{condition_of(branch)} out of {dims}."
+        )
     ways = [
         *(SHORT_WAYS if is_long else dynamic_ways(branch.words)),
         *([] if len(branch.dims) != 1 else _of_one_dim(contract, branch, is_separate=is_separate)),

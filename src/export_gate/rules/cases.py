@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.blame import NOT_KNOWN, Blame
-from export_gate.rules.branch_advice import condition_of, guard_advice
+from export_gate.rules.branch_advice import condition_of, guard_advice, single_advice
 from export_gate.rules.conversion_ways import trials_of, way_that_works
-from export_gate.rules.diagnosis import diagnose
+from export_gate.rules.diagnosis import diagnose, dim_of_size_one
 from export_gate.rules.measure import Excuse, Measured, Measurement
 from export_gate.rules.recipe_table import Recipe
 from export_gate.rules.recipes import recipe_of
@@ -122,10 +122,17 @@ def _differing(
         branch=branch,
         way=way,
         recipe=recipe_of(blame.trace.guilty) if is_wrong and blame.trace else None,
-        guard_hint=guard_advice(contract, branch, is_separate=bool(worst.export)) if is_guard else "",
+        guard_hint=_guard_hint(measured, target, faults, branch) if is_guard else "",
         compared=sum(leaf.output == worst.output for leaf in measured.of(target)),
         is_layout=is_layout,
     )
+
+
+def _guard_hint(measured: Measured, target: TargetName, faults: tuple[Measurement, ...], branch: Branch | None) -> str:
+    single = dim_of_size_one(measured, target, faults) if branch is None else ""
+    if single:
+        return single_advice(measured.contract, single)
+    return guard_advice(measured.contract, branch, is_separate=bool(faults[0].export))
 
 
 def is_layout_case(observation: ModelObservation, case: str) -> bool:

@@ -38,6 +38,8 @@ NO_NAME = re.compile(
 """torch.export.save on an output or input class that torch can take apart but not write down (torch 2.13)."""
 
 
+TORCHS_OWN = ("aten", "prims", "prim", "torchvision", "quantized", "quantized_decomposed", "higher_order", "torch")
+"""Namespaces of operators that a project did not write itself."""
 LINEAR_ALGEBRA = re.compile(r"\b_?linalg_|torch\.linalg\.")
 
 NO_OLDER_FORM = re.compile(r"operator (?P<op>\w+) cannot be converted from opset \d+ to \d+\b.*? is (?P<lowest>\d+):")
@@ -131,6 +133,12 @@ def _hint(
 
 def _rewrite(name: str, stopped: GuiltyNode | None) -> str:
     """ONNX has no decompositions of matrices, which cannot be written with a few other operators."""
+    operator = stopped.operator if stopped else name.rpartition(" ")[2]
+    if operator.partition(".")[0] not in TORCHS_OWN:
+        return (
+            f"{_capital(name)} is a custom operator: if it is written in torch, call the function itself in forward, "
+            "without `torch.library`; else write what it computes with torch's own operators"
+        )
     if LINEAR_ALGEBRA.search(f"{name} {stopped.operator if stopped else ''}"):
         return (
             f"Compute {name} outside of the exported model and pass its result in (once, in `__init__`, if it does not "

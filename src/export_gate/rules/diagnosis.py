@@ -10,6 +10,7 @@ from export_gate.rules.blame import Blame, is_handed_in, kind_of
 from export_gate.rules.branch_advice import condition_of
 from export_gate.rules.forms import file_owner, inspection_of, owner_of, program_answer, rung_words
 from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.recipes import called
 from export_gate.rules.verdict import verdict
 from export_gate.rules.wording import listing, scientific
 from export_gate.wall.contract import TargetName
@@ -112,6 +113,9 @@ def _cause(
     branch = _branch(measured, faults, inspection)
     if branch:
         return "size-guard", (branch,)
+    single = dim_of_size_one(measured, target, faults) if owner == "torch.export" else ""
+    if single:
+        return "size-guard", (f"all inputs with {single}=1 differ and no others; it takes the size to be 2 or more",)
     by_size = _by_size(measured, target, faults, inspection)
     if by_size:
         return "size-arithmetic", (by_size,)
@@ -185,6 +189,19 @@ def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspe
     return ""
 
 
+def dim_of_size_one(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> str:
+    """The dim of which all inputs of size 1 differ and no others do: torch takes a dynamic size to be 2 or more."""
+    members = _members(measured)
+    failing = {fault.case for fault in faults}
+    leaves = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case in members]
+    for dim in measured.contract.dims:
+        single = {leaf.case for leaf in leaves if members[leaf.case].sizes.get(dim.name) == 1}
+        is_dynamic = dim.mode != "static" and 1 not in dim.separate
+        if is_dynamic and single == failing and len(leaves) > len(single):
+            return dim.name
+    return ""
+
+
 def _by_size(
     measured: Measured, target: TargetName, faults: Sequence[Measurement], inspection: Inspection | None
 ) -> str:
@@ -237,6 +254,9 @@ def _sizes(sizes: dict[str, int]) -> str:
 
 
 def _tie(inspection: Inspection | None) -> str:
+    guilty = inspection.trace.guilty if inspection and inspection.trace else None
+    if guilty is not None and guilty.is_tie:
+        return f"the values that {called(guilty)} chooses are equal, and ONNX does not say which comes first"
     if inspection is None or not inspection.selects or not inspection.outside:
         return ""
     # One failing element that eager is sure of is a real difference.

@@ -148,6 +148,12 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
             "in the next line: `torch._check(n >= 0)` and `torch._check(n <= limit)`, where `limit` is the length of "
             "the axis that it counts. Where it can be, compute it from shapes instead."
         )
+    if line.startswith("assert "):
+        tested = line.removeprefix("assert ").rpartition(",")[0] or line.removeprefix("assert ")
+        return (
+            f"The assertion{where} is about a tensor's values: write `torch._assert_async({tested})`, which stays in "
+            "the program, or skip it there (`if not torch.compiler.is_exporting():` before it)."
+        )
     if line.startswith(("while ", "for ")):
         return (
             f"The number of steps{where} depends on a tensor's values: make a fixed number of steps that change "
@@ -169,8 +175,8 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
     return (
         f"The branch{where} depends on a tensor's values, which torch.export cannot capture: compute both sides and "
         "choose with `torch.where(condition, a, b)`, or let `torch.cond(condition, f, g, (x,))` choose, whose `f` and "
-        "`g` return new tensors of one shape (`x.clone()`, not `x`); if only one side can happen, assert it with "
-        "`torch._check(condition)`."
+        "`g` return new tensors of one shape (`x.clone()`, not `x`); if only one side can happen, keep that one and "
+        "say so before it: `torch._assert_async(condition)`."
     )
 
 

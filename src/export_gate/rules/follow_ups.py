@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from export_gate.rules.base import Finding
 from export_gate.rules.cases import branch_at
 from export_gate.rules.failures import refuses_size
+from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import CaseResult, ModelObservation, TargetObservation
 from export_gate.wall.words import count
 
 COMPARED = ("shape-mismatch", "nonfinite-mismatch", "value-mismatch", "tolerance-vacuous", "guard-missing")
 """Rules that compare what a model returns, which means nothing where it is not what ships."""
 OF_RANDOMNESS = ("state-carried", "golden-mismatch", *COMPARED)
+OF_OPERATORS: tuple[Owner, ...] = ("decomposition", "converter", "runtime", "runtime-optimisation")
 OF_TRAIN_MODE = ("nondeterministic-model", *OF_RANDOMNESS)
 
 
@@ -82,6 +84,23 @@ def shows_same_guard(root: Finding, other: Finding, observation: ModelObservatio
     branch = branch_at(observation, root.case)
     refused = {case.case for seen in observation.targets if seen.target == other.target for case in _refused(seen)}
     return root.case in refused or (branch is not None and branch == branch_at(observation, other.case))
+
+
+def fails_at_same_guard(root: Finding, other: Finding, observation: ModelObservation) -> bool:
+    """Whether a file fails at the sizes that a program refuses: neither has the branch that the model takes there."""
+    if (root.rule, root.cause, other.rule) != ("range-narrowed", "size-guard", "run-failed"):
+        return False
+    branch = branch_at(observation, root.case)
+    is_alike = (root.model, root.severity, root.waiver) == (other.model, other.severity, other.waiver)
+    return is_alike and branch is not None and branch == branch_at(observation, other.case)
+
+
+def fails_at_same_operator(root: Finding, other: Finding) -> bool:
+    """Whether an operator with a known replacement fails at some inputs and gives other results at others."""
+    if (root.rule, root.target) != ("run-failed", other.target) or other.rule not in COMPARED or not root.recipe:
+        return False
+    sides = [(each.model, each.owner, each.severity, each.waiver) for each in (root, other)]
+    return root.owner in OF_OPERATORS and sides[0] == sides[1]
 
 
 def shows_same_state(root: Finding, other: Finding) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,9 +11,18 @@ from export_gate.rules.blame import OTHER_NAMES
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.wording import first_line, paragraph, targets_key
+from export_gate.rules.recipes import called
+from export_gate.rules.wording import first_line, listing, paragraph, targets_key
 from export_gate.wall.contract import ModelContract
+from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.observation import ARTIFACT_CHANGED, Failure
+
+WRONG_TYPE = re.compile(r"Type 'tensor\((?P<type>\w+)\)' of input parameter \([^)]*\) of operator \((?P<op>\w+)\)")
+"""ONNX Runtime on a file whose operator has an input of a dtype that ONNX does not allow (1.20 to 1.32)."""
+LOST = re.compile(r"No such file or directory: '(?:[^']*/)?([^'/]+)'")
+NAMES_ROW = re.compile(r"(?m)^\s*(input|output) +\d+ +(\S+) +(\S+) *$")
+WIDER = {"uint8": "int32", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "bool": "int32"}
+"""What to compute in instead; floats in float32."""
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -29,7 +39,21 @@ def check(measured: Measured) -> Iterator[Finding]:
             what = f"the artifact's names are not the contract's: {first_line(failure.message)}"
         message = f"{group[0].place(contract.name)}: {what}"
         found = finding(RULE.name, contract, group, message, _hint(contract, failure, group[0].target or "target"))
-        yield replace(found, details=(*_names(failure), *found.details))
+        stopped = next((seen.stopped_at for seen in measured.seen(group[0].target or "") if seen.stopped_at), None)
+        wrong = WRONG_TYPE.search(failure.message)
+        if wrong:
+            found = replace(found, hint=_type_hint(wrong, stopped), owner="converter", cause="conversion")
+        source = found.source or (stopped.source if stopped else None)
+        yield replace(found, details=(*_names(failure), *found.details), source=source)
+
+
+def _type_hint(wrong: re.Match[str], stopped: GuiltyNode | None) -> str:
+    other = WIDER.get(wrong["type"], "float32")
+    layer = called(stopped) if stopped else f"what became `{wrong['op']}`"
+    return (
+        f"ONNX's {wrong['op']} takes no {wrong['type']}: compute {layer} in {other} and convert the result back, "
+        f"`f(x.to(torch.{other})).to(torch.{wrong['type']})`."
+    )
 
 
 def _names(failure: Failure) -> tuple[str, ...]:
@@ -38,12 +62,7 @@ def _names(failure: Failure) -> tuple[str, ...]:
 
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     if OTHER_NAMES in failure.message:
-        key = f"models.{contract.name}"
-        return (
-            f"Say what the file calls each input: `name` under `{key}.inputs`, such as `x: {{name: images, ...}}`; "
-            f"list outputs under the file's names, in eager's order, in `{key}.outputs`; or write the file with the "
-            "contract's names."
-        )
+        return _names_hint(contract, failure)
     if failure.type == ARTIFACT_CHANGED:
         return (
             "Find what writes to it while the gate runs (the model's code, or another job in the folder): the file "
@@ -51,6 +70,12 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
         )
     if failure.kind == "missing-package":
         return missing_package_hint(contract, target)
+    lost = LOST.search(failure.message) if failure.type == "FileNotFoundError" else None
+    if lost:
+        return (
+            f"The file's weights are in a second file, `{lost[1]}`, which is not beside it: copy (or commit) both, or "
+            "write one file with `external_data=False`."
+        )
     if "NOT_IMPLEMENTED" in failure.message or "NotImplemented" in failure.type:
         return (
             "ONNX Runtime has no kernel for this operator and dtype on the chosen provider (bfloat16 is mostly "
@@ -61,6 +86,25 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
         "Check that the artifact is loaded by the versions that wrote it, that no file next to it (external "
         "data) is missing, and that the loader knows every custom operator; the traceback is in the details."
     )
+
+
+def _names_hint(contract: ModelContract, failure: Failure) -> str:
+    """What to declare for each input whose name alone differs, as the worker's table pairs them."""
+    key, rows = f"models.{contract.name}", NAMES_ROW.findall(failure.message)
+    renamed = [f"`{key}.inputs.{own}.name: {other}`" for kind, own, other in rows if kind == "input" and own != other]
+    outputs = [other for kind, _, other in rows if kind == "output"]
+    is_paired = not any("(none)" in row for row in rows)
+    ways = [f"declare {listing(renamed)}"] if renamed and is_paired else []
+    if is_paired and [own for kind, own, _ in rows if kind == "output"] != outputs:
+        ways.append(f"name the outputs as the file does, in eager's order: `{key}.outputs` with {listing(outputs)}")
+    if not ways:
+        return (
+            f"Say what the file calls each input: `name` under `{key}.inputs`, such as `x: {{name: images, ...}}`; "
+            f"list outputs under the file's names, in eager's order, in `{key}.outputs`; or write the file with the "
+            "contract's names."
+        )
+    said = ", and ".join(ways)
+    return f"If only the names differ, {said}; or write the file with the contract's names."
 
 
 RULE = Rule(

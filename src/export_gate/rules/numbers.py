@@ -44,7 +44,8 @@ def difference_in_words(fault: Measurement, actual: str) -> str:
     comparison, norm = fault.comparison, fault.broken
     is_float = not fault.is_exact
     expected_at, actual_at = (
-        exact(value, is_float=is_float) for value in (comparison.expected_at, comparison.actual_at)
+        exact(value, is_float=True) if is_float else _whole(value)
+        for value in (comparison.expected_at, comparison.actual_at)
     )
     values = f"{index(comparison.where)} (eager {expected_at}, {actual} {actual_at})"
     if fault.is_exact:
@@ -58,6 +59,11 @@ def difference_in_words(fault: Measurement, actual: str) -> str:
     if norm.index is not None:
         return f"at index {norm.index} of axis {fault.tolerance.axis} it differs by {measured}, allowed {allowed}"
     return f"the largest difference is {measured} at {values}, allowed {allowed}"
+
+
+def _whole(value: float | None) -> str:
+    """An integer with all its digits."""
+    return str(int(value)) if value is not None and float(value).is_integer() else exact(value)
 
 
 def describe_nonfinite(fault: Measurement) -> str:

@@ -110,8 +110,9 @@ def _refused_case(
         owner=_owner(contract, first.target),
         cause="size-guard",
         source=branch.source if branch else None,
-        occurrences=len(group) + len(probes),
-        tried=tried + len(probes),
+        # Probes are calls at the ends of the range, which the details list.
+        occurrences=len(group),
+        tried=tried,
         details=(
             *failure_details(first.failure),
             *map(_probe_line, probes),

@@ -55,6 +55,8 @@ class GuiltyNode:
     """With the expected inputs; None if that could not be tried."""
     words: str = ""
     """What differs if not finite values: `shape [2, 3], expected [2, 4]`."""
+    is_tie: bool = False
+    """Whether both sides are indices of equal values, with the expected inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

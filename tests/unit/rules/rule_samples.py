@@ -893,6 +893,23 @@ SAMPLES: dict[str, Sample] = {
             )
         )
     ),
+    "load-failed-dtype": Sample(
+        observed(
+            ended(
+                "load",
+                type="InvalidGraph",
+                message=(
+                    "This is an invalid model. Type Error: Type 'tensor(int16)' of input parameter (x) of operator "
+                    "(ReduceSum) in node (node_sum) is invalid."
+                ),
+            )
+        )
+    ),
+    "load-failed-data": Sample(
+        observed(
+            ended("load", type="FileNotFoundError", message="[Errno 2] No such file or directory: 'dist/m.onnx.data'")
+        )
+    ),
     "load-failed-kernel": Sample(
         observed(ended("load", type="NotImplemented", message="NOT_IMPLEMENTED : no kernel for Conv(11)"))
     ),

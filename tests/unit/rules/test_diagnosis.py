@@ -12,7 +12,15 @@ from export_gate.rules.base import Finding
 from export_gate.rules.judge import judge
 from export_gate.wall.contract import ModelContract, make_target
 from export_gate.wall.diagnosis import Answer, Changed, Inspection, Rung, RungName, SizeTrial, WeightsCompared
-from export_gate.wall.observation import Branch, HygieneObservation, ModelObservation, TableRead, TargetObservation
+from export_gate.wall.observation import (
+    Branch,
+    ControlInput,
+    ControlSetObservation,
+    HygieneObservation,
+    ModelObservation,
+    TableRead,
+    TargetObservation,
+)
 
 GIVEN = contract(targets=(make_target("onnx", artifact="old.onnx"),))
 WRONG = case(CASES[0], leaf(**FAR))
@@ -141,6 +149,20 @@ def test_a_branch_that_was_not_exported_is_a_size_guard():
 
     assert (found.owner, found.cause) == ("torch.export", "size-guard")
     assert "only inputs where batch == 2 differ" in found.evidence[0]
+
+
+@pytest.mark.parametrize(("other", "cause"), [(16, "size-guard"), (1, "export")])
+def test_a_difference_at_size_one_alone_is_a_condition_that_is_never_met(other: int, cause: str):
+    """torch.export takes a dynamic size to be 2 or more, and notes no condition about it."""
+    sizes = dict(zip(CASES, (1, other), strict=True))
+    members = tuple(ControlInput(name=name, family="normal", sizes={"batch": sizes[name]}) for name in CASES)
+    seen = observed(
+        _inspected(*_rungs(program="differs")), controls=ControlSetObservation(sha256="0" * 64, inputs=members)
+    )
+    found = _first(seen)
+
+    assert (found.owner, found.cause) == ("torch.export", cause)
+    assert ("`models.glyph-head.dims.batch.separate: [1]`" in found.hint) == (cause == "size-guard")
 
 
 def test_a_size_that_the_program_refuses_is_a_size_guard():

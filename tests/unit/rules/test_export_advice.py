@@ -277,7 +277,7 @@ def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):
         f"The branch at {_line(failure)} depends on a tensor's values, which torch.export cannot capture: "
         "compute both sides and choose with `torch.where(condition, a, b)`, or let `torch.cond(condition, f, g, (x,))` "
         "choose, whose `f` and `g` return new tensors of one shape (`x.clone()`, not `x`); if only one side can "
-        "happen, assert it with `torch._check(condition)`."
+        "happen, keep that one and say so before it: `torch._assert_async(condition)`."
     )
 
 
@@ -489,6 +489,16 @@ def test_an_operator_without_translation_is_named(models: Any):
             "n = int(k.max())",
             "Could not extract specialized integer from data-dependent expression u0",
             "write `k.max().item()` instead of `int(...)`",
+        ),
+        (
+            'assert x.max() < 9, "large"',
+            "Could not guard on data-dependent expression Eq(u0, 1)",
+            "write `torch._assert_async(x.max() < 9)`",
+        ),
+        (
+            "seen.append(float(x.mean()))",
+            "Could not guard on data-dependent expression zuf0",
+            "keep it a tensor, without `float(...)`",
         ),
         (
             'name = f"{x.max():.3f}"',

@@ -18,7 +18,7 @@ import torch
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.nodes.file import FileGraph, fetch, parents
-from export_gate.worker.nodes.gap import Gap, measure, with_gap
+from export_gate.worker.nodes.gap import Gap, choose_equals, measure, with_gap
 from export_gate.worker.nodes.points import points
 from export_gate.worker.nodes.program import Stopped, array_of, described, module_of, nodes_of, unmapped, walk
 from export_gate.worker.nodes.search import Suspicion, suspicions
@@ -153,7 +153,9 @@ class FileTrace:
         part = self.graph.part(name, self.mapped)
         try:
             session = self.graph.alone(part, name, given, self.providers)
-            return measure(expected, fetch(session, [name], given)[name])
+            actual = fetch(session, [name], given)[name]
+            is_tie = any(choose_equals(values, expected, actual) for values in given.values())
+            return replace(measure(expected, actual), is_tie=is_tie)
         except Exception:  # noqa: BLE001 - a part of a graph may have no kernel or no types by itself
             return None
 

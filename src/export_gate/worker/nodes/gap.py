@@ -38,6 +38,8 @@ class Gap:
     """What differs if not finite values."""
     floor: float = 0.0
     """Errors up to this are rounding."""
+    is_tie: bool = False
+    """Whether both sides are indices of equal values."""
 
     @property
     def is_wrong(self) -> bool:
@@ -55,7 +57,23 @@ def with_gap(node: GuiltyNode, gap: Gap, own: Gap | None) -> GuiltyNode:
         expected_max_abs=gap.scale,
         own_max_abs_diff=own.max_abs_diff if own else None,
         words=gap.words,
+        is_tie=own.is_tie if own else False,
     )
+
+
+def choose_equals(values: Array, expected: Array, actual: Array) -> bool:
+    """Whether two arrays of indices choose equal values of a third along some axis, which may be reduced."""
+    if expected.dtype.kind != "i" or expected.shape != actual.shape or not expected.size:
+        return False
+    for axis in range(values.ndim):
+        wanted, found = (np.expand_dims(each, axis) if each.ndim < values.ndim else each for each in (expected, actual))
+        others = [(a, b) for at, (a, b) in enumerate(zip(values.shape, wanted.shape, strict=False)) if at != axis]
+        is_within = min(wanted.min(), found.min()) >= 0 and max(wanted.max(), found.max()) < values.shape[axis]
+        if wanted.ndim == values.ndim and all(a == b for a, b in others) and is_within:
+            one, other = (np.take_along_axis(values, each, axis) for each in (wanted, found))
+            if np.array_equal(one, other, equal_nan=values.dtype.kind == "f"):
+                return True
+    return False
 
 
 def measure(expected: Array, actual: Array, *, strict_dtype: bool = False) -> Gap:

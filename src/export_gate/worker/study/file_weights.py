@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from export_gate.worker.leaves.values import to_numpy
 Array = npt.NDArray[Any]
 RTOL = {"float64": 1e-9, "float32": 1e-6, "float16": 2e-3}
 """Of the largest element: what writing a weight in that precision changes. Of others nothing is said."""
+ROUNDED = 10.0
+"""Folding rounds a few times more."""
 LISTED = 10
 SMALLEST = 2
 """Elements that a tensor needs to be recognised by its values."""
@@ -31,9 +34,44 @@ def compare_weights(path: Path | None, target: Target, module: torch.nn.Module) 
     named = {name: given[name] for name in own if name in given and given[name].shape == own[name].shape}
     # Values are compared only if no name is known: exporters that rename weights leave nothing else to go by.
     if named:
-        gaps = {name: _gap(own[name], tensor) for name, tensor in named.items()}
+        folded = list(_folded(module, given))
+        gaps = {name: _named_gap(name, own, tensor, folded) for name, tensor in named.items()}
         return _compared(gaps, len(own) - len(named), by_name=True)
     return _by_value(own, given, module)
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """A norm that the file has no longer, as what it does to each channel."""
+
+    scale: Array
+    shift: Array
+    mean: Array
+
+
+def _folded(module: torch.nn.Module, given: Mapping[str, Array]) -> Iterator[_Folded]:
+    """The batch norms of which the file has no tensor, so that an exporter has put them into the layer before."""
+    for name, part in module.named_modules():
+        if isinstance(part, FOLDED) and not any(f"{name}.{each}" in given for each in part.state_dict()):
+            variance, mean = part.running_var, part.running_mean
+            if variance is not None and mean is not None:
+                scale = (variance + part.eps).rsqrt()
+                scale = scale if part.weight is None else scale * part.weight
+                shift = torch.zeros_like(scale) if part.bias is None else part.bias
+                yield _Folded(to_numpy(scale.detach()), to_numpy(shift.detach()), to_numpy(mean.detach()))
+
+
+def _named_gap(name: str, own: Mapping[str, Array], given: Array, folded: Sequence[_Folded]) -> float:
+    """The largest difference from the module's tensor, or from it with one of these norms put into it."""
+    gaps = [_gap(own[name], given)]
+    for norm in folded if given.dtype.kind == "f" and own[name].shape[:1] == given.shape[:1] else ():
+        if own[name].shape[:1] == norm.scale.shape and gaps[0] > 0:
+            scale = norm.scale.reshape(-1, *[1] * (own[name].ndim - 1))
+            merged = own[name] * scale
+            if name.endswith("bias"):
+                merged = (own[name] - norm.mean) * norm.scale + norm.shift
+            gaps.append(_gap(merged, given, ROUNDED))
+    return min(gaps)
 
 
 def _is_weight(tensor: Any) -> bool:
@@ -74,8 +112,8 @@ def _oriented(array: Array) -> tuple[Array, ...]:
     return (array, array.T) if array.ndim == 2 else (array,)  # noqa: PLR2004 - a matrix
 
 
-def _gap(own: Array, given: Array) -> float:
-    """The largest difference; zero within what the file's precision changes."""
+def _gap(own: Array, given: Array, times: float = 1.0) -> float:
+    """The largest difference; zero within so many times what the file's precision changes."""
     # Quantised weights have other values on purpose.
     if given.dtype.kind != "f":
         return 0.0
@@ -86,7 +124,7 @@ def _gap(own: Array, given: Array) -> float:
     gap = np.where(np.isfinite(gap), gap, np.where(np.isfinite(wide) & np.isfinite(given), gap, 0.0))
     scale = float(np.abs(wide[np.isfinite(wide)]).max(initial=0.0))
     largest = float(gap.max(initial=0.0))
-    return largest if largest > RTOL.get(str(given.dtype), 1e-2) * scale else 0.0
+    return largest if largest > times * RTOL.get(str(given.dtype), 1e-2) * scale else 0.0
 
 
 def _compared(gaps: Mapping[str, float], missing: int, *, by_name: bool) -> WeightsCompared:

@@ -71,6 +71,28 @@ def test_folded_batch_norms_are_not_taken_for_other_weights(tmp_path: Path):
     assert found.differing_count == 0
 
 
+@pytest.mark.parametrize(("seed", "differing"), [(0, 0), (1, 2)])
+def test_a_norm_that_was_put_into_a_named_layer_is_no_other_weight(tmp_path: Path, seed: int, differing: int):
+    """The layer keeps its names and gets other values, from the norm's scale, shift and statistics."""
+    norm = nn.BatchNorm1d(3).eval()
+    with torch.no_grad():
+        for tensor in (norm.weight, norm.bias, norm.running_mean, norm.running_var):
+            assert tensor is not None
+            tensor.uniform_(0.5, 2.0)
+    layer, model = _model(seed)[0], nn.Sequential(_model(0)[0], norm).eval()
+    assert norm.running_var is not None
+    assert norm.running_mean is not None
+    scale = norm.weight * (norm.running_var + norm.eps).rsqrt()
+    merged = {"0.weight": layer.weight * scale[:, None], "0.bias": (layer.bias - norm.running_mean) * scale + norm.bias}
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
+    tensors = [numpy_helper.from_array(tensor.detach().numpy(), name) for name, tensor in merged.items()]
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [x], [y], tensors)
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+
+    assert compare_weights(tmp_path / "m.onnx", ONNX, model).differing_count == differing
+
+
 def test_a_pt2_file_is_compared_by_name(tmp_path: Path):
     """Its state dict has the module's names."""
     path = tmp_path / "m.pt2"
