@@ -87,7 +87,8 @@ class Present:
             moved = "" if real == os.path.join(self._real_folder(self.root), name) else f" in {self.named(real)}"  # noqa: PTH118
             return digest_file(path) + moved
         except FileNotFoundError:
-            return MISSING
+            # One that leads to nothing is there for whoever asks for a link.
+            return f"a link to {path.readlink()}" if path.is_symlink() else MISSING
         except OSError as error:
             return f"unreadable: {error.strerror or error}"
 

@@ -17,6 +17,7 @@ from export_gate.run.environment import worker_environment
 from export_gate.run.interpreter import why_no_python
 from export_gate.wall.errors import GateError, UserError
 from export_gate.wall.protocol import Event, read_numbered, request_line
+from export_gate.wall.python import FLAGS
 from export_gate.wall.request import AnyRequest, ReplayRequest
 
 WORKER = Path(__file__).parents[1] / "worker" / "__main__.py"
@@ -90,7 +91,7 @@ def converse(request: AnyRequest, python: Path, environment: Mapping[str, str], 
 def _started(python: Path, environment: Mapping[str, str], errors: IO[bytes]) -> Iterator[Conversation]:
     try:
         process = subprocess.Popen(
-            [str(python), "-X", "utf8", str(WORKER)],
+            [str(python), *FLAGS, str(WORKER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -41,3 +41,13 @@ def test_a_link_that_is_moved_changes_the_state_of_what_is_behind_it(root: Path)
     (root / "linked").unlink()
     (root / "linked").symlink_to("copy")
     assert Present(root).file("linked/deep/a.npy") != before
+
+
+def test_a_link_that_leads_to_nothing_is_not_nothing(root: Path):
+    """Code may ask whether there is a link."""
+    before = Present(root).file("flag")
+    (root / "flag").symlink_to("nowhere")
+    after = Present(root).file("flag")
+    (root / "flag").unlink()
+    (root / "flag").symlink_to("elsewhere")
+    assert len({before, after, Present(root).file("flag")}) == 3

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from export_gate.wall.contract import Job
 from export_gate.wall.protocol import Event, request_line
+from export_gate.wall.python import FLAGS
 from export_gate.wall.request import Request
 from export_gate.worker.process.channel import Channel
 
@@ -261,7 +262,7 @@ def _spawn(job: Job, request: Request, token: bytes, log: Path) -> Child:
     main = Path(__file__).parents[1] / "__main__.py"
     with log.open("ab") as sink:
         process = subprocess.Popen(
-            [sys.executable, str(main), "--child"],
+            [sys.executable, *FLAGS, str(main), "--child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=sink,
