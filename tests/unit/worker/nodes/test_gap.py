@@ -81,3 +81,11 @@ def test_integers_differ_altogether_or_not_at_all():
     """One wrong index is as wrong as many."""
     assert measure(np.array([5, 70000]), np.array([5, 70001])).error == 1
     assert measure(np.array([True]), np.array([True])).error == 0
+
+
+@pytest.mark.parametrize("actual", [2**60 + 1, 2**60 - 1])
+def test_large_integers_differ_by_one(actual: int):
+    """Hashes and ids have more digits than float64."""
+    found = measure(np.array([7, 2**60]), np.array([7, actual]))
+
+    assert (found.error, found.max_abs_diff, found.expected_at, found.actual_at) == (1.0, 1.0, 2**60, actual)
