@@ -100,7 +100,7 @@ def _distinct(spec: TensorSpec, rising: torch.Tensor) -> torch.Tensor:
 def _ordinals(values: torch.Tensor) -> torch.Tensor:
     """The place of each float among all floats of its type, 0 for zero."""
     bits = values.view(BITS[values.dtype]).to(torch.int64)
-    # Bits of negative floats count up with their magnitude from -0.0, which is the least integer.
+    # Bits of negative floats count up with their magnitude from -0.0, the least integer, which has the place of 0.0.
     least = torch.iinfo(BITS[values.dtype]).min
     return torch.where(bits >= 0, bits, least - bits)
 

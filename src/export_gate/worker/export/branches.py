@@ -123,6 +123,7 @@ def _guard(line: str, named: Mapping[str, Any], dims: set[str]) -> Guard | None:
         code = compile(ast.fix_missing_locations(_Elementwise().visit(spelled)), "<guard>", "eval")
     except Exception:  # noqa: BLE001 - whatever torch writes there besides sizes chooses none
         return None
+    # One that reads anything else, such as a value, cannot be computed from sizes.
     return Guard(words=words, holds=holds, dims=tuple(sorted(read)), code=code) if read and read <= dims else None
 
 

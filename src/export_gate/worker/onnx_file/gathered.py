@@ -51,9 +51,11 @@ class Gathered:
     def mark(self, read: npt.NDArray[np.bool_], indices: npt.NDArray[Any]) -> None:
         """Note what these indices read; those outside of the table are left out."""
         places: list[npt.NDArray[Any]] = [indices]
+        # It reads at its own place along all other axes.
         if self.operator == "GatherElements":
             places = list(np.indices(indices.shape))
             places[self.axis] = indices
+        # The last axis of its indices lists a place for each of the table's first axes.
         if self.operator == "GatherND":
             places = list(np.moveaxis(indices, -1, 0))
         flat = [place.reshape(-1) for place in places]

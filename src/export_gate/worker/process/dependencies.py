@@ -67,6 +67,7 @@ def _search_path() -> Iterator[str]:
 
 def _passing(job: Job) -> Callable[[str], bool]:
     """What says whether a file is of the report folder, a compiler's, or a temporary one that is gone."""
+    # `artifacts/MODEL` in the report folder.
     report = f"{Path(job.artifacts).parents[1]}{os.sep}"
     root = f"{repository_root(Path(job.base))}{os.sep}"
     temporary = tuple(f"{place}{os.sep}" for place in {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())})

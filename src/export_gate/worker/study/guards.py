@@ -133,6 +133,7 @@ def probes_begun(
     def call(eager: Answer) -> Probe:
         answer = _ask(eager.probe, artifact)
         verdict = _verdict(eager, answer, is_equal)
+        # Only then, because it is a call of each side more.
         if verdict[0] == "accepted-differs" and (again := unmasked(eager.probe)) is not None:
             verdict = _verdict_of(again, is_equal)
         probe = _probe(eager, checks, *verdict)

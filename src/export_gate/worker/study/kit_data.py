@@ -114,7 +114,7 @@ def _copy_artifact(target: Target, path: Path, folder: Path, model: str) -> None
     main = ONNX_FILE if target.kind == "onnx" else target.file_name
     folder.mkdir(parents=True, exist_ok=True)
     for source in TARGETS[target.kind].files(path):
-        inside = os.path.relpath(source, path.parent)
+        inside = os.path.relpath(source, path.parent)  # where the main file says that its weights are
         name = main if source == path else inside
         # Names that the kit uses for its own files are refused too.
         if inside.startswith("..") or Path(name).parts[0].startswith((MANIFEST, "test_data_set_")):

@@ -141,6 +141,7 @@ class Examiner:
             return math.inf
         if digest_of(leaves) == question.own:
             return 0.0
+        # Beside the file's own answer first: what stays within the tolerance of that needs no run of eager.
         effect = self.judge.effect(self.run(question.call), leaves)
         if effect <= 1:
             return effect

@@ -123,6 +123,7 @@ def _within_size(probe: PlannedProbe, largest: int) -> PlannedProbe:
 def _within_limit(probes: Sequence[PlannedProbe]) -> tuple[PlannedProbe, ...]:
     optional = [probe for probe in probes if not _is_required(probe) and not probe.left_out]
     optional.sort(key=lambda probe: (KINDS.index(probe.kind), probe.elements))
+    # By identity, because a record with a dict has no hash.
     beyond = {id(probe) for probe in optional[LIMIT:]}
     reason = f"beyond the limit of {LIMIT}"
     kept = [replace(probe, left_out=reason) if id(probe) in beyond else probe for probe in probes]

@@ -77,6 +77,7 @@ class Probing:
 def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Callable[[Eager], Probing]]:
     """Plan the probes and begin to ask eager; yields what waits for the answers, given what eager said at `cases`."""
     contract = subject.contract
+    # The first draw of this family, as the first control input of each size: its result may stand for a probe's.
     family = main_family(contract)
     planned = plan_probes(
         contract,

@@ -119,6 +119,7 @@ class Shrinker:
         pair = _pair(expected, actual, output)
         if pair is None:
             return None
+        # Its values are no draw any more, which the name and the group of a generated input would say.
         as_case = replace(case, name="smaller", sizes=version.sizes, make=version.values, group="function")
         pair = self._without_masked(pair, as_case)
         kinds = faults(pair.comparison, self._tolerance(pair), "match")

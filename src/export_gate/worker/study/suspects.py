@@ -92,6 +92,7 @@ class Inquiry:
     def inquire_lax(self, suspects: Sequence[Suspect]) -> None:
         """Measure the noise at the worst inputs whose tolerance is too large to mean anything."""
 
+        # Within the first tolerance nothing fails, so nothing would count as excused, and every draw would be made.
         def second(dtype: str) -> Tolerance:
             return second_tolerance(self.tolerance(dtype))
 
@@ -130,6 +131,7 @@ class Inquiry:
     def _inquire(self, case: ControlCase, outputs: Sequence[Comparison]) -> None:
         pairs = [self._without_masked(pair, case) for pair in self._pairs(case, outputs)]
         left = [pair for pair in pairs if _fault(pair.comparison, self.tolerance) is not None]
+        # A NaN in another place, or an integer, is not rounding: without noise it stays red below.
         floats = [pair for pair in left if _fault(pair.comparison, self.tolerance) == "value"]
         floats = [pair for pair in floats if is_inexact(pair.comparison.expected_dtype)]
         noises = measured(floats, case, self.tolerance, self.laboratory)
@@ -144,6 +146,7 @@ class Inquiry:
     def _pairs(self, case: ControlCase, outputs: Sequence[Comparison]) -> list[Pair]:
         """The outputs with eager's leaves and those of the artifact, which is run once more; none if it raises."""
         expected = {leaf.name: leaf for leaf in self.references[case.name].leaves}
+        # Once more, because the outputs of all inputs together may not fit in memory.
         again = attempt(lambda: self.run(bind(case.make(), self.laboratory.parameters)))
         actual = {leaf.name: leaf for leaf in again or ()}
         return [

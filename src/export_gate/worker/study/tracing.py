@@ -55,6 +55,7 @@ class Tracer:
 
     def _traces(self, output: str, case: ControlCase, *, strict_dtype: bool) -> Iterator[NodeTrace | None]:
         """Compare the file with its program, the program with eager, and the file as ONNX Runtime changes it."""
+        # Unoptimised first: what is wrong only afterwards is an optimisation's fault.
         if self.forms.target.kind == "onnx":
             yield self._of_file("disable", output, case, strict_dtype=strict_dtype)
         # A place, because the program's outputs are flat and have no names of the contract.

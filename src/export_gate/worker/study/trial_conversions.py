@@ -163,6 +163,7 @@ def converted_wrong(found: Sequence[Inspection]) -> tuple[str, ...]:
 
 
 def _is_wrong(answers: Mapping[RungName, Answer]) -> bool:
+    # If the evaluator computes it rightly, the file is right: another file would not help the runtime.
     is_right = answers.get("exported-program") == "agrees" and answers.get("reference-evaluator") != "agrees"
     return is_right and answers.get("file-unoptimised") in ("differs", "failed")
 

@@ -139,6 +139,7 @@ def steadiness(
     if wanted is None or ours is None or wanted.shape != ours.shape:
         return Inspection(output=output, case=case.name, selects=selects)
     tolerance = bench.tolerance(next(leaf.dtype for leaf in expected if leaf.name == output))
+    # Element by element against one bound for the output: what counts is where they differ, not by how much.
     failing = _apart(wanted, ours, tolerance)
     unsettled = np.zeros(failing.shape, dtype=np.bool_)
     if selects:

@@ -104,6 +104,7 @@ def _export(study: Study, variant: Variant, found: list[DimFound], desk: Desk) -
             if not variant.separate:
                 desk.channel.set("affine", _is_affine(study, variant, exported))
     except StageFailed as ended:
+        # Only of an export that failed: its unrolled layers may be the reason.
         desk.channel.set("recurrent", study.recurrent)
         failure = ended.failure
         guard = None
