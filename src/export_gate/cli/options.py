@@ -57,6 +57,7 @@ def save_text(text: str, path: Path) -> None:
         UserError: it cannot be written.
     """
     try:
-        path.write_text(text, encoding="utf-8")
+        # As it is: an extended config keeps its line ends.
+        path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error

@@ -17,13 +17,15 @@ def extended(text: str, further: str, shown: str) -> str:
     """The config with the further models at the end of its `models`.
 
     Args:
-        text: a valid config.
+        text: a valid config, with line ends as they are in the file, which stay.
         further: models as lines, each name indented by two.
         shown: the config's name in messages.
 
     Raises:
         UserError: `models` is not written as a mapping with a line for each model.
     """
+    if "\r\n" in text:
+        return extended(text.replace("\r\n", "\n"), further, shown).replace("\n", "\r\n")
     lines = text.splitlines(keepends=True)
     root = read_document(text, Problems(), Allowance())
     models = root.child("models")

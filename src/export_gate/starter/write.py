@@ -82,7 +82,8 @@ def starter_config(wish: Wish, output: Path, order: Order) -> str:
         relative = tuple(Path(os.path.relpath(entry, folder)).as_posix() for entry in pythonpath)
         text = render_config(further, relative)
     else:
-        text = extended(output.read_text(encoding="utf-8"), further, str(output))
+        # Not read_text, which changes the line ends.
+        text = extended(output.read_bytes().decode("utf-8"), further, str(output))
     check_text(text, output, folder)
     return text
 

@@ -29,6 +29,12 @@ FURTHER = "  second:\n    factory: a:b\n\n    inputs: {}\n"
             "version: 1\nmodels:\n  first: {factory: c:d}\n  second:\n    factory: a:b\n\n    inputs: {}\n",
             id="without empty lines between",
         ),
+        pytest.param(
+            "version: 1\r\nmodels:\r\n  first: {factory: c:d}\r\n",
+            "version: 1\r\nmodels:\r\n  first: {factory: c:d}\r\n"
+            "  second:\r\n    factory: a:b\r\n\r\n    inputs: {}\r\n",
+            id="with the line ends of Windows",
+        ),
     ],
 )
 def test_what_is_there_keeps_its_lines(text: str, expected: str):
