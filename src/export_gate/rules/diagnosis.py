@@ -281,6 +281,7 @@ def _cure(measured: Measured, faults: Sequence[Measurement], inspection: Inspect
     cures = [changed.change for changed in inspection.changed if changed.agrees] if inspection else []
     members = _members(measured)
     families = {members[fault.case].family if fault.case in members else "" for fault in faults}
+    # Where every input fails, it says nothing that all of them have NaN.
     only = families == {"nonfinite"} and len(members) > len(faults)
     return cures[0] if cures else "no-nonfinite" if only else None
 

@@ -183,6 +183,7 @@ def measure(contract: ModelContract, observation: ModelObservation) -> Measured:
     # Only for its `seen`, which puts separate exports after the main one.
     bare = Measured(contract=contract, observation=observation)
     seen = [target for planned in contract.targets for target in bare.seen(planned.name)]
+    # What ended something comes before single calls: rules name the first failure of a group.
     ended = [(target, target.failure) for target in seen if target.failure]
     own = [Failed(failure=observation.failure, is_end=True)] if observation.failure else []
     own += [Failed(failure=why, target=t.target, export=t.export, is_end=True) for t, why in ended]

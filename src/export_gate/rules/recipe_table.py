@@ -34,18 +34,21 @@ class Recipe:
         return f"Replace `{self.call}` with the lines below, which give the same results in eager and convert"
 
 
+# From floor(i * length / n) to ceil((i + 1) * length / n), as torch cuts an axis: neighbours may overlap.
 POOL = """\
 for axis, n in zip({axes}, {sizes}):
     length = x.shape[axis]
     cuts = [(i * length // n, ((i + 1) * length + n - 1) // n) for i in range(n)]
     x = torch.cat([x.narrow(axis, a, b - a).{reduce}(axis, True) for a, b in cuts], axis)
 out = x"""
+# An element's place is the number of those that come before it; of equal ones, those to its left do.
 STABLE = """\
 this, other = x.unsqueeze(-1), x.unsqueeze(-2)
 place = torch.arange(x.shape[-1], device=x.device)
 is_before = (other {later} this) | ((other == this) & (place < place.unsqueeze(-1)))
 rank = is_before.sum(-1)
 out = torch.zeros_like(rank).scatter(-1, rank, place.expand(x.shape))"""
+# Row i keeps the elements up to i, which a cumulative operator has seen there.
 KEPT = """\
 x = x.transpose({dim}, -1)
 kept = torch.ones(x.shape[-1], x.shape[-1], dtype=torch.bool, device=x.device).tril()
@@ -222,6 +225,7 @@ RECIPES = (
             "out = F.conv1d(x, weight, bias, padding={pad}).permute(2, 0, 1)"
         ),
     ),
+    # `-0 or None`: a slice up to -0 is empty.
     Recipe(
         names=("aten.conv_transpose2d.input", "torch.conv_transpose2d"),
         call="F.conv_transpose2d(x, weight, bias, ..., output_padding={output_padding})",

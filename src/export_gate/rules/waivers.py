@@ -77,6 +77,7 @@ def _apply_by_case(rule: Rule, measured: Measured, waivers: Sequence[Waiver], to
     used: list[Waiver] = []
     for waiver in holding:
         # Each measurement goes to the first waiver that covers it, so that it is in one finding only.
+        # By identity, since two waivers may be equal. `w=`: a lambda would see the last waiver of the loop.
         mine = tuple(rule.check(measured.only(lambda item, w=waiver: first(item) is w)))  # type: ignore[misc]
         used += [waiver] if mine else []
         found += [waived(finding, waiver) for finding in mine]

@@ -48,6 +48,7 @@ def differences(before: LockedModel, after: LockedModel) -> Iterator[Difference]
 
 def _pairs(before: Sequence[LockedTensor], after: Sequence[LockedTensor]) -> list[tuple[LockedTensor, LockedTensor]]:
     """Tensors with the same name, and those that were renamed in the same position."""
+    # By name first: where inputs only changed places, each is compared with itself.
     now = {tensor.name: tensor for tensor in after}
     pairs = [(tensor, now[tensor.name]) for tensor in before if tensor.name in now]
     return pairs + _renamed(before, after)

@@ -94,6 +94,7 @@ def _axis(seen: Sequence[tuple[dict[str, int], int]]) -> str:
         # a dim with one size cannot be distinguished from a number of that size
         return str(lengths.pop())
     names = sorted({name for sizes, _ in seen for name in sizes})
+    # Of several dims that fit, the first by name: the lock must not depend on the order of the config.
     following = [name for name in names if all(sizes.get(name) == length for sizes, length in seen)]
     return str(Size(factors={following[0]: 1})) if following and seen else UNKNOWN
 
