@@ -47,6 +47,7 @@ def compile_page() -> None:
 def environment() -> SandboxedEnvironment:
     """Jinja that escapes every value for HTML and makes invisible characters visible."""
     jinja = sandbox(autoescape=True, finalize=_shown)
+    # Not the filters that escape: Jinja escapes every value of this page itself.
     numbers = ("number", "measured", "share", "size", "count", "duration", "plural", "tally", "how_often")
     jinja.filters.update({name: filters.FILTERS[name] for name in numbers})
     jinja.filters.update(

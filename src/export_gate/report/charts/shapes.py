@@ -17,6 +17,7 @@ def at(x: float, y: float) -> str:
 
 def dot(x: float, y: float) -> str:
     """A disc as wide as the stroke, whose line caps are round."""
+    # The shortest path that draws one: a page may have thousands of them.
     return f"{at(x, y)}h0"
 
 

@@ -42,7 +42,7 @@ def sizes_chart(dim: str, inputs: Sequence[ControlInput], points: Mapping[Target
     step = (WIDTH - LEFT - RIGHT) / len(sizes)
     place = {size: LEFT + (turn + 0.5) * step for turn, size in enumerate(sizes)}
     shares_seen = [value for shares in worst.values() for value in shares.values()]
-    # The bound is at 1 and belongs on every chart.
+    # The bound is at 1 and belongs on every chart, with room below it.
     axis = heights([*shares_seen, 0.1, 1.0], TOP, HEIGHT - BOTTOM)
     bound = axis.of(1)
     shown = [target for target in worst if worst[target]]
