@@ -34,6 +34,7 @@ class Checkout:
         if model is None:
             return 1
         there = self.keys.get(model, {})
+        # `inputs.x.shape[0]`, then `inputs.x.shape`, and so on: a default, say, has no line of its own.
         while key and key not in there:
             key = key[: max(key.rfind("."), key.rfind("["), 0)]
         return max(there.get(key) or self.lines.get(model, 1), 1)
