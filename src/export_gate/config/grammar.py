@@ -110,6 +110,7 @@ MODEL = Section(
     ),
 )
 
+# A plain dict, of which only the mistakes matter: its values were merged into the models before.
 DEFAULTS = Section(
     make=dict,
     expected="a mapping of model keys",
