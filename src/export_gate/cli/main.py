@@ -73,6 +73,7 @@ class InOrder(click.Group):
             raise UserError(caller.located(str(error)), caller.located(error.hint)) from error
 
 
+# With the prefix, each option has a variable too, such as EXPORT_GATE_RUN_JOBS: `cli/idle.py` looks for those.
 @click.group(cls=InOrder, context_settings={"help_option_names": ["-h", "--help"], "auto_envvar_prefix": "EXPORT_GATE"})
 @click.version_option(__version__, prog_name="export-gate")
 def cli() -> None:
