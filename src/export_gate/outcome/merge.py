@@ -100,6 +100,7 @@ def _environment(seen: list[Environment | None]) -> Environment | None:
         platform=_each([environment.platform for environment in known]),
         cpu=_each([environment.cpu for environment in known]),
         versions={name: _each([e.versions[name] for e in known if name in e.versions]) for name in names},
+        # A number, unlike the others: the most that one of them had.
         threads=max(environment.threads for environment in known),
     )
 
