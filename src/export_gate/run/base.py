@@ -46,16 +46,35 @@ def find_commit(base: str, folder: Path, environment: Mapping[str, str]) -> Base
     """The commit `base`, by its full name.
 
     Raises:
-        UserError: it cannot be the name of a commit.
+        UserError: it cannot be the name of a commit, or is that of several.
         UnreadableError: there is no such commit here.
     """
     if not _REVISION.fullmatch(base):
         raise UserError(f"--base: expected a commit, got {base!r:.80}")
     for root in _checkouts(base, folder):
+        _require_one(base, root, environment)
         answer = git_output(root, "rev-parse", "--verify", "--quiet", f"{base}^{{commit}}", environment=environment)
         if answer is not None:
             return Base(commit=answer.decode("ascii", "replace").strip(), root=root)
     raise UnreadableError(_missing(base, folder, environment))
+
+
+def _require_one(base: str, root: Path, environment: Mapping[str, str]) -> None:
+    """Check that the name is not that of a branch and of a tag: git takes the tag, which anybody may have pushed.
+
+    Raises:
+        UserError: it is the name of several.
+    """
+    if _FULL.fullmatch(base):
+        return
+    name = re.split(r"[@^~]", base)[0]
+    names = [f"refs/{kind}{name}" for kind in ("", "tags/", "heads/", "remotes/")]
+    asked = ("for-each-ref", "--format=%(refname)", *names)
+    answer = git_output(root, *asked, environment=environment) or b""
+    # A pattern also stands for what is below a folder of that name.
+    found = [each for each in answer.decode("utf-8", "replace").splitlines() if each in names]
+    if len(found) > 1:
+        raise UserError(f"--base: expected the name of one commit, got that of {' and '.join(found)}: {base:.80}")
 
 
 def _checkouts(base: str, folder: Path) -> list[Path]:

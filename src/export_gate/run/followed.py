@@ -17,17 +17,19 @@ def followed(path: Path, root: Path) -> Iterator[Path]:
         path: absolute, below `root`; of a folder, the links in it are followed too.
         root: of the checkout.
     """
-    yield from dict.fromkeys(_way(path, root))
+    yield from dict.fromkeys(way(path, root))
     if path.is_dir():
         for folder, inner, files in os.walk(path):
             links = (Path(folder, name) for name in sorted((*inner, *files)))
-            yield from (place for link in links if link.is_symlink() for place in _way(link, root))
+            yield from (place for link in links if link.is_symlink() for place in way(link, root))
 
 
-def _way(path: Path, root: Path) -> Iterator[Path]:
+def way(path: Path, root: Path) -> Iterator[Path]:
+    """The same without the links in a folder; any text may be a path."""
     yield path
     for _ in range(MOST_LINKS):
-        link = next((up for up in (*reversed(path.parents), path) if root in up.parents and up.is_symlink()), None)
+        below = (up for up in (*reversed(path.parents), path) if root in up.parents)
+        link = next((up for up in below if os.path.islink(up)), None)  # noqa: PTH114 - no error for a text that is too long
         if link is None:
             return
         yield link

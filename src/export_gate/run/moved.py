@@ -18,6 +18,8 @@ PLAIN = ("--no-ext-diff", "-O/dev/null")
 """Whatever the user's settings of git say about diffs."""
 MOST_FILES = 20
 """How many files of the base are read in search of a config."""
+MOST_GONE = 500
+"""And of those that the change touches: it must not hide one behind others."""
 
 
 SIBLINGS = {".yml": ".yaml", ".yaml": ".yml"}
@@ -56,10 +58,11 @@ def gone_configs(base: Base, environment: Mapping[str, str]) -> Iterator[tuple[P
     """The configs of the base that are none any more, and not under a name that git calls a new one either."""
     # M and T too: a file that was edited or became a link may be no config any more.
     asked = ("diff", *PLAIN, "-M", "--diff-filter=DMT", "--name-only", base.commit, "--", "*.yml", "*.yaml")
-    places = [base.root / name for name in git_paths(base.root, *asked, environment=environment)]
+    names = set(git_paths(base.root, *asked, environment=environment))
+    places = [base.root / name for name in names.intersection(_with_factories(base, environment) if names else ())]
     places += _in_submodules(base, environment)
     places.sort(key=lambda place: (not _is_usual(place), place))
-    return _read((place for place in places[:MOST_FILES] if not _is_config(place)), base, environment)
+    return _read((place for place in places[:MOST_GONE] if not _is_config(place)), base, environment)
 
 
 def _is_config(place: Path) -> bool:

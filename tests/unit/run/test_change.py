@@ -626,6 +626,31 @@ def test_another_config_that_is_gone_is_said(config: Path):
     assert change.policy == "fail"
 
 
+def test_a_config_that_is_gone_is_not_hidden_behind_other_files(config: Path):
+    """A change may touch any number of files."""
+    other = config.with_name("z.yml")
+    other.write_text(CONFIG.replace("  m:", "  other:").replace("relaxed: fail", ""))
+    many = [config.with_name(f"{n}.yml") for n in range(30)]
+    for path in many:
+        path.write_text("a: 1\n")
+    base = commit(config.parents[1])
+    for path in (*many, other):
+        path.unlink()
+
+    assert loosened(config, base) == ["z.yml of the base is gone, so that its models are not checked: other"]
+
+
+def test_a_name_of_several_commits_is_no_base(config: Path):
+    """Git takes a tag for the branch of the same name, and a tag may be anybody's."""
+    root = config.parents[1]
+    git(root, "update-ref", "refs/remotes/origin/main", "HEAD")
+    assert loosened(config, "origin/main") == []
+    git(root, "tag", "origin/main")
+    with pytest.raises(UserError, match="of refs/remotes/origin/main and refs/tags/origin/main: origin/main~0"):
+        find_change(load_config(config), "origin/main~0", dict(os.environ))
+    assert loosened(config, "refs/remotes/origin/main") == []
+
+
 def test_a_config_that_is_none_any_more_is_gone(config: Path):
     """A file that is left in its place, with a comment or a mistake in it, checks nothing."""
     other = config.with_name("other.yml")

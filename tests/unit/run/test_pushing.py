@@ -207,6 +207,7 @@ def is_idle(repository: Path, name: str = "export-gate.yml") -> bool:
         ('controls: {make: "dist/cases.py:cases"}', "dist/cases.py"),
         ("env: {CKPT: dist/a.pt}", "dist/a.pt"),
         ("kwargs: {weights: [dist/a.pt]}", "dist/a.pt"),
+        (f"kwargs: {{weights: [linked/a.pt, {'x' * 300}]}}", "dist/a.pt"),
     ],
 )
 def test_no_pattern_covers_a_file_that_the_config_names(repository: Path, keys: str, changed: str):
@@ -215,6 +216,7 @@ def test_no_pattern_covers_a_file_that_the_config_names(repository: Path, keys: 
     for name in ("dist/images/0.png", "dist/golden.npz", "dist/model.onnx", "dist/other.txt"):
         (repository / name).parent.mkdir(parents=True, exist_ok=True)
         (repository / name).write_text("one")
+    (repository / "linked").symlink_to("dist")
     pushed_config(repository, text)
     (repository / "dist" / "other.txt").write_text("two")
     git(repository, "add", "--all")

@@ -29,7 +29,9 @@ def files_read(seen: Seen, base: Path) -> tuple[str, ...]:
     # A file that the process wrote is a product of the code, not one of its inputs.
     found = set(_inside(names, base, str(whole))) - set(_inside(seen.written, base, str(whole)))
     places = (os.path.relpath(place, root).replace(os.sep, "/") for place in found)
-    return tuple(sorted(places, key=lambda place: (place.startswith("../"), place))[:MOST_FILES])
+    # Code first: a loader that reads a folder of thousands must not hide it.
+    ranked = sorted(places, key=lambda place: (not place.endswith(".py"), place.startswith("../"), place))
+    return tuple(sorted(ranked[:MOST_FILES], key=lambda place: (place.startswith("../"), place)))
 
 
 def _inside(names: Iterable[str], base: Path, root: str) -> Iterator[str]:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from export_gate.worker.process.files_read import MOST_FILES, files_read
+from export_gate.worker.process.recording import Seen
+
 USE = """
 import json, os, sys
 from pathlib import Path
@@ -73,3 +76,16 @@ def test_files_around_a_submodule_count(tmp_path: Path, named: bool):
     inside = ["link.txt", "nets/package/__init__.py", "nets/package/inner.py", "weights.bin"]
 
     assert read(tmp_path / "lib") == [*inside, *(["../around.txt"] if named else [])]
+
+
+def test_code_is_not_hidden_behind_data(tmp_path: Path):
+    """A loader may read more files than are kept."""
+    (tmp_path / ".git").mkdir()
+    names = [tmp_path / f"{number}.npy" for number in range(MOST_FILES)]
+    for path in (*names, tmp_path / "z.py"):
+        path.touch()
+    seen = Seen(opened={str(path) for path in (*names, tmp_path / "z.py")})
+
+    found = files_read(seen, tmp_path)
+    assert len(found) == MOST_FILES
+    assert "z.py" in found
