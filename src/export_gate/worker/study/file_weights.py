@@ -21,6 +21,10 @@ RTOL = {"float64": 1e-9, "float32": 1e-6, "float16": 2e-3}
 ROUNDED = 10.0
 """Folding rounds a few times more."""
 LISTED = 10
+MOSTLY = 0.5
+"""Share of equal elements from which on a tensor is an edited copy of another."""
+MATRIX = 2
+"""Axes of a linear layer's weight."""
 SMALLEST = 2
 """Elements that a tensor needs to be recognised by its values."""
 FOLDED = (torch.nn.modules.batchnorm._NormBase,)  # noqa: SLF001 - the common base of batch and instance norms
@@ -36,7 +40,8 @@ def compare_weights(path: Path | None, target: Target, module: torch.nn.Module) 
     if named:
         folded = list(_folded(module, given))
         gaps = {name: _named_gap(name, own, tensor, folded) for name, tensor in named.items()}
-        return _compared(gaps, len(own) - len(named), by_name=True)
+        gaps |= _turned(own, given, frozenset(named))
+        return _compared(gaps, len(own) - len(gaps), by_name=True)
     return _by_value(own, given, module)
 
 
@@ -100,16 +105,32 @@ def _by_value(own: Mapping[str, Array], given: Mapping[str, Array], module: torc
         alike = [found for other in given.values() for found in _oriented(other) if found.shape == tensor.shape]
         if alike and tensor.size >= SMALLEST:
             gaps[name] = min(_gap(tensor, found) for found in alike)
-    is_folded = any(isinstance(part, FOLDED) for part in module.modules())
     # One tensor that is found exactly is enough: exporters fold and reorder others.
-    if is_folded or any(gap == 0 for gap in gaps.values()):
+    if _is_folded(module) or any(gap == 0 for gap in gaps.values()):
         gaps = dict.fromkeys(gaps, 0.0)
     return _compared(gaps, len(own) - len(gaps), by_name=False)
 
 
+def _turned(own: Mapping[str, Array], given: Mapping[str, Array], named: frozenset[str]) -> dict[str, float]:
+    """Gaps of matrices that the file has transposed and under names of its own."""
+    rest = {name: tensor for name, tensor in own.items() if name not in named and tensor.ndim == MATRIX}
+    others = [tensor.T for name, tensor in given.items() if name not in named and tensor.ndim == MATRIX]
+    gaps: dict[str, float] = {}
+    for name, tensor in rest.items():
+        # Most elements must be the same: a matrix that nothing else is like may be computed from several weights.
+        alike = [other for other in others if other.shape == tensor.shape and np.mean(other == tensor) > MOSTLY]
+        if alike:
+            gaps[name] = min(_gap(tensor, other) for other in alike)
+    return gaps
+
+
+def _is_folded(module: torch.nn.Module) -> bool:
+    return any(isinstance(part, FOLDED) for part in module.modules())
+
+
 def _oriented(array: Array) -> tuple[Array, ...]:
     """The tensor, and transposed as exporters write the weight of a linear layer."""
-    return (array, array.T) if array.ndim == 2 else (array,)  # noqa: PLR2004 - a matrix
+    return (array, array.T) if array.ndim == MATRIX else (array,)
 
 
 def _gap(own: Array, given: Array, times: float = 1.0) -> float:

@@ -32,6 +32,8 @@ class Laboratory:
     """The instance in float64."""
     was_narrow: bool = False
     """Whether that one had weights below float64."""
+    has_conditions: bool | None = None
+    """Whether forward meets conditions on values; None as long as nobody has asked."""
 
     def widened(self, values: Values) -> tuple[Leaf, ...]:
         """The leaves in float64."""
@@ -44,6 +46,10 @@ class Laboratory:
             values: the input.
             near: inputs beside it, at which the error of float32 in the conditions is measured.
         """
+        if self.has_conditions is None:
+            self.has_conditions = bool(self._narrow(values).gaps)
+        if not self.has_conditions:
+            return ()
         errors = errors_of((self._narrow(each), self._wide(each, Conditions())[0]) for each in near)
         if not any(errors):
             return ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 import torch
@@ -24,7 +25,11 @@ def _model(seed: int) -> nn.Module:
 def _file(path: Path, seed: int, *, names: str = "{}", transposed: bool = False) -> Path:
     """An ONNX file that holds the weights, whatever it computes."""
     arrays = {names.format(name): tensor.numpy() for name, tensor in _model(seed).state_dict().items()}
-    tensors = [numpy_helper.from_array(array.T.copy() if transposed else array, name) for name, array in arrays.items()]
+    return _saved(path, {name: array.T.copy() if transposed else array for name, array in arrays.items()})
+
+
+def _saved(path: Path, arrays: dict[str, np.ndarray]) -> Path:
+    tensors = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, [1])
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [x], [y], tensors)
@@ -52,6 +57,16 @@ def test_one_retrained_layer_is_named(tmp_path: Path):
     found = compare_weights(_file(tmp_path / "m.onnx", 0), ONNX, model)
 
     assert (found.differing, found.differing_count) == (("1.weight by 2.5e+00",), 1)
+
+
+def test_an_edited_matrix_is_found_though_the_file_has_it_transposed(tmp_path: Path):
+    """Exporters keep the names of biases and fold the transposed weight of a linear layer into a constant."""
+    arrays = {name: tensor.numpy().copy() for name, tensor in _model(0).state_dict().items()}
+    arrays |= {"val_2": arrays.pop("0.weight").T.copy(), "val_5": arrays.pop("1.weight").T.copy()}
+    arrays["val_5"][2, 1] += 1.5
+    found = compare_weights(_saved(tmp_path / "m.onnx", arrays), ONNX, _model(0))
+
+    assert (found.differing, found.found, found.by_name) == (("1.weight by 1.5e+00",), 4, True)
 
 
 def test_a_weight_in_half_precision_is_the_same_weight():
