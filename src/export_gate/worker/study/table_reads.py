@@ -30,6 +30,10 @@ from export_gate.worker.targets.calling import as_exported
 from export_gate.worker.targets.onnx import call_tensors
 
 Bools = npt.NDArray[np.bool_]
+MOST_EDITED = 8
+"""Rows that further control inputs read."""
+MOSTLY = 0.5
+"""Share of rows below which a table is an edited copy of another."""
 MOST_AXES = 4
 """Of tables whose axes a converter may have moved: four axes have 24 orders, five 120."""
 
@@ -56,6 +60,25 @@ def table_reads(
     else:
         return ()  # in memory, or a copy that the gate saved itself
     return tuple(found for found in reads if found.read < found.rows)
+
+
+def edited_rows(path: Path, own: Sequence[torch.Tensor]) -> tuple[int, ...]:
+    """Rows of the file's tables that are not the weight's although most others are, the most different first."""
+    gaps: dict[int, float] = {}
+    for table in gathered_tables(path):
+        values = table.values()
+        if table.operator != "Gather" or values.dtype.kind != "f" or _is_own(values, own):
+            continue
+        for weight in (to_numpy(weight) for weight in own if tuple(weight.shape) == values.shape):
+            gap = np.abs(values.astype(np.float64) - weight).max(axis=_others(values.ndim, table.axis))
+            edited = np.flatnonzero(gap)
+            if 0 < len(edited) < MOSTLY * len(gap):
+                gaps |= {int(row): max(gaps.get(int(row), 0.0), float(gap[row])) for row in edited}
+    return tuple(sorted(gaps, key=lambda row: -gaps[row])[:MOST_EDITED])
+
+
+def _others(rank: int, axis: int) -> tuple[int, ...]:
+    return tuple(other for other in range(rank) if other != axis)
 
 
 def _of_onnx(
