@@ -26,5 +26,5 @@ ALLOWED = frozenset({
 })  # fmt: skip
 ALLOWED_PREFIXES = (
     "LC_", "OMP_", "MKL_", "OPENBLAS_", "KMP_", "GOMP_", "TORCH", "PYTORCH_", "AOT_INDUCTOR_", "AOTI_", "ATEN_",
-    "CUDA_", "HF_", "TRANSFORMERS_", "XDG_", "ORT_", "ONNX_", "DNNL_", "ONEDNN_", "NUMPY_", "TRITON_",
+    "CUDA_", "HF_", "TRANSFORMERS_", "TOKENIZERS_", "XDG_", "ORT_", "ONNX_", "DNNL_", "ONEDNN_", "NUMPY_", "TRITON_",
 )  # fmt: skip
