@@ -13,9 +13,7 @@ from typing import Any
 import torch
 from torch.fx import Node
 
-from export_gate.worker.onnx_file.affine import State, is_affine_onnx
-
-__all__ = ["is_affine_graph", "is_affine_onnx"]
+from export_gate.worker.onnx_file.affine import State
 
 aten = torch.ops.aten
 

@@ -15,12 +15,10 @@ from torch.export import Dim, ExportedProgram
 from export_gate.wall import contract as promised
 from export_gate.wall.contract import ConstantSpec, DictSpec, ModelContract, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.wall.observation import Failure
-from export_gate.worker.export.axes import Axis, declared_range, fixed_sizes, is_static, program_axes, restore_sums
+from export_gate.worker.export.axes import Axis, declared_range, fixed_sizes, program_axes, restore_sums
 from export_gate.worker.export.guard_lines import GuardLine, noted_guards
 from export_gate.worker.leaves.values import Call
 from export_gate.worker.model.factory import Parameter, bind
-
-__all__ = ["Exported", "dynamic_shapes", "export_program", "in_contract_words", "is_static"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

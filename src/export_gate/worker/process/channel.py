@@ -10,9 +10,7 @@ from typing import Any
 
 from export_gate.wall.codec import encode
 from export_gate.wall.observation import Failure, Stage
-from export_gate.wall.protocol import Event, numbered_line, read_numbered
-
-__all__ = ["Channel", "read_numbered", "write_all"]
+from export_gate.wall.protocol import Event, numbered_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -225,7 +226,7 @@ def _fork(job: Job, request: Request, token: bytes, events: int, log: Path, *, w
             attend(job, request, Channel(descriptor=writer, token=token), work)
             status = 0
         except BaseException:  # noqa: BLE001 - the last frame of this process
-            _print_traceback()
+            traceback.print_exc()
         finally:
             _flush()
             # Exit handlers of the model and of the copied server must not run.
@@ -340,12 +341,6 @@ def _prctl(option: int, value: int) -> None:
         # The C library that is loaded already, whatever its file is called (glibc or musl).
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
-
-
-def _print_traceback() -> None:
-    import traceback
-
-    traceback.print_exc()
 
 
 def _flush() -> None:

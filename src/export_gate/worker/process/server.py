@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from export_gate.wall.contract import Job
 from export_gate.wall.observation import OWN_FAULT, Failure, Stage
-from export_gate.wall.protocol import Event
+from export_gate.wall.protocol import Event, read_numbered
 from export_gate.wall.request import Request
 from export_gate.wall.words import signal_name
 from export_gate.worker.process import children, preload
-from export_gate.worker.process.channel import Channel, read_numbered
+from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.children import Child, Work
 from export_gate.worker.process.collection import keep_for_good, uncollected
 

@@ -16,7 +16,7 @@ from export_gate.worker.controls.ordering import STRICT, impossible
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.sizes import Sizes
 from export_gate.worker.controls.specs import total_elements
-from export_gate.worker.export.program import is_static
+from export_gate.worker.export.axes import is_static
 from export_gate.worker.leaves.values import Call, Values
 
 LIMIT = 24

@@ -41,8 +41,7 @@ def convert(context: Context, target: Target) -> Path | None:
 
 def load(context: Context, target: Target, path: Path | None) -> Loaded:  # noqa: ARG001 - a target's signature
     """Load the package into this process; a bad one can crash it, which the worker's parent records."""
-    if path is None:
-        raise AssertionError("aoti always has a file")
+    assert path is not None
     return Loaded(
         run=module_runner(_load(path), context.names),
         run_checked=module_runner(checked(path), context.names),

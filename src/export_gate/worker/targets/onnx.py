@@ -98,8 +98,7 @@ def load(context: Context, target: Target, path: Path | None) -> Loaded:
     """
     import onnx
 
-    if path is None:
-        raise AssertionError("onnx always has a file")
+    assert path is not None
     session = open_session(path, target.option("providers", tuple), target.option("optimization", str))
     return opened(context, target, session, onnx.load(str(path), load_external_data=False))
 

@@ -28,8 +28,7 @@ def convert(context: Context, target: Target) -> Path | None:
 
 def load(context: Context, target: Target, path: Path | None) -> Loaded:
     """Load the archive; its module shares nothing with the program in memory."""
-    if path is None:
-        raise AssertionError("pt2 always has a file")
+    assert path is not None
     program = torch.export.load(path)
     run = module_runner(program.module(), context.names)
     return Loaded(

@@ -10,7 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from export_gate.worker.export.affine import is_affine_graph, is_affine_onnx
+from export_gate.worker.export.affine import is_affine_graph
+from export_gate.worker.onnx_file.affine import is_affine_onnx
 
 pytestmark = pytest.mark.slow
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from export_gate.wall.protocol import Event
-from export_gate.worker.process.channel import Channel, read_numbered
+from export_gate.wall.protocol import Event, read_numbered
+from export_gate.worker.process.channel import Channel
 
 TOKEN = b"0123456789abcdef "
 
