@@ -53,6 +53,11 @@ def choose_trial(job: Job, subject: Subject, desk: Desk, notes: tuple[str, ...] 
     basis = _affine_basis(job.contract, subject)
     every = (*controls.cases, *basis)
     cases = _selected((*every, *_named(job, every)), job.cases)
+    if not cases:
+        raise UserError(
+            f"models.{job.contract.name}.controls: expected at least one control input, got none",
+            "Return a case from `function`, or remove `generated: false`.",
+        )
     kept, flops = within_budget(cases, subject)
     # Forward has returned; a file that cannot be read from here on is not eager's failure.
     desk.channel.at("controls")

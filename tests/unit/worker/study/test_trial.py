@@ -311,3 +311,11 @@ def test_a_map_whose_midpoint_has_another_size_is_not_affine():
 def test_a_model_that_raises_looks_like_nothing():
     """Eager's failures are reported when its references are made."""
     assert not looks_affine(subject(Through(nn.Linear(5, 2)), contract({"x": tensor(4, 3)})))
+
+
+def test_no_control_input_at_all_is_a_mistake(tmp_path: Path):
+    """A function may return none where the gate draws none either."""
+    (tmp_path / "no_cases.py").write_text("def cases():\n    return {}\n")
+    promised = contract({"x": ROWS}, BATCH, controls=controls(generated=False, function="no_cases.py:cases"))
+    with pytest.raises(UserError, match="expected at least one control input, got none"):
+        choose(Squared(), promised, tmp_path)
