@@ -136,11 +136,7 @@ def fewer_of_all(before: Iterable[object], after: Iterable[object]) -> Iterator[
     if old and new:
         yield from fewer(old, new)
     elif old != new:
-        yield (
-            "loosened" if new else "tightened",
-            "",
-            f"{shown(old) if old else 'all'} -> {shown(new) if new else 'all'}",
-        )
+        yield "loosened" if new else "tightened", "", f"{shown(old or 'all')} -> {shown(new or 'all')}"
 
 
 def lost(before: object, after: object) -> Iterator[Step]:

@@ -65,11 +65,8 @@ def lengths(before: ModelContract, after: ModelContract) -> Iterator[Step]:
             if not old.factors and new.factors and not _can_be(new, old.offset, dims)
         ]
         if gone:
-            yield (
-                "loosened",
-                f"{key}.shape",
-                f"{arrow(spec.shape, now[key].shape)}, which {', '.join(gone)} is no size of",
-            )
+            what = f"{arrow(spec.shape, now[key].shape)}, which {', '.join(gone)} is no size of"
+            yield "loosened", f"{key}.shape", what
 
 
 def ties(before: ModelContract, after: ModelContract) -> Iterator[Step]:

@@ -41,16 +41,11 @@ def _dtypes(contract: ModelContract) -> tuple[str, ...]:
 
 def _matched(old: dict[str, Tolerance], new: dict[str, Tolerance]) -> dict[str, tuple[Tolerance, Tolerance]]:
     """Pair tolerances by dtype; a new dtype is paired with the strictest old tolerance, which may be exact."""
-    if set(new) <= set(old):
-        return {dtype: (old[dtype], new[dtype]) for dtype in new if dtype in old}
-    changed = {dtype: new[dtype] for dtype in new if dtype not in old}
     # If no dtype was inexact before (`default`), everything was exact.
     strictest = min(
         old.values(), key=lambda tolerance: (tolerance.rtol or 0.0, tolerance.atol or 0.0), default=Tolerance()
     )
-    return {dtype: (old[dtype], new[dtype]) for dtype in new if dtype in old} | {
-        dtype: (strictest, tolerance) for dtype, tolerance in changed.items()
-    }
+    return {dtype: (old.get(dtype, strictest), tolerance) for dtype, tolerance in new.items()}
 
 
 def _steps(key: str, name: str, pairs: dict[str, tuple[Tolerance, Tolerance]]) -> Iterator[Step]:

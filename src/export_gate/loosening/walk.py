@@ -139,11 +139,8 @@ def _waivers(before: Sequence[Waiver], after: Sequence[Waiver]) -> Iterator[Step
             yield "loosened", "", f"{accepted} added, until {new[accepted].until}"
         elif new[accepted].until != old[accepted].until:
             is_longer = new[accepted].until > old[accepted].until
-            yield (
-                "loosened" if is_longer else "tightened",
-                "",
-                (f"{accepted} until {arrow(old[accepted].until, new[accepted].until)}"),
-            )
+            what = f"{accepted} until {arrow(old[accepted].until, new[accepted].until)}"
+            yield "loosened" if is_longer else "tightened", "", what
 
 
 def _accepted(waiver: Waiver) -> str:

@@ -47,8 +47,5 @@ def _agreeing(row: Row) -> str:
 
 
 def _eager(inputs: int) -> str:
-    return (
-        f"eager runs at all {count(inputs, 'control input')}; nothing was exported, so nothing was compared"
-        if inputs
-        else ""
-    )
+    where = f"eager runs at all {count(inputs, 'control input')}"
+    return f"{where}; nothing was exported, so nothing was compared" if inputs else ""

@@ -46,19 +46,14 @@ def find_interpreter(
     for source, text, base in named:
         if text:
             return Interpreter(path=_named(text, base, source, environment), reason=source)
-    found = (
+    return _first(
+        "no Python with the project's packages was found: set it with `--python`, EXPORT_GATE_PYTHON or `python:`",
         (_in_environment(folder / ".venv"), ".venv beside the config"),
         *((_in_environment(up / ".venv"), f".venv in {up.name}, above the config") for up in _above(folder)),
         (_own_environment(environment), "VIRTUAL_ENV"),
         # find_spec looks for torch without importing it.
         (Path(sys.executable) if find_spec("torch") else None, "export-gate's own environment has torch"),
         (_on_path(environment), "python on PATH"),
-    )
-    for path, reason in found:
-        if path is not None:
-            return Interpreter(path=path, reason=reason)
-    raise UserError(
-        "no Python with the project's packages was found: set it with `--python`, EXPORT_GATE_PYTHON or `python:`"
     )
 
 
@@ -74,15 +69,20 @@ def find_runtime(option: str | None, environment: Mapping[str, str]) -> Interpre
     for source, text in (("--python", option), ("EXPORT_GATE_PYTHON", environment.get("EXPORT_GATE_PYTHON"))):
         if text:
             return Interpreter(path=_named(text, Path.cwd(), source, environment), reason=source)
-    found = (
+    return _first(
+        "no Python with onnxruntime was found: set it with `--python` or EXPORT_GATE_PYTHON",
         (_own_environment(environment, "onnxruntime"), "VIRTUAL_ENV"),
         (Path(sys.executable) if find_spec("onnxruntime") else None, "export-gate's own environment has onnxruntime"),
         (_on_path(environment), "python on PATH"),
     )
+
+
+def _first(without: str, *found: tuple[Path | None, str]) -> Interpreter:
+    """The first interpreter that was found; `without` one says what is wrong."""
     for path, reason in found:
         if path is not None:
             return Interpreter(path=path, reason=reason)
-    raise UserError("no Python with onnxruntime was found: set it with `--python` or EXPORT_GATE_PYTHON")
+    raise UserError(without)
 
 
 def with_environment(python: Path) -> tuple[Path, ...]:

@@ -100,9 +100,5 @@ def _present(root: Path, words: Words, places: Words, environment: Mapping[str, 
     for entry in git_paths(root, "ls-files", "-t", "--", *places, environment=environment):
         name = entry.removeprefix("S ")
         if name != entry and not (root / name).exists():
-            yield (
-                name,
-                (git_output(root, "cat-file", "blob", f":{name}", environment=environment) or b"").decode(
-                    "utf-8", "replace"
-                ),
-            )
+            content = git_output(root, "cat-file", "blob", f":{name}", environment=environment) or b""
+            yield name, content.decode("utf-8", "replace")
