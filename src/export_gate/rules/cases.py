@@ -112,7 +112,8 @@ def _differing(
     branch = branch_at(measured.observation, worst.case)
     is_guard = blame.cause == "size-guard"
     way = "" if is_guard else way_that_works(contract, target, trials_of(measured, target))
-    is_wrong = blame.cause in REWRITTEN and blame.owner in ("converter", "decomposition", "runtime") and not way
+    is_rewritten = blame.cause in REWRITTEN or (blame.cause, blame.cure) == ("special-value", "no-zeros")
+    is_wrong = is_rewritten and blame.owner in ("converter", "decomposition", "runtime") and not way
     return Differing(
         model=contract.name,
         target=target,

@@ -93,7 +93,11 @@ def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], observatio
     return RULE.finding(
         contract.name,
         f"eager breaks the contract{at_source(first.source)}: {first_line(first.message)}",
-        hint=_relation_hint(contract.name, relations[0]) if relations else _hint(contract.name),
+        hint=NESTED_HINT
+        if NESTED in first.message
+        else _relation_hint(contract.name, relations[0])
+        if relations
+        else _hint(contract.name),
         case=first.case,
         occurrences=len(broken),
         tried=_tried(broken, observation),
@@ -128,6 +132,13 @@ def _hint(model: str) -> str:
     )
 
 
+NESTED = "to_padded_tensor"
+"""What `nn.TransformerEncoder` calls on its way through nested tensors (torch 2.13)."""
+NESTED_HINT = (
+    "In eval mode, torch's fast path for attention runs masked batches as nested tensors, which no export follows. "
+    "They give other values at masked positions, and refuse masks that keep nothing. Call "
+    "`torch.backends.mha.set_fastpath_enabled(False)` in the factory, so that eager takes the way that is exported."
+)
 LAZY_HINT = (
     "Run the model once on an example in the factory, before it returns it (`model(torch.zeros(...))`, in the shape of "
     "the contract's inputs), or use layers whose sizes are written down, such as `nn.Linear`."

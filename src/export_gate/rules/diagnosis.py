@@ -119,8 +119,10 @@ def _cause(
     by_size = _by_size(measured, target, faults, inspection)
     if by_size:
         return "size-arithmetic", (by_size,)
-    if measured.observation.hygiene.state_changed:
-        return "state", (f"forward changes {listing(measured.observation.hygiene.state_changed, limit=2)}",)
+    hygiene = measured.observation.hygiene
+    # State that no output shows explains no difference.
+    if hygiene.state_changed and hygiene.state_effects:
+        return "state", (f"forward changes {listing(hygiene.state_changed, limit=2)}",)
     tie = _tie(inspection)
     if tie:
         return "tie", (tie,)

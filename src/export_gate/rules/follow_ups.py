@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding
 from export_gate.rules.cases import branch_at
+from export_gate.rules.contract_broken import NESTED_HINT
 from export_gate.rules.failures import refuses_size
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import CaseResult, ModelObservation, TargetObservation
@@ -56,6 +57,9 @@ def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterat
             yield Root(finding=finding, explains=lambda other, names=explained: other.rule in names)  # type: ignore[misc] # bound per turn
     for finding in [each for each in violations if each.cause == "weights"]:
         yield Root(finding=finding, explains=lambda other, own=finding: _has_same_weights(own, other))  # type: ignore[misc] # likewise
+    # Eager takes another way than any program there, whatever the output.
+    for finding in [each for each in violations if each.rule == "contract-broken" and each.hint == NESTED_HINT]:
+        yield Root(finding=finding, explains=lambda other: other.rule in COMPARED)
     for finding in [each for each in violations if (each.rule, each.cause) == ("nothing-compared", "rounding")]:
         yield Root(finding=finding, explains=lambda other, own=finding: _is_same_noise(own, other))  # type: ignore[misc] # likewise
 

@@ -284,6 +284,12 @@ SAMPLES: dict[str, Sample] = {
     "contract-broken-layout-alone": Sample(
         replace(laid_out("channels-last-1@batch=2", *CASES), targets=()),
     ),
+    "contract-broken-nested": Sample(
+        observed(
+            target(case(CASES[0], leaf(**FAR))),
+            broken=(PromiseBroken(case=CASES[1], message="RuntimeError: to_padded_tensor: at least one constituent"),),
+        )
+    ),
     "contract-broken-relation": Sample(
         observed(
             broken=(PromiseBroken(case=CASES[1], message="IndexError: index out of range in self"),),
