@@ -101,3 +101,20 @@ def test_an_exit_code_of_a_stranger_is_a_number(tmp_path: Path, text: str):
     assert ended == 0
     assert outputs["exit-code"].isdecimal()
     assert "::error::x" not in log
+
+
+@pytest.mark.parametrize(("files", "megabytes"), [(1, 200), (3, 50)])
+def test_more_results_than_a_job_can_judge_are_not_read(tmp_path: Path, files: int, megabytes: int):
+    """A stranger may upload any number of files, which take little space in an archive."""
+    for number in range(files):
+        path = tmp_path / "left" / str(number) / "results.json"
+        path.parent.mkdir(parents=True)
+        with path.open("wb") as file:
+            file.truncate(megabytes << 20)
+
+    ended, outputs, log = script(tmp_path, "gather", RESULTS=str(tmp_path / "left"))
+
+    assert ended == 0
+    assert outputs["exit-code"] == "0"
+    assert "more than 128 MiB" in log
+    assert list(Path(outputs["folder"]).iterdir()) == []

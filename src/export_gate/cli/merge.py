@@ -24,10 +24,11 @@ def merge(results: tuple[Path, ...], output: Path) -> None:
 
     The joint verdict sets the exit code.
     """
-    from export_gate.outcome import judging
+    from export_gate.outcome import deadline, judging
     from export_gate.report.results import write_results
 
-    outcome = judging.join(results)
+    with deadline.deadline(deadline.JUDGING_S):
+        outcome = judging.join(results)
     write_results(outcome.results, output)
     show(outcome)
     sys.exit(outcome.judgement.exit_code)

@@ -14,7 +14,7 @@ from typing import Literal
 from export_gate import __version__
 from export_gate.github.comment import Mode
 from export_gate.github.context import Context
-from export_gate.github.deadline import JUDGING_S, OverdueError, deadline
+from export_gate.outcome.deadline import JUDGING_S, OverdueError, deadline
 from export_gate.outcome.judging import Outcome, fail_on_warnings, rejudge
 from export_gate.report.build import build_report
 from export_gate.report.commands import DEFAULT_CONFIG, Caller, reproduce
@@ -73,10 +73,10 @@ def load(order: Publication, context: Context) -> Shown:
     try:
         with deadline(JUDGING_S):
             shown = shown_of(order, rejudge(order.results, lambda contract: contract), context)
-    except UserError as error:
-        return nothing_to_show(_last_words(order) or str(error), context)
     except OverdueError as error:
         return nothing_to_show(f"{order.results}: {error}", context)
+    except UserError as error:
+        return nothing_to_show(_last_words(order) or str(error), context)
     except Exception as error:  # noqa: BLE001 - the project's code has had the file: its numbers may trip any rule
         reason = f"{order.results}: the observations contradict each other ({type(error).__name__}: {error})"
         return nothing_to_show(reason, context)

@@ -12,8 +12,8 @@ import pytest
 
 from export_gate.github import shown
 from export_gate.github.context import read_context
-from export_gate.github.deadline import OverdueError, deadline
 from export_gate.github.shown import Publication, load
+from export_gate.outcome.deadline import OverdueError, deadline
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such signal")
 
@@ -47,4 +47,4 @@ def test_such_results_are_no_results(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(shown, "JUDGING_S", 0.1)
     found = load(Publication(results=Path("results.json")), read_context({}))
     assert found.report.verdict == "broken"
-    assert "results.json: reading and judging them takes more than 0 s" in found.text
+    assert "results.json: to read and judge the results takes more than 0 s" in found.text

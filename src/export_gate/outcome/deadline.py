@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-JUDGING_S = 90.0
-"""To read, judge and render results: a thousand models take ten seconds; a job that reports has five minutes."""
+from export_gate.wall.errors import UserError
+
+JUDGING_S = 50.0
+"""To read, judge and render results, and to join them before: a thousand models take ten seconds, a job has minutes."""
 AGAIN_S = 1.0
 """After the deadline the interruption is repeated, in case that something took it for an error of its own."""
 
 
-class OverdueError(Exception):
+class OverdueError(UserError):
     """The work is not done in time."""
 
 
@@ -32,7 +34,7 @@ def deadline(seconds: float) -> Iterator[None]:
         return
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise OverdueError(f"reading and judging them takes more than {seconds:.0f} s")
+        raise OverdueError(f"to read and judge the results takes more than {seconds:.0f} s")
 
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S)
