@@ -69,14 +69,19 @@ def verify(
         GateError: the worker broke down.
     """
     started, clock = datetime.now(timezone.utc), time.monotonic()
+    # The clock is read once: whatever depends on the day has the same one, even if midnight passes.
     today = started.date().isoformat()
     config = load_config(order.config)
+    folder = config.path.resolve().parent
     change, base_terms = find_change(config, base_of(order.base, order.environment), order.environment, order.python)
+    # By the limit of the base, which the change cannot raise.
     require_short_waivers(config, started.date(), base_terms.waivers_max_days)
     planned = make_plan(config, order.selection, order.folder)
     jobs = planned if order.shard is None else jobs_of(order.shard, planned)
-    python = find_interpreter(order.python, config.python, config.path.resolve().parent, order.environment)
+    python = find_interpreter(order.python, config.python, folder, order.environment)
     found = find_lock(config, order.base, order.environment)
+    # Before the models run: somebody may commit or check out meanwhile.
+    head = head_revision(folder)
     # The last step before the worker: a mistake in the order must not remove an earlier run's results.
     prepare_folder(order.folder, jobs)
     terms = Terms(today=today, is_whole=not order.selection.is_narrow, lock=found.lock, unpushed=dict(order.unpushed))
@@ -100,7 +105,7 @@ def verify(
         findings=(),
         # Replaced by the judge: results that were never judged must not look good.
         verdict="broken",
-        head=head_revision(config.path.resolve().parent),
+        head=head,
         checkout=find_checkout(config, [contract.name for contract in contracts]),
         planned=() if order.shard is None else tuple(job.contract for job in planned),
         judged_on=today,
@@ -109,6 +114,7 @@ def verify(
         narrowed=order.selection.is_narrow,
         lock=found.lock,
         change=found.said_with(change),
+        # The stricter of both: a change cannot weaken what its base demands.
         fail_on="warning" if "warning" in {config.fail_on, base_terms.fail_on} else "violation",
         unpushed=dict(order.unpushed),
     )

@@ -70,6 +70,8 @@ def make_kit(
     order = replace(order, selection=replace(order.selection, targets=_targets(order)))
     place = output.resolve()
     _require_free(place, output, order.config, force=force)
+    # Not the plain commit: `-dirty` after it says that no commit contains this model. Asked before the model runs.
+    revision = described_revision(order.config.resolve().parent)
     with _staging(place, output) as stage:
         staged = replace(order, folder=stage / "report")
         outcome, answers = pipeline.verify(staged, announce, WriteKit(folder=str(stage / "kit")))
@@ -79,8 +81,7 @@ def make_kit(
             return Made(outcome=outcome, kit=None, why_not=why_not or "there is no ONNX file")
         if why_not and not force:
             return Made(outcome=outcome, kit=None, why_not=why_not)
-        # Not the plain commit: `-dirty` after it says that no commit contains this model.
-        results = replace(outcome.results, head=described_revision(order.config.resolve().parent))
+        results = replace(outcome.results, head=revision)
         kit = describe_kit(replace(outcome, results=results), written, stage / "kit", verified=not why_not)
         write_manifest(kit, stage / "kit")
         sha256 = digest_file(stage / "kit" / MANIFEST)
