@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import partial
 
@@ -92,8 +93,10 @@ def _bounds(spec: TensorSpec) -> list[Size]:
 
 def _batch(contract: ModelContract, rows: str, dimension: int) -> int:
     """The longest batch that the points fill, up to a bound; the shortest allowed one where even that is too long."""
-    allowed = [size for size in contract.dim(rows).sizes if size > 0]
-    fitting = [size for size in allowed if size <= min(dimension + 1, LONGEST_BATCH)]
+    sizes = contract.dim(rows).sizes
+    # Slices, because a range may have millions of sizes.
+    allowed = sizes[bisect_left(sizes, 1) :]
+    fitting = allowed[: bisect_right(allowed, min(dimension + 1, LONGEST_BATCH))]
     return fitting[-1] if fitting else allowed[0]
 
 

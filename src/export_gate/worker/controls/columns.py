@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -128,13 +129,16 @@ def drawn_paths(contract: ModelContract, columns: Sequence[Column]) -> tuple[str
     return tuple(path for path, _ in tensor_leaves(contract) if path not in have)
 
 
-def allowed_rows(contract: ModelContract, size: Size) -> tuple[int, ...]:
-    """Lengths that a first axis may have, ascending."""
+def allowed_rows(contract: ModelContract, size: Size, most: int) -> tuple[int, ...]:
+    """Lengths up to `most` that a first axis may have, ascending; at least the shortest, and those of `separate`."""
     if size.dim is None:  # a constant, or a sum: of its lengths the reference's is as good as any
         return (size.at(reference_sizes(contract)),)
     dim = contract.dim(size.dim)
-    static = dim.mode == "static"
-    values = [reference_sizes(contract)[dim.name]] if static else sorted({*dim.sizes, *dim.separate})
+    sizes, factor = dim.sizes, size.factors[dim.name]
+    # Slices, because a range may have millions of sizes.
+    first, last = bisect_left(sizes, -size.offset // factor + 1), bisect_right(sizes, (most - size.offset) // factor)
+    some = {*sizes[first : max(last, first + 1)], *dim.separate}
+    values = [reference_sizes(contract)[dim.name]] if dim.mode == "static" else sorted(some)
     return tuple(size.at({dim.name: value}) for value in values if size.at({dim.name: value}) > 0)
 
 
@@ -199,8 +203,8 @@ def _shapes(columns: Sequence[Column], index: int) -> tuple[torch.Size, ...]:
 def _rows(contract: ModelContract, columns: Sequence[Column], count: int) -> int:
     """Rows of a batch: near the reference size, and such that batches come out even where a size allows it."""
     first = columns[0].spec.shape[0]
-    allowed = allowed_rows(contract, first)
     usual = first.at(reference_sizes(contract))
+    allowed = allowed_rows(contract, first, max(usual, count))
     # Even batches need no sample twice. One row alone shows nothing of how rows affect each other.
     even = [rows for rows in allowed if 1 < rows <= max(usual, 1) and count % rows == 0]
     fitting = [rows for rows in allowed if rows <= min(usual, count)]

@@ -115,7 +115,7 @@ def case_named(contract: ModelContract, name: str) -> ControlCase | None:
     sizes = {dim: int(size) for dim, _, size in (part.partition("=") for part in found["sizes"].split(","))}
     if list(sizes) != [dim.name for dim in contract.dims]:
         return None
-    declared = all(sizes[dim.name] in (*dim.sizes, *dim.separate) for dim in contract.dims)
+    declared = all(sizes[dim.name] in dim.sizes or sizes[dim.name] in dim.separate for dim in contract.dims)
     return drawn_case(contract, found["family"], int(found["index"]), sizes) if declared else None
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from export_gate.wall.contract import Dim, ModelContract
@@ -152,11 +154,23 @@ def _equal(contract: ModelContract, levels: dict[str, tuple[int, ...]]) -> Itera
     chosen = contract.controls.sizes
     ranges = [levels[dim.name] if dim.mode == "static" or dim.name in chosen else dim.sizes for dim in contract.dims]
     if len(ranges) > 1:
-        shared = sorted(set(ranges[0]).intersection(*ranges[1:]))
+        shared = _shared(ranges)
         # Not 1, if possible: broadcasting makes that a case of its own.
-        plain = [size for size in shared if size > 1] or shared
+        plain = shared[bisect_right(shared, 1) :] or shared
         if plain:
             yield dict.fromkeys(levels, plain[len(plain) // 2])
+
+
+def _shared(choices: Sequence[Sequence[int]]) -> Sequence[int]:
+    """The sizes that are in all of them, ascending; of ranges alone as a range, since they may have millions."""
+    listed = [sizes for sizes in choices if not isinstance(sizes, range)]
+    if listed:
+        return sorted(size for size in set(listed[0]) if all(size in sizes for sizes in choices))
+    ranges = [sizes for sizes in choices if isinstance(sizes, range)]
+    # Each of them begins at a multiple of its step.
+    step = math.lcm(*(sizes.step for sizes in ranges))
+    first = -(-max(sizes[0] for sizes in ranges) // step) * step
+    return range(first, min(sizes[-1] for sizes in ranges) + 1, step)
 
 
 def _pairs(middle: Sizes, ends: dict[str, tuple[int, int]]) -> Iterator[Sizes]:

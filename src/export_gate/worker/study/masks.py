@@ -6,6 +6,7 @@ planted faults; docs/rules.md, `masked-positions`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -256,7 +257,7 @@ def probe_sizes(contract: ModelContract, mask: Mask) -> Sizes:
     sizes = reference_sizes(contract)
     for dim in contract.dims:
         if dim.name in mask.rows and sizes[dim.name] < ROWS:
-            larger = [size for size in dim.sizes if size >= ROWS]
+            larger = dim.sizes[bisect_left(dim.sizes, ROWS) :]
             sizes = {**sizes, dim.name: larger[0] if larger else sizes[dim.name]}
     return sizes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -145,8 +146,8 @@ def _dim_limits(seen: _Seen) -> Iterator[Proposal]:
 
 def _between(dim: Dim, low: int, high: int) -> list[int]:
     """Sizes that were not tried; of many none, so that few trials are made."""
-    sizes = [size for size in dim.sizes if low < size < high]
-    return sizes if len(sizes) <= MOST_BETWEEN else []
+    sizes = dim.sizes[bisect_right(dim.sizes, low) : bisect_left(dim.sizes, high)]
+    return list(sizes) if len(sizes) <= MOST_BETWEEN else []
 
 
 def _dim_pairs(seen: _Seen) -> Iterator[Proposal]:
@@ -214,7 +215,7 @@ def _limited(seen: _Seen, dim: Dim, words: str, change: Mapping[str, Any]) -> Pr
     limits: dict[str, Any] = {key.replace("-", "_"): value}
     limited = replace(dim, **limits)
     contract = replace(seen.contract, dims=tuple(limited if each is dim else each for each in seen.contract.dims))
-    left = list(limited.sizes)
+    left = limited.sizes
     some = [left[round(place * (len(left) - 1) / (SIZES_TRIED - 1))] for place in range(SIZES_TRIED)] if left else []
     middle = seen.accepted[0].sizes
     return Proposal(

@@ -13,7 +13,7 @@ from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard
 from export_gate.wall.source import SourceLine
 from export_gate.worker.controls.build import reference_sizes
-from export_gate.worker.controls.search import search_sizes
+from export_gate.worker.controls.search import EXHAUSTIVE, search_sizes
 from export_gate.worker.export.branches import Guard, noted_in_dims
 from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.model.factory import Parameter
@@ -64,9 +64,10 @@ def described(guard: Guard, contract: ModelContract, fixed: Mapping[str, int], r
 def sizes_that_hold(guard: Guard | None, contract: ModelContract) -> tuple[str, range] | None:
     """The dim of a condition, and the declared sizes around the reference at which it holds.
 
-    None if it is about several dims, or holds everywhere or at less than half of the sizes.
+    None if it is about several dims or a dim of more than a million sizes, or holds everywhere or at less than half of
+    the sizes.
     """
-    if guard is None or len(guard.dims) != 1:
+    if guard is None or len(guard.dims) != 1 or len(contract.dim(guard.dims[0]).sizes) > EXHAUSTIVE:
         return None
     dim, reference = contract.dim(guard.dims[0]), reference_sizes(contract)
     sizes = np.asarray(dim.sizes)

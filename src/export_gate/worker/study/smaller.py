@@ -5,6 +5,7 @@ Each is within the contract: its sizes are allowed, and its values in range, in 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -103,10 +104,11 @@ def _smaller(current: Small, case: ControlCase, fixed: Sequence[str], keeps: Kee
     for dim in current.contract.dims:
         if dim.name in fixed or dim.mode == "static":
             continue
-        below = [size for size in dim.sizes if size < current.sizes[dim.name] and size not in dim.separate]
+        below = dim.sizes[: bisect_left(dim.sizes, current.sizes[dim.name])]
         while below:  # the smallest first, then halfway up from the sizes that no longer fail
             at = below[0]
-            found = next((v for v in _resized(current, case, {**current.sizes, dim.name: at}) if keeps(v)), None)
+            tried = () if at in dim.separate else _resized(current, case, {**current.sizes, dim.name: at})
+            found = next((v for v in tried if keeps(v)), None)
             if found is not None:
                 current = found
                 break

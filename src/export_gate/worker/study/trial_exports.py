@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -130,7 +131,7 @@ def _trials(dim: Dim, contract: ModelContract, text: str, held: tuple[str, range
 def _beyond(dim: Dim, contract: ModelContract, text: str) -> Iterator[ExportTrial]:
     """The sizes beyond the one to which torch fixed the dim: its example may be the odd one, as where a part has 1."""
     fixed = _constant(text, dim.name, contract)
-    above = [size for size in dim.sizes if fixed and size > fixed]
+    above = dim.sizes[bisect_right(dim.sizes, fixed) :] if fixed else ()
     # torch's own symbol counts the steps of a dim that has them.
     if fixed and fixed > 1 and len(above) > 1 and dim.multiple_of == 1:
         yield ExportTrial(dim=dim.name, declared={"min": above[0]})

@@ -1,8 +1,13 @@
+import tracemalloc
+
 import pytest
 from control_samples import BATCH, SIDE, contract, tensor
 
-from export_gate.wall.contract import Controls, Dim
+from export_gate.wall.contract import Controls, Dim, Size
 from export_gate.wall.errors import UserError
+from export_gate.worker.controls.basis import affine_cases
+from export_gate.worker.controls.columns import allowed_rows
+from export_gate.worker.controls.generate import case_named
 from export_gate.worker.controls.sizes import plan_sizes, reference_sizes
 
 
@@ -140,3 +145,18 @@ def test_a_declared_size_outside_the_range_is_the_users_mistake():
         "models.m.controls.sizes.side: expected sizes in 8..64 in steps of 8, got 12\n"
         "Widen the dim's range or drop the size."
     )
+
+
+def test_a_dim_of_millions_of_sizes_needs_no_list_of_them():
+    """Samples of sound have such a range, and the largest allowed one would not fit in memory."""
+    dims = [Dim(name=name, min=1, max=10_000_000) for name in ("rows", "samples")]
+    promised = contract(*dims, x=x("rows", "samples"))
+    tracemalloc.start()
+    plan = plan_sizes(promised)
+    affine_cases(promised, plan.middle)
+    case_named(promised, "normal-1@rows=9999999,samples=3")
+    assert allowed_rows(promised, Size(factors={"rows": 1}), 3) == (1, 2, 3)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20
+    assert {"rows": 5_000_001, "samples": 5_000_001} in plan.inner
