@@ -14,7 +14,9 @@ ANYTHING = "*"
 
 def names(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Iterator[tuple[str, Step]]:
     """Jobs that the change gives such a name, by their files."""
-    ours = sorted({form for workflow in before.values() for name in _of_gate(workflow) for form in _forms(name)})
+    forms = {form for workflow in before.values() for name in _of_gate(workflow) for form in _forms(name)}
+    # Of a name that is nothing but an expression nobody knows which one it is.
+    ours = sorted(form for form in forms if form.strip(f" ()/{ANYTHING}"))
     old, new = (Counter(name for each in files.values() for name in each.checks) for files in (before, after))
     for file, workflow in after.items():
         known = before.get(file, Workflow(steps=()))
