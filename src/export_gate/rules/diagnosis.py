@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from math import comb
 
 from export_gate.rules.blame import Blame, is_handed_in, kind_of
 from export_gate.rules.branch_advice import condition_of
 from export_gate.rules.forms import file_owner, inspection_of, owner_of, program_answer, rung_words
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.recipes import called
+from export_gate.rules.size_pattern import members_of, raising_sizes, size_words
 from export_gate.rules.verdict import verdict
 from export_gate.rules.wording import listing, scientific
 from export_gate.wall.contract import TargetName
-from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner, SizeTrial, WeightsCompared
-from export_gate.wall.observation import ControlInput
+from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner, WeightsCompared
 from export_gate.wall.targets import LAYOUT_FAMILIES
 from export_gate.wall.words import count
 
-CHANCE = 1 / 800
-"""Less than that is no chance; six differing draws of six, and none of six at another size, are 1 of 924."""
 GUARD = re.compile(r"Guard failed|Expected input at")
 """What a program raises at a size outside of its own conditions (torch 2.13, and before 2.9)."""
 CHANGE_WORDS = {
@@ -71,8 +68,10 @@ def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
     owner = owner or file_owner(answers, is_given=is_given)
     causes: dict[Owner, Cause] = {"torch.export": "export", "converter": "conversion"}
     cause = causes.get(owner, "operator" if owner in OPERATOR_OWNERS else "unknown") if owner else "unknown"
-    evidence = tuple(filter(None, (rung_words(inspection.rungs),)))
-    words = verdict(owner, cause, None, inspection.rungs, ())
+    sizes = raising_sizes(measured, target) if cause == "unknown" else ""
+    cause = "size-arithmetic" if sizes else cause
+    evidence = tuple(filter(None, (sizes, rung_words(inspection.rungs))))
+    words = verdict(owner, cause, None, inspection.rungs, (sizes,) if sizes else ())
     return Blame(owner=owner, cause=cause, verdict=words, evidence=evidence, smallest=inspection.smallest)
 
 
@@ -116,7 +115,7 @@ def _cause(
     single = dim_of_size_one(measured, target, faults) if owner == "torch.export" else ""
     if single:
         return "size-guard", (f"all inputs with {single}=1 differ and no others; it takes the size to be 2 or more",)
-    by_size = _by_size(measured, target, faults, inspection)
+    by_size = size_words(measured, target, faults, inspection)
     if by_size:
         return "size-arithmetic", (by_size,)
     hygiene = measured.observation.hygiene
@@ -164,12 +163,8 @@ def _wrong_node(inspection: Inspection | None) -> str:
     return f"given the exported program's values, it still computes others with {nodes}"
 
 
-def _members(measured: Measured) -> dict[str, ControlInput]:
-    return {member.name: member for member in measured.observation.control_inputs}
-
-
 def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> bool:
-    members = _members(measured)
+    members = members_of(measured)
     families = {members[fault.case].family if fault.case in members else "" for fault in faults}
     failing = {fault.case for fault in faults}
     passing = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case not in failing]
@@ -193,7 +188,7 @@ def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspe
 
 def dim_of_size_one(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> str:
     """The dim of which all inputs of size 1 differ and no others do: torch takes a dynamic size to be 2 or more."""
-    members = _members(measured)
+    members = members_of(measured)
     failing = {fault.case for fault in faults}
     leaves = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case in members]
     for dim in measured.contract.dims:
@@ -202,57 +197,6 @@ def dim_of_size_one(measured: Measured, target: TargetName, faults: Sequence[Mea
         if is_dynamic and single == failing and len(leaves) > len(single):
             return dim.name
     return ""
-
-
-def _by_size(
-    measured: Measured, target: TargetName, faults: Sequence[Measurement], inspection: Inspection | None
-) -> str:
-    """Words if the size alone decides; empty if it does not, or if nothing shows it."""
-    fault = faults[0]
-    noisy = [n for seen in measured.seen(target) for n in seen.size_noise if n.output == fault.output]
-    told = next((n for n in noisy if n.exceeding == n.draws > 0), None)
-    if told is not None:
-        return f"every one of {told.draws} further inputs at {_sizes(told.sizes)} differs as well, not at other sizes"
-    trial = inspection.size_trial if inspection else None
-    if trial is not None and _chance_of(trial) < CHANCE:
-        share = "all" if trial.exceeding == trial.draws else str(trial.exceeding)
-        return (
-            f"{share} of {trial.draws} further inputs at {_sizes(trial.sizes)} differ, none of {trial.other_draws} at "
-            f"{_sizes(trial.other_sizes)}"
-        )
-    return _shape_words(measured, target, faults) if fault.fault == "shape" else ""
-
-
-def _shape_words(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> str:
-    """Words if the shape depends on the size alone: all inputs of a size agree about it, and sizes differ."""
-    members = _members(measured)
-    failing = {fault.case for fault in faults}
-    leaves = [leaf for leaf in measured.of(target) if leaf.output == faults[0].output and leaf.case in members]
-    sizes: dict[tuple[tuple[str, int], ...], set[bool]] = {}
-    for leaf in leaves:
-        sizes.setdefault(tuple(sorted(members[leaf.case].sizes.items())), set()).add(leaf.case in failing)
-    wrong = [size for size, answers in sizes.items() if answers == {True}]
-    right = [size for size, answers in sizes.items() if answers == {False}]
-    is_decided = wrong and right and len(wrong) + len(right) == len(sizes)
-    if not is_decided:
-        return ""
-    return f"wrong at {len(wrong)} of {len(sizes)} sizes, whatever the values: {_some(wrong)}; right at {_some(right)}"
-
-
-def _some(sizes: Sequence[tuple[tuple[str, int], ...]]) -> str:
-    shown = " and ".join(_sizes(dict(size)) for size in sizes[:2])
-    return shown if len(sizes) <= 2 else f"{shown} and {len(sizes) - 2} more"  # noqa: PLR2004 - two fit a sentence
-
-
-def _chance_of(trial: SizeTrial) -> float:
-    """The chance that none of the other size's inputs differs, if the size did not matter (Fisher's exact test)."""
-    if trial.other_exceeding:
-        return 1.0
-    return comb(trial.draws, trial.exceeding) / comb(trial.draws + trial.other_draws, trial.exceeding)
-
-
-def _sizes(sizes: dict[str, int]) -> str:
-    return ", ".join(f"{name}={size}" for name, size in sizes.items())
 
 
 def _tie(inspection: Inspection | None) -> str:
@@ -281,7 +225,7 @@ def _special(measured: Measured, faults: Sequence[Measurement], inspection: Insp
 def _cure(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> Change | None:
     """The change after which the input agrees, by experiment or because only inputs with NaN or infinity differ."""
     cures = [changed.change for changed in inspection.changed if changed.agrees] if inspection else []
-    members = _members(measured)
+    members = members_of(measured)
     families = {members[fault.case].family if fault.case in members else "" for fault in faults}
     # Where every input fails, it says nothing that all of them have NaN.
     only = families == {"nonfinite"} and len(members) > len(faults)
@@ -291,7 +235,7 @@ def _cure(measured: Measured, faults: Sequence[Measurement], inspection: Inspect
 def _pattern(measured: Measured, target: TargetName, output: str, faults: Sequence[Measurement]) -> Iterator[str]:
     """The families of inputs that always fail, while others pass."""
     leaves = [leaf for leaf in measured.of(target) if leaf.output == output]
-    members = _members(measured)
+    members = members_of(measured)
     families = sorted({members[f.case].family for f in faults if f.case in members})
     passing = {members[leaf.case].family for leaf in leaves if not leaf.faults and leaf.case in members}
     # How many fail is said with the worst one.

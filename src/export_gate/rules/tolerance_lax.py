@@ -8,7 +8,7 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.tolerances import Lax, lax_outputs
 from export_gate.rules.wording import scientific, targets_key
-from export_gate.wall.noise import TELLING
+from export_gate.wall.noise import MOST_TELLING, TELLING
 from export_gate.wall.words import count
 
 
@@ -32,9 +32,11 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
         hint = "Find out why it differs by that much. Other outputs would still fail under this tolerance."
     else:
         words += "it agrees at a thousandth as well"
-        enough = scientific(max(1e-4 * lax.scale, min(2 * difference, telling)))
-        key = targets_key(measured.contract, lax.target, "tolerance", "atol")
-        hint = f"Set {key} to {enough}, so that a wrong output of this size fails."
+        # The rtol alone may be what is too large.
+        part = "rtol" if (worst.tolerance.rtol or 0.0) > MOST_TELLING else "atol"
+        enough = max(1e-4 * lax.scale, min(2 * difference, telling)) / (lax.scale if part == "rtol" else 1.0)
+        key = targets_key(measured.contract, lax.target, "tolerance", part)
+        hint = f"Set {key} to {scientific(enough)}, so that a wrong output of this size fails."
     return lax.finding(model, RULE, words, hint)
 
 

@@ -13,6 +13,8 @@ JITTER_CAP = 16.0
 """Jitter counts up to this many times the other noise: uncapped it hides ties, rounding modes and comparisons."""
 TELLING = 1e-3
 """A bound above this share of max|M| does not tell a right output from a wrong one."""
+MOST_TELLING = 0.1
+"""A declared rtol above this share allows outputs that are hardly those of the model."""
 ATOL_BESIDE_RTOL = 4.0
 """An atol and rtol together may allow this many times what rtol alone does."""
 FLAT_FAMILIES = frozenset({"low", "high", "constant", "zeros"})

@@ -671,6 +671,10 @@ SAMPLES: dict[str, Sample] = {
             target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1e-6, sentinels=APART)) for name in CASES))
         )
     ),
+    "tolerance-lax-by-rtol": Sample(
+        observed(target(*(case(name, leaf(max_abs_diff=1e-6, expected_max_abs=1.0)) for name in CASES))),
+        contract(tolerance=Tolerance(atol=0.0, rtol=0.5)),
+    ),
     "tolerance-lax-nearly": Sample(
         observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1.0)) for name in CASES)))
     ),

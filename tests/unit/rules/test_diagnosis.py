@@ -12,6 +12,7 @@ from export_gate.rules.base import Finding
 from export_gate.rules.judge import judge
 from export_gate.wall.contract import ModelContract, make_target
 from export_gate.wall.diagnosis import Answer, Changed, Inspection, Rung, RungName, SizeTrial, WeightsCompared
+from export_gate.wall.nodes import GuiltyNode, NodeTrace
 from export_gate.wall.observation import (
     Branch,
     ControlInput,
@@ -140,6 +141,32 @@ def test_a_size_decides_where_chance_does_not(draws: int, exceeding: int, other:
     )
 
     assert _first(_inspected(size_trial=trial)).cause == cause
+
+
+@pytest.mark.parametrize(("other", "cause"), [({"seq": 1}, "operator"), ({"seq": 3}, "size-arithmetic")])
+def test_a_wrong_node_that_does_nothing_at_size_1_is_no_arithmetic_on_sizes(other: dict[str, int], cause: str):
+    """A softmax over one element is 1, whatever its axis is."""
+    trial = SizeTrial(sizes={"seq": 5}, draws=6, exceeding=6, other_sizes=other, other_draws=6, other_exceeding=0)
+    node = GuiltyNode(name="softmax", operator="aten.softmax.int", file_nodes=("Softmax node_softmax",))
+    trace = NodeTrace(beside="program", origin="introduced", guilty=node, mapped=3, unmapped=0)
+    found = _first(_inspected(*_rungs(plain="differs", file="differs"), size_trial=trial, trace=trace), GIVEN)
+
+    assert (found.owner, found.cause) == ("artifact", cause)
+
+
+@pytest.mark.parametrize(("sizes", "cause"), [((2, 16), "size-arithmetic"), ((2, 2), "unknown")])
+def test_a_file_that_raises_at_all_inputs_of_some_sizes_has_sizes_baked_in(sizes: tuple[int, int], cause: str):
+    """No input of a size at which it raises may pass."""
+    rungs = _rungs(plain="failed", file="failed", evaluator="failed")
+    seen = target(failed(CASES[0]), inspections=(Inspection(output="", case=CASES[0], rungs=rungs),))
+    members = tuple(
+        ControlInput(name=name, family="normal", sizes={"batch": size}) for name, size in zip(CASES, sizes, strict=True)
+    )
+    observation = observed(seen)
+    assert observation.controls is not None
+    found = _first(replace(observation, controls=replace(observation.controls, inputs=members)), GIVEN)
+
+    assert (found.owner, found.cause) == ("artifact", cause)
 
 
 def test_a_branch_that_was_not_exported_is_a_size_guard():

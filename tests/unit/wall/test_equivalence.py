@@ -177,6 +177,8 @@ def test_ratio_of_measured_to_allowed(measured: float | None, allowed: float | N
         ((1e-2, 2e-2), 0.05, True),
         ((0.0, 1e-2), 1e-3, False),
         ((1e9, 1e-2), 1.0, True),
+        ((0.0, 0.05), 1.0, False),  # declared, as for quantised weights
+        ((0.0, 0.5), 1.0, True),
     ],
 )
 def test_a_tolerance_is_lax_where_its_atol_is_out_of_proportion(
