@@ -23,9 +23,9 @@ def condition_of(branch: Branch) -> str:
     return said_readably(branch.words, branch.dims, branch.sizes)
 
 
-def said_readably(words: str, dims: Sequence[str], sizes: Sequence[int]) -> str:
-    """The same of a condition, the dims that it reads, and the sizes of its one dim that meet it."""
-    if len(words) <= READABLE or not sizes:
+def said_readably(words: str, dims: Sequence[str], sizes: Sequence[int], most: int = READABLE) -> str:
+    """The same of a condition of at most so many characters, its dims, and the sizes of its one dim that meet it."""
+    if len(words) <= most or not sizes:
         return f"`{words}`"
     return f"`{dims[0]}` is {listing(list(map(str, sizes)), limit=4, joint='or')}"
 

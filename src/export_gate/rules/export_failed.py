@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.branch_advice import is_written, said_readably
+from export_gate.rules.branch_advice import READABLE, is_written, said_readably
 from export_gate.rules.export_advice import export_advice, is_packed, unrolled_layers
 from export_gate.rules.failures import failures_of, finding, without_suggestions
 from export_gate.rules.measure import Measured
@@ -61,7 +61,9 @@ def _refused_sizes(contract: ModelContract, guard: ExportGuard) -> str:
         why = f"tracing fixed it at {fixed[1]}, its size in the example"
     elif guard.broken:
         needs = "the model takes another branch" if is_written(guard.source) else "it needs another program"
-        why = f"{needs} where {said_readably(guard.broken, guard.dims, guard.sizes)}"
+        # A condition of torch's own says nothing about the model, and its sizes do.
+        most = READABLE if is_written(guard.source) else 0
+        why = f"{needs} where {said_readably(guard.broken, guard.dims, guard.sizes, most)}"
     else:
         why = f"it cannot prove that `{guard.holds}` for every size"
     # The user's own line is the finding's source; this one it called.

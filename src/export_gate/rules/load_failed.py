@@ -19,6 +19,8 @@ from export_gate.wall.observation import ARTIFACT_CHANGED, Failure
 
 WRONG_TYPE = re.compile(r"Type 'tensor\((?P<type>\w+)\)' of input parameter \([^)]*\) of operator \((?P<op>\w+)\)")
 """ONNX Runtime on a file whose operator has an input of a dtype that ONNX does not allow (1.20 to 1.32)."""
+NO_KERNEL = re.compile(r"Could not find an implementation for (\w+)\(\d+\)")
+"""ONNX Runtime on an operator that the provider lacks for a dtype (1.20 to 1.32)."""
 LOST = re.compile(r"No such file or directory: '(?:[^']*/)?([^'/]+)'")
 NAMES_ROW = re.compile(r"(?m)^\s*(input|output) +\d+ +(\S+) +(\S+) *$")
 WIDER = {"uint8": "int32", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "bool": "int32"}
@@ -35,14 +37,20 @@ def check(measured: Measured) -> Iterator[Finding]:
         what = f"the artifact changed while it was verified: {failure.message}"
         if failure.type != ARTIFACT_CHANGED:
             what = f"the artifact does not load: {cause}"
+        wrong = WRONG_TYPE.search(failure.message)
+        if wrong:
+            what = f"the artifact does not load: its {wrong['op']} takes {wrong['type']}, which ONNX does not allow"
         if OTHER_NAMES in failure.message:
             what = f"the artifact's names are not the contract's: {first_line(failure.message)}"
         message = f"{group[0].place(contract.name)}: {what}"
         found = finding(RULE.name, contract, group, message, _hint(contract, failure, group[0].target or "target"))
         stopped = next((seen.stopped_at for seen in measured.seen(group[0].target or "") if seen.stopped_at), None)
-        wrong = WRONG_TYPE.search(failure.message)
         if wrong:
             found = replace(found, hint=_type_hint(wrong, stopped), owner="converter", cause="conversion")
+            found = replace(found, verdict="the conversion is wrong: it writes an operator for a dtype that ONNX lacks")
+        lacking = NO_KERNEL.search(failure.message)
+        if lacking:
+            found = replace(found, verdict=f"ONNX Runtime has no kernel for {lacking[1]} of this dtype")
         source = found.source or (stopped.source if stopped else None)
         yield replace(found, details=(*_names(failure), *found.details), source=source)
 

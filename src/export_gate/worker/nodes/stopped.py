@@ -17,7 +17,7 @@ from export_gate.worker.process.failures import chain_of
 LOCAL = "node"
 """What torch.onnx calls the node that it translates, in each function that does (torch 2.13 and 2.14)."""
 
-NAMED = re.compile(r"Name:'([^']+)'|\bin node \(([^)]+)\)")
+NAMED = re.compile(r"Name:'([^']+)'|\bin node \(([^)]+)\)|\bnode with name '([^']+)'")
 """How ONNX Runtime names a node at which it stops, while it runs and while it loads a file (1.20 to 1.32)."""
 
 
@@ -43,7 +43,7 @@ def named_node(message: str, path: Path | None, program: Any, roots: tuple[Path,
     named = NAMED.search(message)
     if named is None or path is None or path.suffix != ".onnx" or program is None:
         return None
-    graph, wanted = FileGraph.read(path), named[1] or named[2]
+    graph, wanted = FileGraph.read(path), next(filter(None, named.groups()))
     names = graph.origins([at for at, node in enumerate(graph.model.graph.node) if node.name == wanted])
     nodes = nodes_of(program.graph_module)
     return next((described(nodes[name], roots) for name in names if name in nodes), None)
