@@ -33,6 +33,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     for group in failures_of("load-failed", measured):
         failure = group[0].failure
         is_missing = failure.kind == "missing-package"
+        lacking = NO_KERNEL.search(failure.message)
         cause = missing_package_cause(failure) if is_missing else f"{failure.type}: {first_line(failure.message)}"
         what = f"the artifact changed while it was verified: {failure.message}"
         if failure.type != ARTIFACT_CHANGED:
@@ -48,7 +49,6 @@ def check(measured: Measured) -> Iterator[Finding]:
         if wrong:
             found = replace(found, hint=_type_hint(wrong, stopped), owner="converter", cause="conversion")
             found = replace(found, verdict="the conversion is wrong: it writes an operator for a dtype that ONNX lacks")
-        lacking = NO_KERNEL.search(failure.message)
         if lacking:
             found = replace(found, verdict=f"ONNX Runtime has no kernel for {lacking[1]} of this dtype")
         source = found.source or (stopped.source if stopped else None)

@@ -106,6 +106,9 @@ def _dims(contract: ModelContract, text: str, held: tuple[str, range] | None) ->
 
 def _trials(dim: Dim, contract: ModelContract, text: str, held: tuple[str, range] | None) -> Iterator[ExportTrial]:
     yield ExportTrial(dim=dim.name, declared={"mode": "auto"})
+    # Time may be short, and a divisor that torch itself names is the likeliest to help.
+    named = dict.fromkeys(int(number) for number in DIVISORS.findall(text))
+    yield from _steps(dim, [step for step in named if step > 1])
     if held is not None and held[0] == dim.name:
         ends = {"min": (held[1][0], dim.sizes[0]), "max": (held[1][-1], dim.sizes[-1])}
         within: dict[str, int | str] = {key: size for key, (size, declared) in ends.items() if size != declared}
@@ -117,15 +120,18 @@ def _trials(dim: Dim, contract: ModelContract, text: str, held: tuple[str, range
         if name in (dim.name, torch_names(contract)[dim.name]) and limits:
             yield ExportTrial(dim=dim.name, declared=limits)
     yield from _beyond(dim, contract, text)
-    found = dict.fromkeys(int(number) for number in DIVISORS.findall(text))
-    steps = [step * dim.multiple_of for step in dict.fromkeys((*found, *STEPS)) if step > 1]
-    roomy = [step for step in steps if len(replace(dim, multiple_of=step).sizes) > 1]
-    for step in roomy[:STEPS_TRIED]:
-        yield ExportTrial(dim=dim.name, declared={"multiple-of": step})
-    # Another example: torch takes 0 and 1 for constants, so that neither could show anything.
+    yield from _steps(dim, [step for step in STEPS if step not in named])
     other = next((size for size in dim.sizes[::-1] if size not in (0, 1, reference_sizes(contract)[dim.name])), None)
     if other is not None:
         yield ExportTrial(dim=dim.name, declared={"example": other})
+
+
+def _steps(dim: Dim, steps: Sequence[int]) -> Iterator[ExportTrial]:
+    """`multiple-of` these, as far as several sizes are left."""
+    roomy = [step * dim.multiple_of for step in steps]
+    roomy = [step for step in roomy if len(replace(dim, multiple_of=step).sizes) > 1]
+    for step in roomy[:STEPS_TRIED]:
+        yield ExportTrial(dim=dim.name, declared={"multiple-of": step})
 
 
 def _beyond(dim: Dim, contract: ModelContract, text: str) -> Iterator[ExportTrial]:

@@ -35,7 +35,10 @@ RUNNING = "Non-zero status code returned while running Mul node. Name:'node_mul'
 LOADING = "Type 'tensor(int32)' of input parameter (x) of operator (Mul) in node (node_mul) is invalid."
 
 
-@pytest.mark.parametrize("message", [RUNNING, LOADING])
+LACKING = "Could not find an implementation for Mul(14) node with name 'node_mul'"
+
+
+@pytest.mark.parametrize("message", [RUNNING, LOADING, LACKING])
 def test_the_node_has_the_users_function_line_and_arguments(message: str, tmp_path: Path):
     """Without them a reader has only the name that the converter gave."""
     program = torch.export.export(Doubled(), (torch.ones(2),))
