@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 NUMBERS = frozenset("biufc")
 """NumPy's kinds of numbers, bools included."""
+INT64 = 1 << 63
 Values = dict[str, Any]
 """One control input: declared input name -> torch tensor, Python constant, or list, tuple and dict of them."""
 
@@ -37,7 +38,7 @@ class Leaf:
     python: bool = False
     """A Python int, float or bool, counted as a 0-d int64, float64 or bool tensor."""
     constant: str = ""
-    """The text of a string leaf, which must be equal on both sides."""
+    """The text of a string, or of an int beyond 64 bits, which must be equal on both sides."""
 
 
 def flatten(value: Any, name: str = "") -> tuple[Leaf, ...]:
@@ -84,13 +85,14 @@ def as_leaf(name: str, value: Any) -> Leaf:
     # Before int, of which bool is a subclass.
     if isinstance(value, bool):
         return Leaf(name=name, dtype="bool", value=np.asarray(value), python=True)
-    if isinstance(value, int):
+    if isinstance(value, int) and -INT64 <= value < INT64:
         return Leaf(name=name, dtype="int64", value=np.asarray(value, dtype=np.int64), python=True)
     if isinstance(value, float):
         return Leaf(name=name, dtype="float64", value=np.asarray(value, dtype=np.float64), python=True)
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in NUMBERS:
         return Leaf(name=name, dtype=value.dtype.name, value=np.array(value, copy=True))
-    constant = repr(value) if isinstance(value, str) else ""
+    # An int is here only if no tensor can hold it.
+    constant = repr(value) if isinstance(value, (str, int)) else ""
     return Leaf(name=name, dtype="None" if value is None else type(value).__name__, value=None, constant=constant)
 
 

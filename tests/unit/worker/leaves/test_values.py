@@ -163,3 +163,10 @@ def test_any_tensor_gives_its_values(tensor: torch.Tensor, values: list[Any]) ->
 def test_a_call_has_no_arguments_by_default() -> None:
     """A model without inputs is called without arguments."""
     assert (Call().args, Call().kwargs) == ((), {})
+
+
+def test_an_int_that_no_tensor_holds_is_compared_by_its_text():
+    """Python's integers have no end, and eager may return such a one."""
+    assert flatten(2**63 - 1)[0].value is not None
+    (leaf,) = flatten(2**63)
+    assert (leaf.dtype, leaf.value, leaf.constant) == ("int", None, "9223372036854775808")
