@@ -55,6 +55,7 @@ def stacked_case(
     Raises:
         UserError: their shape or values are not what the contract says.
     """
+    # Now, so that a mistake in the file is reported before anything runs.
     tensors = [(column, column.stack(batch)) for column in columns]
     sizes = solve_sizes(contract, place, [(c.path, c.spec, tuple(tensor.shape)) for c, tensor in tensors])
     for column, tensor in tensors:

@@ -101,6 +101,7 @@ def _padded(rows: int, row: int, stream: Stream) -> Bools:
     lengths = stream.integers(1, row, rows)
     full = int(stream.integers(0, rows - 1, 1)[0])
     lengths[full] = row
+    # Beside the full one, so that both are there whichever was drawn.
     if rows > 1:
         lengths[(full + 1) % rows] = 1
     padded: Bools = np.arange(row) < lengths[:, None]

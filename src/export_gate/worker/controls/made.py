@@ -68,6 +68,7 @@ def joint_values(contract: ModelContract, sizes: dict[str, int], case: str) -> d
     if not isinstance(controls, MadeControls):
         return {}
     place = f"models.{contract.name}.controls.make: {controls.make} at {_sizes(sizes)}"
+    # A copy of the sizes, which the function may change.
     made = _called(controls.joint, (dict(sizes), _generator(contract, case, "controls.make")), place)
     leaves = dict(tensor_leaves(contract))
     if not isinstance(made, Mapping) or not made.keys() <= leaves.keys():

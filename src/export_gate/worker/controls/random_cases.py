@@ -47,6 +47,7 @@ def random_cases(
         count: How many.
     """
     open_contract = replace(contract, inputs=with_tensors(contract.inputs, lambda _, spec: replace(spec, draws=())))
+    # `draws` narrows the control set; what it leaves out is what may tell two artifacts apart.
     pool = _pool(open_contract, constants)
     for turn in range(count):
         family = pool[turn % len(pool)]

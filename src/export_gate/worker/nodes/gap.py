@@ -121,6 +121,7 @@ def _plain(expected: Array, actual: Array, floor: float) -> Gap | None:
         largest = float(np.abs(apart, out=apart).max())
     if not math.isfinite(largest) or sentinels(expected) is not None:
         return None
+    # Without `np.abs`, which would be one more copy of the array.
     scale = max(abs(float(expected.max())), abs(float(expected.min())))
     return Gap(error=largest / scale if scale else float(largest > 0), max_abs_diff=largest, scale=scale, floor=floor)
 

@@ -50,6 +50,7 @@ def _measure(question: MeasureStrength, study: Study, work: Verification, desk: 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         examiner, red = _examiner(question, study, work, path, desk)
+    # By what `_examiner` took, which ran the file at all inputs.
     limit_s = LIMIT_S + LIMIT_FACTOR * (time.monotonic() - started)
     begun = time.monotonic()
     examiner = replace(examiner, deadline=begun + question.budget_s)

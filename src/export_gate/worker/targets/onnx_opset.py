@@ -106,6 +106,7 @@ def _explained(proto: Any, opset: int, error: Exception) -> str:
     """The operator, and how far the converter does get."""
     name = _named(str(error)) or _guilty(proto, opset)
     subject = f"operator {name}" if name else "an operator"
+    # Opset by opset upwards, so that the first that works is the lowest; the exporter's own needs no conversion.
     lowest = next(v for v in range(opset + 1, LOWEST_WRITTEN + 1) if v == LOWEST_WRITTEN or _converts(proto, v))
     return (
         f"{subject} cannot be converted from opset {LOWEST_WRITTEN} to {opset}, and the lowest opset that onnx's "
