@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,8 +13,9 @@ from export_gate.lock.file import HINT, LARGEST_BYTES, lock_path, parse_lock, re
 from export_gate.loosening.compare import arrow
 from export_gate.loosening.record import CONFIG, Alteration, ConfigChange
 from export_gate.rules.lock.difference import differences
+from export_gate.rules.lock.facts import UNKNOWN
 from export_gate.rules.lock.margin_shrunk import FLOOR, GROWTH
-from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget, LockUsed, Margin
+from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget, LockedTensor, LockUsed, Margin
 from export_gate.run.base import FETCH, SHOWN_SHA, Base, Wanted, file_at, find_commit
 from export_gate.run.change import base_of
 from export_gate.run.git import UnreadableError
@@ -120,6 +121,7 @@ def _said(before: LockedModel, now: LockedModel, contract: ModelContract) -> Ite
     if gone := [
         *_emptied(before, now),
         *(d.name for d in contract.dims if d.name in before.dims and d.name not in now.dims),
+        *_vaguer((*before.inputs, *before.outputs), (*now.inputs, *now.outputs)),
     ]:
         yield f"in the interface lock, the model: no {', '.join(gone)} any more"
     for each in differences(before, now):
@@ -141,6 +143,22 @@ def _emptied(before: LockedModel | LockedTarget, now: LockedModel | LockedTarget
     for field in dataclasses.fields(before):
         if getattr(before, field.name) and not getattr(now, field.name):
             yield field.name.replace("_", " ")
+
+    if isinstance(before, LockedTarget) and isinstance(now, LockedTarget):
+        for name, old, new in (("size", before.sizes, now.sizes), ("margin", before.margins, now.margins)):
+            # Without any, it is said above; nothing has grown in comparison with 0 bytes.
+            yield from (f"{name} of {key}" for key in old if new and not new.get(key))
+
+
+def _vaguer(before: Sequence[LockedTensor], now: Sequence[LockedTensor]) -> Iterator[str]:
+    """What is not known of a tensor any more, with which nothing can be compared either."""
+    known = {tensor.name: tensor for tensor in now}
+    for old in before:
+        new = known.get(old.name, old)
+        if old.range and not new.range:
+            yield f"range of {old.name}"
+        if any(axis == UNKNOWN != was for was, axis in zip(old.shape, new.shape, strict=False)):
+            yield f"shape of {old.name}"
 
 
 def _is_wider(before: Margin, now: Margin) -> bool:

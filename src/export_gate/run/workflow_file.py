@@ -91,7 +91,7 @@ def _workflow(value: dict[str, Any], known: Known) -> Workflow:
 
 def _check(job: Job) -> str:
     """The name of the job's check, as a pattern: GitHub adds the leg of a matrix, and the job of a called workflow."""
-    name = _EXPRESSION.sub(ANYTHING, as_text(job.value.get("name") or job.name))
+    name = " ".join(_EXPRESSION.sub(ANYTHING, as_text(job.value.get("name") or job.name)).split())
     if job.matrix is not None and ANYTHING not in name:
         name = f"{name} ({ANYTHING})"
     return f"{name} / {ANYTHING}" if job.value.get("uses") else name

@@ -367,7 +367,7 @@ def test_the_lock_of_a_config_that_moved_counts(config: Path):
 
 ONNX = LockedTarget(sizes={"main": 1000}, margins={"y": Margin(measured=1e-6, allowed=1e-5)})
 TARGETS = {"exported-program": LockedTarget(), "pt2": LockedTarget(), "onnx": ONNX}
-TENSOR = LockedTensor(name="y", dtype="float32", shape=("3",))
+TENSOR = LockedTensor(name="y", dtype="float32", shape=("3",), range=(0.0, 1.0))
 MODEL = LockedModel(inputs=(), outputs=(TENSOR,), targets=TARGETS, parameters=3)
 
 
@@ -404,6 +404,19 @@ def onnx(**changed: Any) -> dict[str, LockedModel]:
         (
             onnx(margins={"y": Margin(measured=1e3, allowed=1e9)}),
             "`m`: in the interface lock, onnx: worst error of y 1e-06 -> 1000",
+        ),
+        (onnx(sizes={"main": 0}), "`m`: in the interface lock, onnx: no size of main any more"),
+        (
+            onnx(margins={"z": Margin(measured=1, allowed=2)}),
+            "`m`: in the interface lock, onnx: no margin of y any more",
+        ),
+        (
+            {"m": replace(MODEL, outputs=(replace(TENSOR, shape=("?",)),))},
+            "`m`: in the interface lock, the model: no shape of y any more",
+        ),
+        (
+            {"m": replace(MODEL, outputs=(replace(TENSOR, range=None),))},
+            "`m`: in the interface lock, the model: no range of y any more",
         ),
         ({"m": MODEL, "new": MODEL}, ""),
     ],

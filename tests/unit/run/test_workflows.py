@@ -280,6 +280,7 @@ def test_another_job_with_the_name_of_the_check_is_said(repository: Path):
         ("gate: {name: the check, %s}", "name: \"${{ 'the check' }}\""),
         ("gate: {name: the check, %s}", 'name: "the ${{ matrix.word }}"'),
         ("gate: {strategy: {matrix: {leg: [one]}}, %s}", "name: gate (one)"),
+        ("gate: {name: the check, %s}", 'name: " the  check "'),
         ("gate: {uses: acme/ci/.github/workflows/export-gate.yml@v1}", "name: gate / verify"),
         ("gate: {name: the check, %s}", 'name: the check, "\\u0073teps": []'),
     ],
