@@ -36,6 +36,7 @@ from export_gate.run.seal import remove_unfinished, sealed
 from export_gate.run.shards import jobs_of
 from export_gate.wall.contract import Job
 from export_gate.wall.observation import RunObservation
+from export_gate.wall.repository import config_folder
 from export_gate.wall.request import Observe, Task
 
 _OBSERVE = Observe()
@@ -72,7 +73,7 @@ def verify(
     # The clock is read once: whatever depends on the day has the same one, even if midnight passes.
     today = started.date().isoformat()
     config = load_config(order.config)
-    folder = config.path.resolve().parent
+    folder = config_folder(config.path)
     change, base_terms = find_change(config, base_of(order.base, order.environment), order.environment, order.python)
     # By the limit of the base, which the change cannot raise.
     require_short_waivers(config, started.date(), base_terms.waivers_max_days)

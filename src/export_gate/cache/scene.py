@@ -14,7 +14,7 @@ from export_gate.cache.compare import Now
 from export_gate.cache.folder import CacheFolder
 from export_gate.cache.present import Present
 from export_gate.run.environment import worker_environment
-from export_gate.wall.repository import repository_root
+from export_gate.wall.repository import config_folder, repository_root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ def entry_key(repository: str, config: str, model: str) -> str:
 
 def owner(config: Path, environment: Mapping[str, str]) -> tuple[Path, str, str]:
     """Whose a config's verdicts are: the root of the checkout, the repository, and the config from the root."""
-    base = config.resolve().parent
+    base = config_folder(config)
     root = repository_root(base)
     return root, environment.get("GITHUB_REPOSITORY") or str(root), Present(root).named(str(base / config.name))
 
@@ -81,7 +81,7 @@ def make_scene(folder: CacheFolder, config: Path, python: Path, environment: Map
     present = Present(root)
     return Scene(
         folder=folder,
-        base=config.resolve().parent,
+        base=config_folder(config),
         repository=repository,
         config=name,
         python=python,

@@ -30,6 +30,7 @@ def calibrate(model: str, config: Path | None, python: str | None) -> None:
     from export_gate.run.order import Order
     from export_gate.run.plan import Selection, make_plan
     from export_gate.wall.contract import Tolerance
+    from export_gate.wall.repository import config_folder
     from export_gate.wall.request import Observe
 
     path = find_config(config)
@@ -41,5 +42,5 @@ def calibrate(model: str, config: Path | None, python: str | None) -> None:
         # A target's own tolerance would take precedence over the exact one.
         targets = tuple(replace(target, tolerance=Tolerance()) for target in job.contract.targets)
         asked = replace(job, contract=replace(job.contract, targets=targets, tolerance=exact))
-        observed = ask((asked,), Observe(diagnosis=False), loaded.python, path.resolve().parent, order)
+        observed = ask((asked,), Observe(diagnosis=False), loaded.python, config_folder(path), order)
     say("\n".join(calibration_lines(measure(job.contract, observed.run.models[0]))))

@@ -68,8 +68,9 @@ def _touched(ref: str, path: Path, python: str | None, selection: Selection, fol
     from export_gate.config import load_config
     from export_gate.run.interpreter import find_interpreter
     from export_gate.run.plan import make_plan
+    from export_gate.wall.repository import config_folder
 
-    config, base = load_config(path), path.resolve().parent
+    config, base = load_config(path), config_folder(path)
     jobs = make_plan(config, selection, path.parent / ".export-gate")
     changed = changed_since(ref, base, os.environ)
     if folder is None:

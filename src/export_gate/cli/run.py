@@ -107,8 +107,9 @@ def run(
         from export_gate.run.plan import Selection, from_config
         from export_gate.run.pushing import find_push
         from export_gate.run.shards import parse_shard
+        from export_gate.wall.repository import config_folder
 
-        push = find_push(os.environ, path.resolve().parent)
+        push = find_push(os.environ, config_folder(path))
         for line in push.notes:
             complain(f"note: {line}")
         order = Order(

@@ -62,6 +62,7 @@ def strength(
     from export_gate.run.ask import ask
     from export_gate.run.order import Order
     from export_gate.run.plan import Selection, make_plan, onnx_target
+    from export_gate.wall.repository import config_folder
     from export_gate.wall.request import MeasureStrength
 
     path = find_config(config)
@@ -75,12 +76,12 @@ def strength(
         timeout_s = job.contract.timeout_s + 2 * budget_s
         asked = replace(job, contract=replace(job.contract, targets=(chosen,), timeout_s=timeout_s))
         question = MeasureStrength(target=chosen.name, budget_s=budget_s, seed=seed, most=mutants)
-        observed = ask((asked,), question, loaded.python, path.resolve().parent, order)
+        observed = ask((asked,), question, loaded.python, config_folder(path), order)
     found = require_answer(observed.answers, observed.run.models[0], chosen.name)
     if as_json:
         say(strength_json(found))
     else:
-        say("\n".join(strength_lines(found, path.resolve().parent)))
+        say("\n".join(strength_lines(found, config_folder(path))))
     if fail_under is not None and (found.share is None or found.share < fail_under):
         complain(f"{model}: less than {fail_under:g}% of the mutants were caught")
         sys.exit(1)

@@ -25,6 +25,7 @@ from export_gate.wall.conformance import MANIFEST, Kit, KitData
 from export_gate.wall.contract import Job, ModelContract, Target, TargetName
 from export_gate.wall.digest import digest_file
 from export_gate.wall.errors import GateError, UserError
+from export_gate.wall.repository import config_folder
 from export_gate.wall.request import WriteKit
 from export_gate.wall.targets import KIND_NAMES, KINDS, kind_named
 from export_gate.wall.words import count
@@ -71,7 +72,7 @@ def make_kit(
     place = output.resolve()
     _require_free(place, output, order.config, force=force)
     # Not the plain commit: `-dirty` after it says that no commit contains this model. Asked before the model runs.
-    revision = described_revision(order.config.resolve().parent)
+    revision = described_revision(config_folder(order.config))
     with _staging(place, output) as stage:
         staged = replace(order, folder=stage / "report")
         outcome, answers = pipeline.verify(staged, announce, WriteKit(folder=str(stage / "kit")))

@@ -10,6 +10,7 @@ from pathlib import Path
 from export_gate.outcome.judging import Outcome, with_findings
 from export_gate.rules.base import Finding
 from export_gate.wall.errors import GateError
+from export_gate.wall.repository import config_folder
 
 
 def save_smallest(outcome: Outcome, folder: Path, place: Path) -> Outcome:
@@ -27,7 +28,7 @@ def save_smallest(outcome: Outcome, folder: Path, place: Path) -> Outcome:
         shutil.copyfile(source, place)
     except OSError as error:
         raise GateError(f"{place}: cannot be written: {error.strerror or error}") from error
-    config = Path(outcome.results.config_path).resolve().parent
+    config = config_folder(Path(outcome.results.config_path))
     kept = replace(found, saved_case=Path(os.path.relpath(place.resolve(), config)).as_posix())
     # By identity, because two findings can be equal.
     findings = tuple(kept if each is found else each for each in outcome.judgement.findings)

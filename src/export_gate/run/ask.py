@@ -13,6 +13,7 @@ from export_gate.run.order import Order, worker_request
 from export_gate.run.plan import Selection, make_plan
 from export_gate.wall.contract import Job
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import config_folder
 from export_gate.wall.request import ListControls, Task
 
 
@@ -24,7 +25,7 @@ def ask_controls(config: Path, model: str, order: Order, question: ListControls)
     """
     loaded = load_config(config)
     jobs = make_plan(loaded, Selection(models=(model,)), order.folder)
-    return ask(jobs, question, loaded.python, config.resolve().parent, order)
+    return ask(jobs, question, loaded.python, config_folder(config), order)
 
 
 def ask(jobs: tuple[Job, ...], question: Task, python: str | None, folder: Path, order: Order) -> Observed:

@@ -10,11 +10,12 @@ from export_gate.config import Config
 from export_gate.run.followed import way
 from export_gate.wall.contract import DictSpec, ModelContract, SequenceSpec, Spec, TensorSpec
 from export_gate.wall.inputs import parts
+from export_gate.wall.repository import config_folder
 
 
 def named_files(config: Config, root: Path) -> frozenset[str]:
     """Files and folders that models read, and where links of theirs lead, as paths from the root of the checkout."""
-    folder = config.path.resolve().parent
+    folder = config_folder(config.path)
     names = (name for model in config.models for name in model_files(model, config.pythonpath))
     paths = (place for name in names for place in way(Path(os.path.normpath(folder / name)), root.resolve()))
     return frozenset(os.path.relpath(path, root.resolve()).replace(os.sep, "/") for path in paths)

@@ -11,6 +11,7 @@ from pathlib import Path
 from export_gate.config import Config
 from export_gate.wall.contract import CASE_FILE, Job, ModelContract, Target
 from export_gate.wall.errors import UserError
+from export_gate.wall.repository import config_folder
 from export_gate.wall.targets import KIND_NAMES
 
 
@@ -37,7 +38,7 @@ def from_config(cases: Sequence[str], config: Path) -> tuple[str, ...]:
     Raises:
         UserError: a pattern is an .npz file that does not exist.
     """
-    return tuple(_from_folder(case, config.resolve().parent) if case.endswith(CASE_FILE) else case for case in cases)
+    return tuple(_from_folder(case, config_folder(config)) if case.endswith(CASE_FILE) else case for case in cases)
 
 
 def _from_folder(case: str, folder: Path) -> str:
@@ -60,7 +61,7 @@ def make_plan(config: Config, selection: Selection, folder: Path) -> tuple[Job, 
     return tuple(
         Job(
             contract=contract,
-            base=str(config.path.resolve().parent),
+            base=str(config_folder(config.path)),
             pythonpath=config.pythonpath,
             artifacts=str(folder.resolve() / "artifacts" / contract.name),
             cases=selection.cases,

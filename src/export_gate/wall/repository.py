@@ -1,4 +1,4 @@
-"""Where a checkout begins."""
+"""Where a checkout begins, and where the paths in a config do."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from pathlib import Path
 def repository_root(folder: Path) -> Path:
     """The folder or its nearest parent that contains `.git`; else the folder itself."""
     return next((up for up in (folder, *folder.parents) if os.path.lexists(up / ".git")), folder)
+
+
+def config_folder(config: Path) -> Path:
+    """The folder in which the relative paths of a config start."""
+    # The link's, if the config is one: there the files are looked for when it is read, and there its lock is.
+    return Path(os.path.abspath(config)).parent.resolve()  # noqa: PTH100 - resolve() follows the link itself
 
 
 def in_repository(path: Path) -> tuple[Path, str]:

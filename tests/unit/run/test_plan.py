@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,3 +98,15 @@ def test_unknown_names(config: Config, selection: dict[str, tuple[str, ...]], me
     with pytest.raises(UserError) as raised:
         planned(config, **selection)
     assert str(raised.value) == f"{config.path}: {message}"
+
+
+def test_paths_of_a_linked_config_start_where_the_link_is(config: Config, tmp_path: Path):
+    """There they were looked for when the config was read; a linked folder is the folder behind the link."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "gate.yml").touch()
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "export-gate.yml").symlink_to("../shared/gate.yml")
+    (tmp_path / "also").symlink_to("app")
+    for place in ("app", "also"):
+        job = make_plan(replace(config, path=tmp_path / place / "export-gate.yml"), Selection(), Path("out"))[0]
+        assert job.base == str(tmp_path.resolve() / "app")
