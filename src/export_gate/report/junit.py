@@ -6,8 +6,9 @@ a test named after its rule, so a report is red exactly if the verdict is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from xml.etree import ElementTree as ET
 
@@ -88,7 +89,7 @@ def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
     evidence = next((row.evidence for row in report.rows if row.model == contract.name), report.evidence)
     return Suite(
         model=contract.name,
-        tests=tuple(tests),
+        tests=tuple(_numbered(tests)),
         duration_s=measured.observation.duration_s,
         properties=_properties(results, report, evidence, measured.observation),
         printed="\n".join(
@@ -97,6 +98,15 @@ def _suite(contract: ModelContract, results: Results, report: Report) -> Suite:
             if finding.severity != "violation"
         ),
     )
+
+
+def _numbered(tests: Sequence[Test]) -> Iterator[Test]:
+    """The tests, each with a name of its own: some CI servers read only the first of a name."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for test in tests:
+        place_ = (test.group, test.name)
+        seen[place_] += 1
+        yield test if seen[place_] == 1 else replace(test, name=f"{test.name} {seen[place_]}")
 
 
 def _tests(measured: Measured, findings: Sequence[Finding], results: Results) -> Iterator[Test]:

@@ -145,6 +145,17 @@ def test_junit_is_red_because_of_it():
     )
 
 
+def test_tests_of_junit_have_names_of_their_own():
+    """Two keys of the config that a change loosens are two tests."""
+    keys = [Alteration(effect="loosened", model=CONFIG, key=key, what=f"{key} a -> b") for key in ("python", "relaxed")]
+    change = ConfigChange(origin="o", policy="fail", alterations=tuple(keys))
+    done = judged(replace(samples.green(), change=change, findings=()))
+    suites = ET.fromstring(junit(done.results, done.report))
+
+    names = [test.get("name") for test in suites.iter("testcase") if test.find("failure") is not None]
+    assert names == ["check-loosened", "check-loosened 2"]
+
+
 def test_a_hostile_value_stays_in_its_line():
     """Names and values may be a stranger's: they make no mention, no markup and no command."""
     hostile = "python `x` -> <b>@owner</b>\n::error::owned"
