@@ -134,7 +134,7 @@ class TargetsSpec:
         named = [{**section, "required": ["kind"]} for section, _ in sections.values()]
         inherited = {"type": ["object", "null"], "not": {"required": ["kind"]}}  # `defaults` may say what it is
         others = "|".join(sections)  # plain words: "\\-" is not an ECMA regular expression
-        # The lookahead: JSON Schema would apply the pattern to the names of kinds too, which must not say their kind.
+        # The lookahead: JSON Schema applies patterns to the keys of `properties` as well.
         return {
             "type": "object",
             "properties": {key: {**section, "description": text} for key, (section, text) in sections.items()},

@@ -118,6 +118,7 @@ def _families(found: Strength) -> Iterator[str]:
 
 
 def _limits(found: Strength) -> Iterator[str]:
+    # An equivalent mutant may change outputs within their tolerance: to tell it apart, no input helps.
     within = [mutant for mutant in found.of("equivalent") if mutant.effect > 0]
     yield ""
     if found.of("equivalent"):

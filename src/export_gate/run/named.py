@@ -61,4 +61,5 @@ def _file(reference: str, pythonpath: Sequence[str]) -> Iterator[str]:
     if place.endswith(".py"):
         yield place
     else:
+        # Without an ending: it may be a module, a compiled one or a package, and need not be there.
         yield from (f"{entry}/{place.replace('.', '/')}" for entry in pythonpath)

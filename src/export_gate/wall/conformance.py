@@ -16,6 +16,7 @@ KIT_SCHEMA = 1
 """Raised whenever a reader of `kit.json` would misread the new file."""
 MANIFEST = "kit.json"
 ONNX_FILE = "model.onnx"
+# More than a contract may name: a kit holds outputs too, whose dtypes the model chooses.
 VALUES_DTYPES = (
     "float64", "float32", "float16", "bfloat16",
     "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8", "bool",
