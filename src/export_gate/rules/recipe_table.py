@@ -109,7 +109,11 @@ RECIPES = (
     Recipe(
         names=("aten.atan2", "torch.atan2", "torch.arctan2"),
         call="torch.atan2(y, x)",
-        lines=("out = torch.atan2(y, x)\nout = torch.where((y == 0) & (x < 0), torch.pi, out)  # also where y is -0.0"),
+        lines=(
+            "out = torch.atan2(y, x)\n"
+            "out = torch.where((y == 0) & (x < 0), torch.pi, out)\n"
+            "out = torch.where(x == 0, torch.sign(y) * (torch.pi / 2), out)  # -0.0 counts as 0.0"
+        ),
     ),
     Recipe(
         names=("aten.floor_divide",),

@@ -129,7 +129,7 @@ EXAMPLES = (
     Example("x >> y", lambda n: {"x": _whole(n, below=99), "y": _whole(n, below=5)}),
     Example("x.mode(-1).values", lambda n: {"x": _whole(n, 7, below=4)}),
     Example("x.nanmedian(1).values", lambda n: {"x": _holes(3, n)}),
-    Example("torch.atan2(y, x)", lambda n: {"y": torch.zeros(n, 9), "x": _floats(n, 9)}),
+    Example("torch.atan2(y, x)", lambda n: {"y": _floats(n, 9).round() + 0.0, "x": _floats(n, 9).round() + 0.0}),
 )
 
 

@@ -197,3 +197,13 @@ def _unseen(candidates: Iterable[Sizes], seen: list[Sizes]) -> tuple[Sizes, ...]
             seen.append(sizes)
             new.append(sizes)
     return tuple(new)
+
+
+def in_steps(dim: Dim, step: int) -> dict[str, int | str]:
+    """The dim's keys if it has only multiples of a step, which its limits must be too; empty if one or none is left."""
+    low, high = -(-dim.min // step) * step, dim.max // step * step
+    if high <= low:
+        return {}
+    ends: dict[str, int | str] = {"min": low} if low != dim.min else {}
+    ends |= {"max": high} if high != dim.max else {}
+    return {"multiple-of": step, **ends}

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from export_gate.wall.contract import Bound, Dim, ModelContract, Size, TensorSpec
 from export_gate.wall.inputs import with_tensors
 from export_gate.wall.words import number_text
+from export_gate.worker.controls.sizes import in_steps
 from export_gate.worker.controls.specs import is_integer, tensor_leaves
 
 OFFSETS = (-1, 0, -2, 1)
@@ -141,7 +142,7 @@ def _dim_limits(seen: _Seen) -> Iterator[Proposal]:
         for step in STEPS if len(kept) > 1 else ():
             if not any(size % step for size in kept) and all(size % step for size in refused):
                 words = f"`{dim.name}` is not a multiple of {step}"
-                yield _limited(seen, dim, words, {"multiple-of": step})
+                yield _limited(seen, dim, words, in_steps(dim, step) or {"multiple-of": step})
 
 
 def _between(dim: Dim, low: int, high: int) -> list[int]:
@@ -210,9 +211,9 @@ def _ranged(seen: _Seen, path: str, bounds: tuple[Bound, Bound], words: str) -> 
 
 
 def _limited(seen: _Seen, dim: Dim, words: str, change: Mapping[str, Any]) -> Proposal:
-    """A proposal of another limit of a dim, which is tried at more of the sizes that it leaves."""
-    ((key, value),) = change.items()
-    limits: dict[str, Any] = {key.replace("-", "_"): value}
+    """A proposal of other limits of a dim, which are tried at more of the sizes that they leave."""
+    written = [f"{key}: {value}" for key, value in change.items()]
+    limits: dict[str, Any] = {key.replace("-", "_"): value for key, value in change.items()}
     limited = replace(dim, **limits)
     contract = replace(seen.contract, dims=tuple(limited if each is dim else each for each in seen.contract.dims))
     left = limited.sizes
@@ -220,7 +221,7 @@ def _limited(seen: _Seen, dim: Dim, words: str, change: Mapping[str, Any]) -> Pr
     middle = seen.accepted[0].sizes
     return Proposal(
         words=words,
-        declare=f"`{key}: {value}`",
+        declare=f"`{{{', '.join(written)}}}`" if len(written) > 1 else f"`{written[0]}`",
         key=f"dims.{dim.name}",
         contract=contract,
         sizes=tuple({**middle, dim.name: size} for size in dict.fromkeys(some)),

@@ -66,7 +66,9 @@ def affordable(
         # A prefix of the seeded order, so that a larger budget only adds cases.
         if left < 0:
             break
-        if case.name not in names:
+        # A separate size has an export of its own, which the main one does not stand in for.
+        is_separate = any(case.sizes.get(dim.name) in dim.separate for dim in contract.dims)
+        if case.name not in names and not is_separate:
             kept.append(case)
     return tuple(kept)
 

@@ -15,6 +15,7 @@ from export_gate.wall.contract import Dim, ModelContract, Tolerance
 from export_gate.wall.diagnosis import ExportAnswer, ExportTrial
 from export_gate.wall.observation import DimFound, Failure
 from export_gate.worker.controls.build import reference_call, reference_sizes
+from export_gate.worker.controls.sizes import in_steps
 from export_gate.worker.export.axes import found_dims
 from export_gate.worker.export.branches import Guard
 from export_gate.worker.export.program import export_program, torch_names
@@ -128,10 +129,9 @@ def _trials(dim: Dim, contract: ModelContract, text: str, held: tuple[str, range
 
 def _steps(dim: Dim, steps: Sequence[int]) -> Iterator[ExportTrial]:
     """`multiple-of` these, as far as several sizes are left."""
-    roomy = [step * dim.multiple_of for step in steps]
-    roomy = [step for step in roomy if len(replace(dim, multiple_of=step).sizes) > 1]
-    for step in roomy[:STEPS_TRIED]:
-        yield ExportTrial(dim=dim.name, declared={"multiple-of": step})
+    declared = [in_steps(dim, step * dim.multiple_of) for step in steps]
+    for limits in [limits for limits in declared if limits][:STEPS_TRIED]:
+        yield ExportTrial(dim=dim.name, declared=limits)
 
 
 def _beyond(dim: Dim, contract: ModelContract, text: str) -> Iterator[ExportTrial]:

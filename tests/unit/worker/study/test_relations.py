@@ -155,7 +155,7 @@ CASES = {
         "inputs.lengths",
     ),
     "a largest size": _case(Limited(), {"x": X}, "`seq` > 9", "`max: 9`", "dims.seq"),
-    "whole steps": _case(Folded(), {"x": X}, "`seq` is not a multiple of 4", "`multiple-of: 4`", "dims.seq"),
+    "whole steps": _case(Folded(), {"x": X}, "`seq` is not a multiple of 4", "`{multiple-of: 4, min: 4}`", "dims.seq"),
     "equal sizes": _case(
         Added(),
         {"x": X, "y": Y},

@@ -78,3 +78,11 @@ def test_sizes_that_eager_refused_are_left_out():
     cases = affordable(ROWS, (FIRST,), None, 1)
     references = {cases[0].name: Reference(case=cases[0].name, leaves=(leaf(3),))}
     assert [case.name for case in answered(references, cases).cases] == [cases[0].name]
+
+
+def test_a_separate_size_is_left_to_its_own_export():
+    """The main export does not serve it, so what it would answer there says nothing."""
+    rows = contract({"x": tensor("n", 4)}, Dim(name="n", min=1, max=9, separate=(1, 3)))
+    swept = affordable(rows, (drawn_case(rows, "normal", 1, {"n": 5}),), 1.0, 1)
+
+    assert sorted(case.sizes["n"] for case in swept) == [2, 4, 6, 7, 8, 9]
