@@ -30,7 +30,7 @@ def size_words(
         return f"every one of {told.draws} further inputs at {_sizes(told.sizes)} differs as well, not at other sizes"
     trial = inspection.size_trial if inspection else None
     is_node = inspection is not None and inspection.trace is not None and inspection.trace.origin == "introduced"
-    if trial is not None and _chance_of(trial) < CHANCE and not (is_node and _is_trivial(trial)):
+    if trial is not None and _chance_of(trial) < CHANCE and not (is_node and _is_doubtful(trial)):
         share = "all" if trial.exceeding == trial.draws else str(trial.exceeding)
         return (
             f"{share} of {trial.draws} further inputs at {_sizes(trial.sizes)} differ, none of {trial.other_draws} at "
@@ -68,9 +68,14 @@ def _decided(answers: Sequence[tuple[ControlInput, bool]], words: str) -> str:
     )
 
 
-def _is_trivial(trial: SizeTrial) -> bool:
-    """Whether the size that agrees has one element, or none, where the other has more: a softmax over one is 1."""
-    return any(size <= 1 < trial.sizes.get(name, 0) for name, size in trial.other_sizes.items())
+def _is_doubtful(trial: SizeTrial) -> bool:
+    """Whether something else than the size may decide, so that a node that is wrong by itself says more.
+
+    Some inputs of the size agree; or the size that agrees has one element where the other has more, as a softmax over
+    one is 1.
+    """
+    is_trivial = any(size <= 1 < trial.sizes.get(name, 0) for name, size in trial.other_sizes.items())
+    return is_trivial or trial.exceeding < trial.draws
 
 
 def _some(sizes: Sequence[tuple[tuple[str, int], ...]]) -> str:

@@ -143,10 +143,15 @@ def test_a_size_decides_where_chance_does_not(draws: int, exceeding: int, other:
     assert _first(_inspected(size_trial=trial)).cause == cause
 
 
-@pytest.mark.parametrize(("other", "cause"), [({"seq": 1}, "operator"), ({"seq": 3}, "size-arithmetic")])
-def test_a_wrong_node_that_does_nothing_at_size_1_is_no_arithmetic_on_sizes(other: dict[str, int], cause: str):
-    """A softmax over one element is 1, whatever its axis is."""
-    trial = SizeTrial(sizes={"seq": 5}, draws=6, exceeding=6, other_sizes=other, other_draws=6, other_exceeding=0)
+@pytest.mark.parametrize(
+    ("other", "exceeding", "cause"),
+    [({"seq": 1}, 24, "operator"), ({"seq": 3}, 24, "size-arithmetic"), ({"seq": 3}, 13, "operator")],
+)
+def test_a_wrong_node_that_some_sizes_hide_is_no_arithmetic_on_sizes(other: dict[str, int], exceeding: int, cause: str):
+    """A softmax over one element is 1, whatever its axis is, and larger inputs hold a special value more often."""
+    trial = SizeTrial(
+        sizes={"seq": 5}, draws=24, exceeding=exceeding, other_sizes=other, other_draws=24, other_exceeding=0
+    )
     node = GuiltyNode(name="softmax", operator="aten.softmax.int", file_nodes=("Softmax node_softmax",))
     trace = NodeTrace(beside="program", origin="introduced", guilty=node, mapped=3, unmapped=0)
     found = _first(_inspected(*_rungs(plain="differs", file="differs"), size_trial=trial, trace=trace), GIVEN)
