@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 MOST_S, LEAST_S = 20.0, 3.0
 """For one model. The least is for models that take a second altogether."""
+TRIALS_S = 6.0
+"""For other ways to convert a program, after the experiments that showed the file to be wrong."""
 LEAST_GIVEN_S = MOST_S
 """For a file that was handed in: its run had no export, without which nothing can be said of its nodes."""
 

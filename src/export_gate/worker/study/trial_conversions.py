@@ -68,7 +68,10 @@ class Converter:
         """
         if self.target.kind != "onnx" or not self.allowance.left_of(least_s):
             return ()
-        ways = [ConversionTrial(option=o, value=v) for o, v in WAYS if self._is_new(o, v)]
+        # Where the program converts, the exporter's optimisations are the likeliest to have changed its values: torch
+        # takes out `+ 1e-9`, for example (torch 2.13).
+        order = WAYS if with_switches else sorted(WAYS, key=lambda way: way[0] != "optimize")
+        ways = [ConversionTrial(option=o, value=v) for o, v in order if self._is_new(o, v)]
         if with_switches:
             switches = [ConversionTrial(option=switch, value=plain) for switch, plain in MODEL_SWITCHES.items()]
             # No option of the converter knows a package's own operator, and a large model has time for few trials.

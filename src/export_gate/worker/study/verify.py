@@ -24,7 +24,7 @@ from export_gate.worker.nodes.stopped import named_node, stopped_node
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
-from export_gate.worker.study.allowance import LEAST_S, MOST_S, Allowance
+from export_gate.worker.study.allowance import MOST_S, TRIALS_S, Allowance
 from export_gate.worker.study.diagnosis import Patient, diagnose
 from export_gate.worker.study.excuses import compared
 from export_gate.worker.study.handed_in import existing_artifact
@@ -117,7 +117,9 @@ def verify_target(work: Verification, desk: Desk) -> None:
             patient = _patient(work, forms, inquiry, (*results.values(), *swept), is_loose=bool(loose))
             wrong = converted_wrong(diagnose(patient, work.allowance, desk, key))
             if wrong and not patient.is_given:
-                channel.set("conversion_trials", _converter(work, wrong).trials(LEAST_S), target=key)
+                # The experiments before may have taken all that was allowed, and this one says what to do.
+                least_s = work.allowance.spent_s + TRIALS_S
+                channel.set("conversion_trials", _converter(work, wrong).trials(least_s), target=key)
     except StageFailed as ended:
         if ended.failure.stage == "convert":
             stopped = stopped_node(ended.__cause__, desk.roots)
