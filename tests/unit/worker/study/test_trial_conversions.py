@@ -48,7 +48,8 @@ class Share(nn.Module):
     '''The exporter takes out a summand this small, so that zeros become NaN (torch 2.13).'''
 
     def forward(self, x):
-        return x / (x.abs().sum(-1, keepdim=True) + 1e-9)
+        few = torch.relu(x - 1.5)
+        return few / (few.sum(-1, keepdim=True) + 1e-9)
 
 @torch.library.custom_op("export_gate_tests::fast_attention", mutates_args=())
 def fast_attention(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
