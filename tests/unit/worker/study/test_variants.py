@@ -358,14 +358,14 @@ def test_attention_with_a_learned_bias_converts(tmp_path: Path):
 
 @pytest.mark.slow
 def test_a_declaration_that_exports_is_found_by_trying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Thirds of a length exist at every third length; an `auto` dim exports too, but with other results."""
+    """Thirds of a length exist at every third length; an `auto` dim exports too, but its program refuses others."""
     monkeypatch.setattr(allowance, "LEAST_S", 20.0)
     length = Dim(name="length", min=5, max=20)
     seen = observe(contract({"x": tensor(2, "length", range=(-1.0, 1.0))}, length, **SMALL), tmp_path, "Thirds")
     assert seen.failure is not None
     answers = {str(trial.declared): trial.answer for trial in seen.export_trials}
-    assert answers["{'mode': 'auto'}"] == "differs"
-    assert answers["{'multiple-of': 3}"] == "exported"
+    assert answers["{'mode': 'auto'}"] == "narrowed"
+    assert answers["{'multiple-of': 3, 'min': 6, 'max': 18}"] == "exported"
 
 
 @pytest.mark.slow
