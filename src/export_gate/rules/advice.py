@@ -26,7 +26,7 @@ BY_CAUSE: dict[Cause, str] = {
     "layout": "Pass dense tensors (`x.contiguous()`): the artifact reads a strided input as if it were dense.",
     "state": (
         "Make the state an input and an output of forward, or recompute it in every call: an artifact starts from the "
-        "state at export and may never change it."
+        "state at export and never changes it."
     ),
     "randomness": (
         "The artifact draws other numbers than eager, because export drops `torch.manual_seed` and generators: draw "

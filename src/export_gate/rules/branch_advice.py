@@ -58,7 +58,7 @@ def single_advice(contract: ModelContract, dim: str) -> str:
     return (
         f"torch.export takes `{dim}` to be 2 or more, so that a condition on size 1 is never met in the program: give "
         f"size 1 an export of its own (`{key}.separate: [1]`), leave it out of `{key}`, or write the model without the "
-        "condition (`if x.shape[0] == 1`, `squeeze()`)."
+        "condition (such as `if x.shape[0] == 1` or `squeeze()`)."
     )
 
 

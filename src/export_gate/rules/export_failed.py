@@ -63,7 +63,10 @@ def _refused_sizes(contract: ModelContract, guard: ExportGuard) -> str:
         needs = "the model takes another branch" if is_written(guard.source) else "it needs another program"
         # A condition of torch's own says nothing about the model, and its sizes do.
         most = READABLE if is_written(guard.source) else 0
-        why = f"{needs} where {said_readably(guard.broken, guard.dims, guard.sizes, most)}"
+        where = said_readably(guard.broken, guard.dims, guard.sizes, most)
+        # torch notes further conditions, of which this is the first.
+        some = "" if most or not guard.sizes else ", for example"
+        why = f"{needs} where {where}{some}"
     else:
         why = f"it cannot prove that `{guard.holds}` for every size"
     # The user's own line is the finding's source; this one it called.

@@ -48,7 +48,7 @@ def check(measured: Measured) -> Iterator[Finding]:
         stopped = next((seen.stopped_at for seen in measured.seen(group[0].target or "") if seen.stopped_at), None)
         if wrong:
             found = replace(found, hint=_type_hint(wrong, stopped), owner="converter", cause="conversion")
-            found = replace(found, verdict="the conversion is wrong: it writes an operator for a dtype that ONNX lacks")
+            found = replace(found, verdict=f"the conversion is wrong: it writes {wrong['op']} of {wrong['type']}")
         if lacking:
             found = replace(found, verdict=f"ONNX Runtime has no kernel for {lacking[1]} of this dtype")
         source = found.source or (stopped.source if stopped else None)
@@ -59,8 +59,8 @@ def _type_hint(wrong: re.Match[str], stopped: GuiltyNode | None) -> str:
     other = WIDER.get(wrong["type"], "float32")
     layer = called(stopped) if stopped else f"what became `{wrong['op']}`"
     return (
-        f"ONNX's {wrong['op']} takes no {wrong['type']}: compute {layer} in {other} and convert the result back, "
-        f"`f(x.to(torch.{other})).to(torch.{wrong['type']})`."
+        f"Give {layer} a tensor of {other} (`.to(torch.{other})`, and its argument `dtype` if it has one), and convert "
+        f"the result back: `.to(torch.{wrong['type']})`."
     )
 
 
@@ -86,9 +86,9 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
         )
     if "NOT_IMPLEMENTED" in failure.message or "NotImplemented" in failure.type:
         return (
-            "ONNX Runtime has no kernel for this operator and dtype on the chosen provider (bfloat16 is mostly "
-            "missing on the CPU): cast around it in the model, export it in float32, or choose another provider "
-            f"under {targets_key(contract, target, 'providers')}."
+            "Run the model in float32 (without `.bfloat16()`, `.half()` or `.to(torch.bfloat16)`): ONNX Runtime has "
+            "few kernels for other floats on the CPU. Or choose a provider that has one under "
+            f"{targets_key(contract, target, 'providers')}."
         )
     return (
         "Check that the artifact is loaded by the versions that wrote it, that no file next to it (external "

@@ -112,7 +112,7 @@ def _hint(operators: Sequence[str], rows: RowsDiffering | None) -> str:
             "is meant to be on (Monte Carlo dropout), draw the mask outside and take it as an input of forward."
         )
     elif any(operators):
-        what = "Draw only when `self.training`, or take the random numbers as an input of forward."
+        what = "Draw only when `self.training` (else use the mean), or take the random numbers as an input of forward."
     else:
         what = (
             "Look for dropout that is always on (`F.dropout` without `training=self.training`), `torch.rand*` in "

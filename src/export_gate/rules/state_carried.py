@@ -44,7 +44,7 @@ def _effect(contract: ModelContract, worst: Comparison, changed: tuple[str, ...]
         ),
         hint=(
             "Make the state an input and an output of forward, or recompute it in every call: an artifact starts "
-            "from the state at export and may never change it."
+            "from the state at export and never changes it."
         ),
         output=worst.output,
         measured=worst.max_abs_diff,

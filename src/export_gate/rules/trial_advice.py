@@ -40,9 +40,10 @@ def trial_advice(
         ways = list(dict.fromkeys(_declared(contract, trial) for trial in (first, *free)))
         others = f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else ""
         return (
-            f"If callers send no other sizes, declare {ways[0]}: this was tried, and the program gives eager's "
-            f"results.{others} "
-            f"Otherwise compute the same without a condition on the size{_at(failure)}."
+            f"If these are all the sizes that callers send, declare {ways[0]}: this was tried, and the program gives "
+            f"eager's results.{others} "
+            f"Otherwise compute the same without a condition on the size{_at(failure)}, or give other sizes exports of "
+            f"their own (`models.{contract.name}.dims.{first.dim}.separate`)."
         )
     follows = [trial for trial in trials if trial.constant and trial.constant == trial.declared.get("example")]
     if not follows:

@@ -66,8 +66,9 @@ CHUNKED = Failure(
                 ExportTrial(dim="n", declared={"min": 4, "max": 9}, answer="exported"),
             ),
             (
-                "If callers send no other sizes, declare `models.glyph-head.dims.n.multiple-of: 3`: this was tried, "
-                "and the program gives eager's results. `models.glyph-head.dims.n: {min: 4, max: 9}` would do as well. "
+                "If these are all the sizes that callers send, declare `models.glyph-head.dims.n.multiple-of: 3`: this "
+                "was tried, and the program gives eager's results. `models.glyph-head.dims.n: {min: 4, max: 9}` would "
+                "do as well. "
                 "Otherwise "
             ),
         ),
@@ -110,7 +111,7 @@ def test_an_export_with_other_results_is_told_apart_from_a_refusal():
     ("text", "said"),
     [
         ("if n % 8 == 0:", "the model takes another branch where `n` is 8 or 16"),
-        ("parts = torch.chunk(x, 3)", "it needs another program where `n` is 8 or 16"),
+        ("parts = torch.chunk(x, 3)", "it needs another program where `n` is 8 or 16, for example"),
     ],
 )
 def test_a_line_without_a_condition_is_not_called_a_branch(text: str, said: str):
