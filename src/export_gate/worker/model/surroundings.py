@@ -28,6 +28,8 @@ OTHERS = {"USER": "somebody-else", "LOGNAME": "somebody-else", "TERM": "dumb", "
 LOCALES = ("de_DE.UTF-8", "fr_FR.UTF-8", "tr_TR.UTF-8", "en_US.UTF-8", "C")
 UNSET = "1"
 """What the project's code gets for a variable that is not set: the most usual value of a switch."""
+OFF = "0"
+"""What it gets where it takes that value for granted."""
 
 
 def _later_clock(_names: Collection[str]) -> None:
@@ -100,6 +102,15 @@ def _other_environment(names: Collection[str]) -> None:
                 if name not in names and _is_asked_by_project(sys._getframe(1)):  # noqa: SLF001
                     return UNSET
                 raise
+
+        def get(self, name: Any, default: Any = None) -> Any:
+            # Not by way of `__getitem__`, which would see this function ask.
+            try:
+                return super().__getitem__(name)
+            except KeyError:
+                if name not in names and _is_asked_by_project(sys._getframe(1)):  # noqa: SLF001
+                    return OFF if str(default) == UNSET else UNSET
+                return default
 
     # By class, since modules hold the object itself.
     os.environ.__class__ = Switched

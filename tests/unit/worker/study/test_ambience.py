@@ -46,6 +46,7 @@ AMBIENT: dict[str, tuple[Callable[[], float], str]] = {
     "the year as a field": (lambda: time.gmtime().tm_year, "clock"),
     "the year as text": (lambda: float(time.strftime("%Y")), "clock"),
     "a switch": (lambda: float(os.environ.get("AMBIENT_SWITCH", "0")), "environment"),
+    "a factor that is 1 by default": (lambda: float(os.getenv("AMBIENT_FACTOR", "1")), "environment"),
     "a switch that is passed on": (lambda: float("AMBIENT_PASSED" in os.environ), "environment"),
     "the user": (lambda: len(os.environ.get("USER", "")), "environment"),
     "the time zone": (lambda: time.timezone, "environment"),
