@@ -34,9 +34,10 @@ def trial_advice(
                 f"Declare {_declared(contract, whole[0])}: this was tried, and the program has the whole range and "
                 "gives eager's results."
             )
-        # What declares more of the same dim leaves out more sizes.
+        # What declares more of the same dim leaves out more sizes, and one step for it is enough.
         first = worked[0]
-        free = [each for each in worked[1:] if each.dim != first.dim or not set(first.declared) <= set(each.declared)]
+        own = {*first.declared} & {"multiple-of"} or {*first.declared}
+        free = [each for each in worked[1:] if each.dim != first.dim or not own <= set(each.declared)]
         ways = list(dict.fromkeys(_declared(contract, trial) for trial in (first, *free)))
         others = f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else ""
         return (

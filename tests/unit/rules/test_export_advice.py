@@ -95,6 +95,14 @@ def test_only_what_a_trial_export_showed_is_advised(trials: tuple[ExportTrial, .
     assert export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, trials).startswith(start)
 
 
+def test_one_step_and_one_range_are_enough():
+    """Each further one leaves out more sizes."""
+    steps = [ExportTrial(dim="n", declared={"multiple-of": n, "min": 2 * n}, answer="exported") for n in (3, 4, 5)]
+    advice = export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, steps)
+    assert "`models.glyph-head.dims.n: {multiple-of: 3, min: 6}`" in advice
+    assert "would do as well" not in advice
+
+
 def test_an_export_with_other_results_is_told_apart_from_a_refusal():
     """Who declares it would get a program that is silently wrong."""
     trials = (
