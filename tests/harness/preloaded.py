@@ -25,10 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from export_gate.run.environment import worker_environment
+from export_gate.wall.python import FLAGS
 
 SERVER = Path(__file__).with_name("preloaded_server.py")
 WORKER = Path(__file__).parents[2] / "src" / "export_gate" / "worker" / "__main__.py"
-COMMAND = [sys.executable, "-X", "utf8", str(WORKER)]
+COMMAND = [sys.executable, *FLAGS, str(WORKER)]
 PR_SET_CHILD_SUBREAPER = 36
 
 READ_WHEN_USED = frozenset({
@@ -108,7 +109,7 @@ def _server() -> Server:
         control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             RealPopen(
-                [sys.executable, "-X", "utf8", str(SERVER), str(other.fileno())],
+                [sys.executable, *FLAGS, str(SERVER), str(other.fileno())],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 pass_fds=[other.fileno()],

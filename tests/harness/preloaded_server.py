@@ -1,8 +1,8 @@
 """A process that has imported what every worker imports; each worker that a test starts is a forked copy of it.
 
-`python -X utf8 preloaded_server.py DESCRIPTOR` takes one message per worker from a socket: its environment, folder and
-driver as JSON, with its standard streams as descriptors. It answers with the worker's process id, and ends once the
-other end is closed.
+`python preloaded_server.py DESCRIPTOR`, started with the worker's flags, takes one message per worker from a socket:
+its environment, folder and driver as JSON, with its standard streams as descriptors. It answers with the worker's
+process id, and ends once the other end is closed.
 
 The copy runs the worker's own `__main__`, with nothing of export-gate imported yet. It differs from a fresh interpreter
 only in what is loaded already and in `/proc/<pid>/environ`, which no process can rewrite. So tests that look for what a

@@ -35,6 +35,10 @@ def curve():
             return {"y": torch.sigmoid(x) / 3}
     return Curve().eval()
 
+def own():
+    draws = torch.Generator().manual_seed(1)
+    return {f"own-{number}": (2 * torch.rand(4, 2, generator=draws) - 1,) for number in range(8)}
+
 def echo():
     class Echo(torch.nn.Module):
         def forward(self, x):
@@ -53,7 +57,7 @@ models:
   curve:
     factory: models:curve
     inputs: {x: {dtype: float32, shape: [4, 2], range: [-1, 1]}}
-    controls: {limit: 3, affine-basis: never}
+    controls: {limit: 3, affine-basis: never, function: models:own}
     targets: {onnx: {tolerance: {atol: 0, rtol: 0}}}
   none:
     factory: models:curve
@@ -140,7 +144,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project whose one model is not verified: its tolerance is zero."""
+    """A project whose one model is not verified: its tolerance is zero, also for inputs of its own."""
     (tmp_path / "models.py").write_text(MODELS)
     (tmp_path / "export-gate.yml").write_text(CONFIG)
     return tmp_path
