@@ -118,10 +118,10 @@ def _cause(
     by_size = size_words(measured, target, faults, inspection)
     if by_size:
         return "size-arithmetic", (by_size,)
-    hygiene = measured.observation.hygiene
-    # State that no output shows explains no difference.
-    if hygiene.state_changed and hygiene.state_effects:
-        return "state", (f"forward changes {listing(hygiene.state_changed, limit=2)}",)
+    changed = measured.observation.hygiene.state_changed
+    # Even if no output of eager shows it: with state, no experiment tells what else it could be.
+    if changed:
+        return "state", (f"forward changes {listing(changed, limit=2)}",)
     tie = _tie(inspection)
     if tie:
         return "tie", (tie,)
