@@ -101,6 +101,7 @@ def test_a_report_in_every_format(shell: Shell, format_: str):
     assert commands(printed) == []
 
 
+@pytest.mark.slow
 def test_shards_of_other_runs(shell: Shell):
     """What two files disagree about is quoted on one line."""
     for number in (1, 2):
@@ -191,6 +192,7 @@ def test_arguments_of_a_stranger(shell: Shell, arguments: list[str]):
     assert commands(printed) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["GITHUB_REPOSITORY", "GITHUB_EVENT_NAME", "GITHUB_API_URL", "GITHUB_STEP_SUMMARY"])
 def test_environment_of_a_stranger(shell: Shell, name: str):
     """Branch names and the like, which come from the environment, are printed inertly."""

@@ -319,6 +319,7 @@ def test_outside_of_git_a_base_cannot_be_looked_at(tmp_path: Path):
     )
 
 
+@pytest.mark.slow
 def test_a_hostile_lock_at_the_base_is_refused_with_its_place(repository: Repository):
     """Its size and kind are checked before it is parsed."""
     repository.lock.write_text('{"version": 1,\n "models": 3}')

@@ -156,6 +156,7 @@ def test_green_results_of_a_run_that_failed_are_not_believed(step: Step, ended: 
     assert ("everything is verified, but the run ended with exit code" in body) == bool(ended)
 
 
+@pytest.mark.slow
 def test_red_results_stay_what_they_are(step: Step):
     """The run's own exit code for violations changes nothing about them."""
     assert step.publish(samples.red(), "--exit-code", "1").status == 1
@@ -194,6 +195,7 @@ def test_two_legs_of_one_run_keep_the_worse_verdict(step: Step):
     assert len(step.github.bodies()) == 2
 
 
+@pytest.mark.slow
 def test_never_asks_nothing_of_github(step: Step):
     """With `never` there is no request, and no token is needed."""
     assert step.publish(samples.red(), "--comment", "never").status == 1
@@ -216,6 +218,7 @@ def test_changes_and_on_failure(step: Step):
     assert (marker.run.id, marker.verdict) == (4, "verified")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("event", "payload"),
     [
@@ -337,6 +340,7 @@ def test_an_outage_that_lasts_does_not_change_the_verdict(step: Step):
     assert len(step.github.log) == 4
 
 
+@pytest.mark.slow
 def test_a_closed_pull_request(step: Step):
     """A closed pull request gets no comment, and the summary says so."""
     step.payload = {"pull_request": {**pull(repository="acme/shop"), "state": "closed"}}
@@ -345,6 +349,7 @@ def test_a_closed_pull_request(step: Step):
     assert step.github.log == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("payload", "problem"),
     [
@@ -378,12 +383,14 @@ def test_without_a_token(step: Step, token: str):
     ]
 
 
+@pytest.mark.slow
 def test_a_token_with_a_line_end_is_the_token(step: Step):
     """Secrets are often pasted with a line end."""
     assert step.publish(samples.green(), GITHUB_TOKEN=f"{TOKEN}\n").status == 0
     assert len(step.github.bodies()) == 1
 
 
+@pytest.mark.slow
 def test_outside_of_github(step: Step):
     """On a laptop it prints what it has, and the verdict sets the exit code."""
     blank = dict.fromkeys(("GITHUB_EVENT_NAME", "GITHUB_REPOSITORY", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"), "")
@@ -421,6 +428,7 @@ def test_no_results_are_no_verdict(step: Step):
     assert (step.outputs["report-path"], step.outputs["results-path"]) == ("", "")
 
 
+@pytest.mark.slow
 def test_forged_findings_are_judged_again(step: Step):
     """`verified` in the file is not trusted: the observations are judged again."""
     assert step.publish(replace(samples.red(), findings=(), verdict="verified")).status == 1
@@ -625,6 +633,7 @@ def test_a_strangers_file_may_be_anything(second: Step, content: str, reason: st
     assert second.outputs["verdict"] == "broken"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("event", "status"), [("workflow_run", 0), ("pull_request", 3)])
 def test_observations_that_contradict_each_other(second: Step, event: str, status: int):
     """A file that no run of ours wrote gives no verdict, and no traceback."""

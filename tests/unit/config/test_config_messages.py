@@ -17,6 +17,7 @@ SYNTAX = pytest.param(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*(name for name in TEMPLATES if name != "syntax"), SYNTAX])
 def test_each_mistake_has_its_message(name: str, project: Project):
     """Every mistake is named with its place, its key, what was expected, what was found, and often the next step."""

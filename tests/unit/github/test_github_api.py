@@ -65,6 +65,7 @@ def test_a_hang_up_is_tried_again(github: GitHubServer, api: Api, waits: list[fl
     assert waits == [1.0]
 
 
+@pytest.mark.slow
 def test_a_timeout_is_tried_again(github: GitHubServer, api: Api, waits: list[float], monkeypatch: pytest.MonkeyPatch):
     """An answer that does not come is an outage."""
     monkeypatch.setattr(module, "READ_S", 0.2)

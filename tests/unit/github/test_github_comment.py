@@ -59,6 +59,7 @@ def test_the_next_run_updates(github: GitHubServer, api: Api):
     assert writes(github) == ["POST /7/comments", "PATCH /comments/1001"]
 
 
+@pytest.mark.slow
 def test_ours_is_found_among_250_comments(github: GitHubServer, api: Api):
     """All pages are searched for our comment."""
     for number in range(249):
@@ -129,6 +130,7 @@ def test_another_bot_does_not_silence_ours(github: GitHubServer, api: Api, write
     assert github.bodies() == [text(run(10**18, GREEN)).body] * len(others) + [text(run(11)).body]
 
 
+@pytest.mark.slow
 def test_an_outage_is_no_answer_to_who_we_are(github: GitHubServer, api: Api):
     """If GitHub cannot say who we are, no comment is taken for ours, or for a stranger's."""
     github.add(text(run(5)).body)
@@ -229,6 +231,7 @@ def test_nothing_new_is_not_written(github: GitHubServer, api: Api):
     assert writes(github) == ["POST /7/comments"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [Fault(status=502), Fault(status=500), Fault(status=0)])
 def test_a_post_that_came_through_is_not_repeated(github: GitHubServer, api: Api, waits: list[float], fault: Fault):
     """The answer was lost, but not the comment: reading again finds it."""
@@ -238,6 +241,7 @@ def test_a_post_that_came_through_is_not_repeated(github: GitHubServer, api: Api
     assert [line for line in github.requests() if line.startswith("POST /repos")] == [f"POST {THREAD}"]
 
 
+@pytest.mark.slow
 def test_a_post_that_was_lost_is_sent_again_after_reading(github: GitHubServer, api: Api, waits: list[float]):
     """A secondary limit on writing is waited out, and the comments are read again before the next attempt."""
     limit = Fault(status=403, method="POST", message="You have exceeded a secondary rate limit")

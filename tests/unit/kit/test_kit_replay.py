@@ -58,6 +58,7 @@ def test_a_right_kit_conforms(tmp_path: Path):
     )
 
 
+@pytest.mark.slow
 def test_an_unverified_kit_says_so(tmp_path: Path):
     """A forced kit is replayed like any other, and every replay says that it is not verified."""
     lines = report(replayed(write_kit(tmp_path / "kit", verified=False)))
@@ -65,6 +66,7 @@ def test_an_unverified_kit_says_so(tmp_path: Path):
     assert lines[-1].startswith("doubling conforms: 3 of 3 data sets")
 
 
+@pytest.mark.slow
 def test_another_value_is_found(tmp_path: Path):
     """The worst data set is named with the same inequality as in `run`; exit code 1."""
     graph = model(
@@ -80,6 +82,7 @@ def test_another_value_is_found(tmp_path: Path):
     assert lines[-1].startswith("doubling does NOT conform: 0 of 3 data sets in onnxruntime ")
 
 
+@pytest.mark.slow
 def test_order_of_checks(tmp_path: Path):
     """Dtype before shape before non-finite elements before values, one difference for each output and kind."""
     kit = write_kit(tmp_path / "kit")
@@ -155,6 +158,7 @@ def test_only_what_a_mask_keeps_is_compared(tmp_path: Path):
     assert "compared_0.pb: expected a bool for each element of the output" in refusal(list_again(kit))
 
 
+@pytest.mark.slow
 def test_a_python_float_may_be_float32(tmp_path: Path):
     """Eager's Python float counts as the float32 that an artifact returns, as in `run`."""
     node = helper.make_node("ReduceSum", ["x"], ["y"], keepdims=0)
@@ -183,6 +187,7 @@ def test_bfloat16_in_and_out(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow
 def test_a_run_that_fails(tmp_path: Path):
     """An exception of ONNX Runtime is a difference of the artifact: its remaining data sets have no result."""
     found = replayed(
@@ -193,6 +198,7 @@ def test_a_run_that_fails(tmp_path: Path):
     assert (found.exit_code, found.conforming) == (1, 0)
 
 
+@pytest.mark.slow
 def test_a_graph_that_onnx_runtime_does_not_load(tmp_path: Path):
     """If an older ONNX Runtime does not load the graph, the exit code is 1: the artifact does not run there."""
     found = replayed(write_kit(tmp_path / "kit", model(helper.make_node("NoSuchOperator", ["x"], ["y"]))))
@@ -201,6 +207,7 @@ def test_a_graph_that_onnx_runtime_does_not_load(tmp_path: Path):
     assert found.exit_code == 1
 
 
+@pytest.mark.slow
 def test_a_weight_of_a_claimed_size(tmp_path: Path):
     """A graph that claims a weight of 4 TB is not loaded, and the claim uses no memory."""
     weight = TensorProto(name="w", data_type=1, dims=[2**40], raw_data=b"1234")
@@ -231,6 +238,7 @@ def test_a_death_is_a_difference(tmp_path: Path):
     assert (found.exit_code, messages(found)) == (1, [(wanted, 1)])
 
 
+@pytest.mark.slow
 def test_separate_exports(tmp_path: Path):
     """Each export has its own file and data sets; all of them must conform."""
     kit = write_kit(tmp_path / "kit")

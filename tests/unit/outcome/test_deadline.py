@@ -30,6 +30,7 @@ def _stubborn(*_: object) -> None:
             _match()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", [_match, _stubborn])
 def test_work_without_an_end_is_interrupted(work: Callable[[], None]):
     """Also inside of a pattern that a text makes slow, and more than once."""

@@ -131,6 +131,7 @@ def test_an_impossible_budget_is_an_error():
         render(RED, "comment", budget=10)
 
 
+@pytest.mark.slow
 def test_problems_give_way_too():
     """500 models that could not be checked fit as well, and they are counted."""
     one = build_report(samples.problem())

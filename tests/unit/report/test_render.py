@@ -85,6 +85,7 @@ def test_notes_do_not_lengthen_a_terminal():
     assert "#### 📝 `m`: range-undeclared" in render(report, "markdown")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", samples.RUNS)
 def test_colour_changes_no_word(run: str):
     """Colour is added to words, which it does not replace or shift; other formats never have any."""

@@ -124,12 +124,14 @@ def test_a_finding_stands_at_the_user_s_own_line():
     assert place(results, "worker-died") == ("ci/export-gate.yml", 1)
 
 
+@pytest.mark.slow
 def test_outside_of_git_the_config_is_the_place():
     """Without a repository, the config's own path is used; of an absolute one, the name."""
     assert place(samples.red(), "worker-died") == ("export-gate.yml", 1)
     assert place(replace(samples.red(), config_path="/home/u/my gate.yml"), "worker-died") == ("my%20gate.yml", 1)
 
 
+@pytest.mark.slow
 def test_fingerprints_are_stable():
     """The same broken promise has the same fingerprint with other numbers at another control input."""
     worse = {"constant-1@batch=8": 9.0e-3}

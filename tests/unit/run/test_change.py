@@ -123,6 +123,7 @@ def test_a_config_of_another_name_is_its_own_base(config: Path):
     assert found(named[0], base).alterations == ()
 
 
+@pytest.mark.slow
 def test_a_new_config_is_said(config: Path):
     """Nothing is compared with it. Beside another one, whatever chose it may have left the other's models out."""
     new = config.with_name("new.yml")
@@ -460,6 +461,7 @@ def test_a_handed_in_file_that_moved_is_the_same_file(config: Path):
     assert loosened(config, base) == ["`m`: targets.onnx.artifact a.onnx -> b.onnx, so that another file is verified"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [10, 200])
 def test_a_handed_in_file_with_other_weights_beside_it_is_another(config: Path, length: int):
     """Large ONNX files name files of weights, which are read from their own folder."""
@@ -480,6 +482,7 @@ def test_a_handed_in_file_with_other_weights_beside_it_is_another(config: Path, 
     assert loosened(config, base) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["real", "real/a.npz", "images"])
 def test_control_inputs_behind_links_are_compared_where_they_are(config: Path, place: str):
     """Git keeps the text of a link alone, so that what it leads to could change unseen."""
@@ -526,6 +529,7 @@ def test_another_content_of_the_control_inputs_is_said(config: Path):
     assert loosened(new, base) == ["pythonpath [nets] -> [ci]", *said]
 
 
+@pytest.mark.slow
 def test_control_inputs_that_git_does_not_have_are_known_by_other_means(config: Path):
     """Files of DVC change without git, which may only get them with the change."""
     (config.parent / ".gitignore").write_text("real.npz\n")
@@ -558,6 +562,7 @@ def test_an_interpreter_may_be_in_the_root_folder(config: Path):
     assert change.alterations == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [".venv/bin/python", "nets/.venv/bin/python", "tools/python"])
 def test_an_interpreter_of_the_change_is_said(config: Path, place: str):
     """An environment in the repository comes before that of the workflow, and can print any result."""
@@ -576,6 +581,7 @@ def test_an_interpreter_of_the_change_is_said(config: Path, place: str):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["nets/.venv/bin/python", "nets/.venv", "tools/link"])
 def test_an_interpreter_behind_a_link_is_said(config: Path, place: str):
     """The link stays as it was; what it leads to is another file of the repository."""
@@ -620,6 +626,7 @@ def test_a_config_that_is_gone_for_a_new_one_is_said(config: Path):
     assert change.policy == "fail"
 
 
+@pytest.mark.slow
 def test_another_config_that_is_gone_is_said(config: Path):
     """A script that runs whatever configs it finds would not miss it; one that moved is still there."""
     other = config.parents[1] / "other" / "export-gate.yml"
@@ -653,6 +660,7 @@ def test_a_config_that_is_gone_is_not_hidden_behind_other_files(config: Path):
     assert loosened(config, base) == ["z.yml of the base is gone, so that its models are not checked: other"]
 
 
+@pytest.mark.slow
 def test_a_name_of_several_commits_is_no_base(config: Path):
     """Git takes a tag for the branch of the same name, and a tag may be anybody's."""
     root = config.parents[1]
@@ -664,6 +672,7 @@ def test_a_name_of_several_commits_is_no_base(config: Path):
     assert loosened(config, "refs/remotes/origin/main") == []
 
 
+@pytest.mark.slow
 def test_a_config_that_is_none_any_more_is_gone(config: Path):
     """A file that is left in its place, with a comment or a mistake in it, checks nothing."""
     other = config.with_name("other.yml")
@@ -675,6 +684,7 @@ def test_a_config_that_is_none_any_more_is_gone(config: Path):
         assert loosened(other, base) == ["export-gate.yml of the base is gone, so that its models are not checked: m"]
 
 
+@pytest.mark.slow
 def test_a_workflow_that_chooses_a_lax_config_chooses_no_policy(config: Path):
     """`relaxed: fail` of any config of the base counts for what points the check elsewhere."""
     lax, workflow = config.with_name("lax.yml"), config.parents[1] / ".github" / "workflows" / "ci.yml"
@@ -710,6 +720,7 @@ LOOSER = CONFIG.replace("100", "1").replace("relaxed: fail", "")
 SAID = ["relaxed fail -> warn", "`m`: controls.limit 100 -> 1"]
 
 
+@pytest.mark.slow
 def test_a_config_in_a_submodule_is_compared_at_the_commit_of_the_base(config: Path):
     """The base records which commit of the submodule it had, and the outer repository has the workflows."""
     workflow = config.parents[1] / ".github" / "workflows" / "ci.yml"
@@ -729,6 +740,7 @@ def test_a_config_in_a_submodule_is_compared_at_the_commit_of_the_base(config: P
     ]
 
 
+@pytest.mark.slow
 def test_a_folder_that_became_a_submodule_keeps_its_base(config: Path):
     """The files are at the same place, only in another repository."""
     base = git(config.parent, "rev-parse", "HEAD")
@@ -793,6 +805,7 @@ def test_an_interpreter_in_a_submodule_is_said(config: Path):
     ]
 
 
+@pytest.mark.slow
 def test_a_branch_is_one_of_where_the_command_runs(config: Path, monkeypatch: pytest.MonkeyPatch):
     """The outer repository may have nothing to do with this one."""
     in_submodule(config)

@@ -369,6 +369,7 @@ def test_a_binary_file_that_git_takes_for_a_text_is_not_pushed_as_it_is(reposito
     assert find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository).unpushed == {"weights.bin": "not committed"}
 
 
+@pytest.mark.slow
 def test_a_submodule_whose_commit_is_only_here_is_said(repository: Path, tmp_path_factory: pytest.TempPathFactory):
     """The push records it, and nobody else can check it out."""
     with_submodule(repository, "lib")

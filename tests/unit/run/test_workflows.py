@@ -315,6 +315,7 @@ def test_another_job_that_runs_the_gate_less_is_said(repository: Path):
         other.unlink()
 
 
+@pytest.mark.slow
 def test_an_event_without_a_base_is_said(tmp_path: Path):
     """A run on a push has the same check at the same commit, and compares the config with nothing."""
     git(tmp_path, "init", "--quiet", "--initial-branch=main")

@@ -515,6 +515,7 @@ def test_a_python_int_is_int64():
 # --- cost -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_identical_arrays_need_no_float64_copy():
     """Comparing 4M equal float32 values takes less memory than one float64 copy of them, and little time."""
     array = np.linspace(-1, 1, 1 << 22, dtype=np.float32).reshape(4, -1)

@@ -96,6 +96,7 @@ def test_temporary_files_that_are_gone_are_none(tmp_path: Path):
     assert [name for name in answer["files"] if name.startswith("/tmp/tmp")] == []
 
 
+@pytest.mark.slow
 def test_modules_that_are_not_found_and_folders_that_are_listed_count(tmp_path: Path):
     """A module or a file that appears there may change what is computed."""
     (tmp_path / "package").mkdir()
@@ -109,6 +110,7 @@ def test_modules_that_are_not_found_and_folders_that_are_listed_count(tmp_path: 
     assert found(tmp_path, "from importlib.metadata import version\nversion('pytest')\n")["folders"] == []
 
 
+@pytest.mark.slow
 def test_variables_count_whether_they_are_set_or_not(tmp_path: Path):
     """`*` stands for all of them."""
     answer = found(tmp_path, "import os\nos.environ.get('UNSET_ONE'), os.environ['HOME']\n")

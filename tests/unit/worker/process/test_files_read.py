@@ -78,6 +78,7 @@ def test_files_around_a_submodule_count(tmp_path: Path, named: bool):
     assert read(tmp_path / "lib") == [*inside, *(["../around.txt"] if named else [])]
 
 
+@pytest.mark.slow
 def test_code_is_not_hidden_behind_data(tmp_path: Path):
     """A loader may read more files than are kept."""
     (tmp_path / ".git").mkdir()

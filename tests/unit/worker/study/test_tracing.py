@@ -98,6 +98,7 @@ def test_a_program_that_differs_is_compared_with_eager(tmp_path: Path, kind: str
     assert (trace.beside, trace.guilty.operator) == ("eager", "aten.mul.Tensor")
 
 
+@pytest.mark.slow
 def test_an_archive_that_was_handed_in_is_compared_with_eager(tmp_path: Path):
     """Its own program has the nodes."""
     trace = _trace(_forms(tmp_path, Model(factor=2.0), make_target("pt2")), is_given=True)
