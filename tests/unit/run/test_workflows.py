@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -172,16 +173,23 @@ def git(folder: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+def committed(root: Path, files: Mapping[str, str]) -> None:
+    """A new repository with these files, and a folder for workflows."""
+    git(root, "init", "--quiet", "--initial-branch=main")
+    (root / FILE).parent.mkdir(parents=True)
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "base")
+
+
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One with a workflow, committed."""
     root = tmp_path_factory.mktemp("repository")
-    git(root, "init", "--quiet", "--initial-branch=main")
-    (root / FILE).parent.mkdir(parents=True)
-    (root / FILE).write_text(TEXT)
+    committed(root, {FILE: TEXT})
     (root / "sub").mkdir()
-    git(root, "add", "--all")
-    git(root, "commit", "--quiet", "--message", "base")
     return root
 
 
@@ -287,12 +295,8 @@ def test_another_job_with_the_name_of_the_check_is_said(repository: Path):
 )
 def test_a_name_that_may_become_that_of_the_check_is_said(tmp_path: Path, base: str, job: str):
     """GitHub works expressions out, and adds the leg of a matrix and the job of a called workflow."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / FILE).parent.mkdir(parents=True)
     text = f"on: push\njobs: {{{base.replace('%s', 'steps: [{uses: acme/export-gate@v1}]')}}}\n"
-    (tmp_path / FILE).write_text(text)
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "base")
+    committed(tmp_path, {FILE: text})
     other = (tmp_path / FILE).with_name("other.yml")
     other.write_text(f'on: push\n"j\\u006fbs": {{a: {{{job}}}, b: {{name: another}}}}\n')
 
@@ -318,12 +322,8 @@ def test_another_job_that_runs_the_gate_less_is_said(repository: Path):
 @pytest.mark.slow
 def test_an_event_without_a_base_is_said(tmp_path: Path):
     """A run on a push has the same check at the same commit, and compares the config with nothing."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / FILE).parent.mkdir(parents=True)
     text = "on: [pull_request]\njobs: {gate: {steps: [{uses: acme/export-gate@v1}]}}\n"
-    (tmp_path / FILE).write_text(text)
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "base")
+    committed(tmp_path, {FILE: text})
 
     assert said(tmp_path, text.replace("]\n", ", push, merge_group]\n", 1)) == [
         f"{FILE}: on push added, whose runs have no base"
@@ -405,11 +405,7 @@ jobs:
 )
 def test_jobs_that_the_gate_needs_are_compared(tmp_path: Path, old: str, new: str, sentence: str):
     """A job that is skipped counts as passed, and outputs of another job may choose what is verified."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / FILE).parent.mkdir(parents=True)
-    (tmp_path / FILE).write_text(NEEDED)
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "base")
+    committed(tmp_path, {FILE: NEEDED})
 
     assert f"{FILE}, {sentence}" in said(tmp_path, NEEDED.replace(old, new)) or not sentence
     assert bool(said(tmp_path, NEEDED.replace(old, new))) == bool(sentence)
@@ -417,16 +413,11 @@ def test_jobs_that_the_gate_needs_are_compared(tmp_path: Path, old: str, new: st
 
 def test_an_action_in_any_folder_is_compared_with_its_defaults(tmp_path: Path):
     """The repository's own action may be anywhere, and a default of its inputs may choose the config."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / FILE).parent.mkdir(parents=True)
-    (tmp_path / FILE).write_text("on: push\njobs: {gate: {steps: [{uses: ./tools/verify}]}}\n")
     action = tmp_path / "tools" / "verify" / "action.yml"
-    action.parent.mkdir(parents=True)
     step = "{uses: acme/export-gate@v1, with: {config: '${{ inputs.where }}'}}"
     text = f"inputs: {{where: {{default: nets.yml}}}}\nruns: {{steps: [{step}]}}\n"
-    action.write_text(text)
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "base")
+    workflow = "on: push\njobs: {gate: {steps: [{uses: ./tools/verify}]}}\n"
+    committed(tmp_path, {FILE: workflow, "tools/verify/action.yml": text})
     action.write_text(text.replace("nets.yml", "lax.yml"))
 
     assert said(tmp_path, "on: push\njobs: {gate: {steps: [{uses: ./tools/verify, if: never}]}}\n") == [
@@ -437,16 +428,10 @@ def test_an_action_in_any_folder_is_compared_with_its_defaults(tmp_path: Path):
 
 def test_scripts_that_start_the_gate_are_compared(tmp_path: Path):
     """A workflow may leave the command to a script, and the job that runs the script is the gate's."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / FILE).parent.mkdir(parents=True)
     workflow = "on: push\njobs: {gate: {steps: [{run: bash ci/gate.sh}]}, lint: {steps: [{run: bash ci/lint.sh}]}}\n"
-    (tmp_path / FILE).write_text(workflow)
+    start = "set -e\nEXPORT_GATE_PYTHON=python3 \\\n  export-gate run --config nets.yml\n"
+    committed(tmp_path, {FILE: workflow, "ci/gate.sh": start, "ci/lint.sh": "cat export-gate.yml\n"})
     script, other = tmp_path / "ci" / "gate.sh", tmp_path / "ci" / "lint.sh"
-    script.parent.mkdir()
-    script.write_text("set -e\nEXPORT_GATE_PYTHON=python3 \\\n  export-gate run --config nets.yml\n")
-    other.write_text("cat export-gate.yml\n")
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "base")
     other.write_text("cat export-gate.yaml\n")
     script.write_text(f"# Why.\n{script.read_text()}exit 0\n")
     assert said(tmp_path, workflow.replace("lint.sh", "other.sh")) == ["ci/gate.sh: steps also exit 0"]
@@ -469,12 +454,7 @@ def test_scripts_that_start_the_gate_are_compared(tmp_path: Path):
 )
 def test_a_script_is_compared_however_it_is_written_and_hidden(tmp_path: Path, file: str, text: str, other: str):
     """Commands may be lists of words, and a file of another name may be read in place of the one that is known."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / FILE).parent.mkdir(parents=True)
-    (tmp_path / file).parent.mkdir(exist_ok=True)
-    (tmp_path / file).write_text(text)
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "base")
+    committed(tmp_path, {file: text})
     if other:
         (tmp_path / other).write_text("gate:\n")
         assert said(tmp_path, "") == [f"{file}: hidden by {Path(other).name}, which is read in its place"]
@@ -497,17 +477,13 @@ def test_a_workflow_that_is_not_checked_out_still_runs(repository: Path):
 @pytest.mark.slow
 def test_hooks_are_compared(tmp_path: Path):
     """The arguments of the hook choose what it verifies, and other keys whether it runs."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / FILE).parent.mkdir(parents=True)
     hooks = tmp_path / ".pre-commit-config.yaml"
     text = """
 repos:
   - {repo: https://example.invalid/export-gate, rev: v1, hooks: [{id: export-gate, args: [--jobs, "2"]}]}
   - {repo: https://example.invalid/lint, rev: v1, hooks: [{id: lint}]}
 """
-    hooks.write_text(text)
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "base")
+    committed(tmp_path, {hooks.name: text})
     hooks.write_text(
         text.replace('--jobs, "2"]', "--config, lax.yml], files: never").replace(
             "rev: v1, hooks: [{id: lint", "rev: v2, hooks: [{id: test"
@@ -541,13 +517,9 @@ def test_a_variable_may_have_any_name(repository: Path):
 
 def test_the_action_under_another_name_is_known_by_its_repository(tmp_path: Path):
     """A fork may be called anything; the runner says which one runs."""
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    (tmp_path / FILE).parent.mkdir(parents=True)
-    (tmp_path / "sub").mkdir()
     text = TEXT[: TEXT.index("      - run: |")].replace("acme/export-gate", "acme/verify")
-    (tmp_path / FILE).write_text(text)
-    git(tmp_path, "add", "--all")
-    git(tmp_path, "commit", "--quiet", "--message", "base")
+    committed(tmp_path, {FILE: text})
+    (tmp_path / "sub").mkdir()
     other = text.replace("fail-on: warning", "python: mock")
 
     assert f"{JOB}input python none -> mock" in said(tmp_path, other, GITHUB_ACTION_REPOSITORY="acme/verify")

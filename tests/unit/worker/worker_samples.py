@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +92,15 @@ class Through(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """What the layer makes of it."""
         return self.layer(x)
+
+
+class Fn(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """See the class."""
+        return self.function(x)

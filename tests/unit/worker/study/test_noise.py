@@ -10,7 +10,7 @@ import pytest
 import torch
 from inquiry_samples import ONNX, inquire
 from torch import nn
-from worker_samples import contract, size, tensor
+from worker_samples import Fn, contract, size, tensor
 
 from export_gate.wall.contract import Controls, Dim, ModelContract, TensorSpec
 from export_gate.worker.leaves.values import Call
@@ -191,15 +191,3 @@ def test_a_constant_in_float32_is_no_rounding_of_a_float64_model():
     """A file that keeps 0.7 in float32 is wrong in the eighth digit, which float64 has."""
     rounded = float(np.float32(0.7))
     assert inquire(DOUBLE, lambda: Fn(lambda x: x * 0.7), lambda: Fn(lambda x: x * rounded)).is_red
-
-
-class Fn(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """See the class."""
-        return self.function(x)

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import nn
-from worker_samples import contract, tensor
+from worker_samples import Fn, contract, tensor
 
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.errors import UserError
@@ -28,18 +27,6 @@ from export_gate.worker.study.trials import Bench
 
 CONTRACT = contract({"x": tensor("n", range=(-4, 4))}, Dim(name="n", min=2, max=16))
 Function = Callable[[torch.Tensor], torch.Tensor]
-
-
-class Fn(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Function) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """See the class."""
-        return self.function(x)
 
 
 def _smallest(

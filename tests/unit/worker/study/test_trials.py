@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import nn
-from worker_samples import size
+from worker_samples import Fn, size
 
 from export_gate.wall.contract import Dim, ModelContract, TensorSpec, make_target
 from export_gate.wall.tolerance import resolve_tolerance
@@ -30,18 +29,6 @@ CONTRACT = ModelContract(
     inputs={"x": TensorSpec(dtype="float32", shape=(size("n"),), range=(-1.0, 1.0))},
     targets=(make_target("onnx"),),
 )
-
-
-class Fn(nn.Module):
-    """A function as a module."""
-
-    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """See the class."""
-        return self.function(x)
 
 
 def _bench(eager: Callable[[torch.Tensor], torch.Tensor], artifact: Callable[[torch.Tensor], torch.Tensor]) -> Bench:
