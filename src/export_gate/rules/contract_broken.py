@@ -93,11 +93,7 @@ def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], observatio
     return RULE.finding(
         contract.name,
         f"eager breaks the contract{at_source(first.source)}: {first_line(first.message)}",
-        hint=NESTED_HINT
-        if NESTED in first.message
-        else _relation_hint(contract.name, relations[0])
-        if relations
-        else _hint(contract.name),
+        hint=_broken_hint(contract.name, first, relations),
         case=first.case,
         occurrences=len(broken),
         tried=_tried(broken, observation),
@@ -113,6 +109,12 @@ def _tried(broken: Sequence[PromiseBroken], observation: ModelObservation) -> in
     """How many inputs eager was asked; 0 if some of them are sizes of the sweep, of which only refusals are noted."""
     known = {member.name for member in observation.controls.inputs} if observation.controls else set()
     return len(known) if known >= {promise.case for promise in broken} else 0
+
+
+def _broken_hint(model: str, first: PromiseBroken, relations: Sequence[MissingRelation]) -> str:
+    if NESTED in first.message:
+        return NESTED_HINT
+    return _relation_hint(model, relations[0]) if relations else _hint(model)
 
 
 def _relation_hint(model: str, found: MissingRelation) -> str:

@@ -12,14 +12,6 @@ from export_gate.wall.observation import Comparison, ModelObservation, RowsDiffe
 from export_gate.wall.words import count
 
 CLOCKS = ("time.", "datetime.")
-CLOCK_HINT = (
-    "Read the clock outside of the model and take the time as an input of forward: an exported program keeps the time "
-    "of its export. Until this is fixed, differences between artifacts and eager mean nothing."
-)
-UNFILLED_HINT = (
-    "`torch.empty` returns memory as it is: write every element before it is read, or use `torch.zeros`. Until this is "
-    "fixed, differences between artifacts and eager mean nothing."
-)
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -75,11 +67,7 @@ def _finding(observation: ModelObservation, worst: Comparison) -> Finding:
             f"eager differs between {count(observation.hygiene.repeats, 'run')} on the same input: "
             f"{describe_difference(worst)}{_row_words(worst.rows)}{drawn}"
         ),
-        hint=CLOCK_HINT
-        if is_clock
-        else UNFILLED_HINT
-        if "empty" in called
-        else _hint(operators or [called], worst.rows),
+        hint=_hint(operators or [called], worst.rows, called),
         output=worst.output,
         source=observation.random_source or hygiene.drawing,
         owner="model",
@@ -99,9 +87,16 @@ def _row_words(rows: RowsDiffering | None) -> str:
     return f"; whole rows differ ({rows.whole} of {rows.total})" if rows and _drops_rows(rows) else ""
 
 
-def _hint(operators: Sequence[str], rows: RowsDiffering | None) -> str:
+def _hint(operators: Sequence[str], rows: RowsDiffering | None, called: str = "") -> str:
     """What draws, as far as it is known, and what to write instead."""
-    if _drops_rows(rows):
+    if called.startswith(CLOCKS):
+        what = (
+            "Read the clock outside of the model and take the time as an input of forward: an exported program keeps "
+            "the time of its export."
+        )
+    elif "empty" in called:
+        what = "`torch.empty` returns memory as it is: write every element before it is read, or use `torch.zeros`."
+    elif _drops_rows(rows):
         what = (
             "Whole rows that differ are typical of DropPath (stochastic depth) that ignores `self.training`: return "
             "its input unchanged when `not self.training`."

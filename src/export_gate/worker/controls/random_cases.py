@@ -46,8 +46,8 @@ def random_cases(
         seed: Chooses sizes; values follow from a case's name, so that it can be run again by it.
         count: How many.
     """
-    open_contract = replace(contract, inputs=with_tensors(contract.inputs, lambda _, spec: replace(spec, draws=())))
     # `draws` narrows the control set; what it leaves out is what may tell two artifacts apart.
+    open_contract = replace(contract, inputs=with_tensors(contract.inputs, lambda _, spec: replace(spec, draws=())))
     pool = _pool(open_contract, constants)
     for turn in range(count):
         family = pool[turn % len(pool)]

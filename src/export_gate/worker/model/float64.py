@@ -42,10 +42,10 @@ class InFloat64(TorchDispatchMode):  # type: ignore[misc] # torch has no types h
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run one operator on lifted arguments."""
         del types
-        # Forward may narrow a tensor, or make a narrow one, itself.
-        self._is_narrow |= any(map(is_narrow, tree_leaves((args, kwargs))))
+        # Forward may narrow a tensor, or make a narrow one, itself. Once is enough, and most models begin narrow.
+        self._is_narrow = self._is_narrow or any(map(is_narrow, tree_leaves((args, kwargs))))
         returned = func(*tree_map(self._argument, args), **tree_map(self._argument, kwargs or {}))
-        self._is_narrow |= any(map(is_narrow, tree_leaves(returned)))
+        self._is_narrow = self._is_narrow or any(map(is_narrow, tree_leaves(returned)))
         return tree_map(_lifted, returned)
 
     def _argument(self, value: Any) -> Any:

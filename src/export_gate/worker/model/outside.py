@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from export_gate.worker.model.state import State, kind_of, snapshot_state
 from export_gate.worker.model.state_changes import state_changes
-from export_gate.worker.model.writing import Stamp
+from export_gate.worker.model.writing import Stamp, run_traced
 from export_gate.worker.process.failures import is_own
 
 Read = Callable[[], Any]
@@ -33,12 +32,7 @@ class Outside:
 def changed_outside(run: Callable[[], object], roots: tuple[Path, ...]) -> Outside | None:
     """What a run of the model changes in names that its functions read, apart from its own state; None for nothing."""
     watch = _Watch(roots=roots)
-    before = sys.gettrace()
-    sys.settrace(watch.enter)
-    try:
-        run()
-    finally:
-        sys.settrace(before)
+    run_traced(run, watch.enter)
     changed = {name: found for name, (read, state) in watch.names.items() if (found := state_changes(state, read()))}
     if not changed:
         return None

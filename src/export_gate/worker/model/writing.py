@@ -33,14 +33,19 @@ def writing_line(run: Callable[[], object], stamp: Stamp, roots: tuple[Path, ...
     Lines of libraries count for the project's line that calls them.
     """
     watch = _Watch(stamp=stamp, roots=roots)
+    run_traced(run, watch.enter)
+    return None if watch.found is None else quoted_line(*watch.found)
+
+
+def run_traced(run: Callable[[], object], trace: Callable[[FrameType, str, Any], Any]) -> None:
+    """Run with that function as Python's trace function."""
     # A debugger or a measurement of coverage may be tracing, and has to go on after this.
     before = sys.gettrace()
-    sys.settrace(watch.enter)
+    sys.settrace(trace)
     try:
         run()
     finally:
         sys.settrace(before)
-    return None if watch.found is None else quoted_line(*watch.found)
 
 
 def inputs_stamp(call: Call) -> Stamp:

@@ -105,8 +105,9 @@ def _by_value(own: Mapping[str, Array], given: Mapping[str, Array], module: torc
         alike = [found for other in given.values() for found in _oriented(other) if found.shape == tensor.shape]
         if alike and tensor.size >= SMALLEST:
             gaps[name] = min(_gap(tensor, found) for found in alike)
+    is_folded = any(isinstance(part, FOLDED) for part in module.modules())
     # One tensor that is found exactly is enough: exporters fold and reorder others.
-    if _is_folded(module) or any(gap == 0 for gap in gaps.values()):
+    if is_folded or any(gap == 0 for gap in gaps.values()):
         gaps = dict.fromkeys(gaps, 0.0)
     return _compared(gaps, len(own) - len(gaps), by_name=False)
 
@@ -122,10 +123,6 @@ def _turned(own: Mapping[str, Array], given: Mapping[str, Array], named: frozens
         if alike:
             gaps[name] = min(_gap(tensor, other) for other in alike)
     return gaps
-
-
-def _is_folded(module: torch.nn.Module) -> bool:
-    return any(isinstance(part, FOLDED) for part in module.modules())
 
 
 def _oriented(array: Array) -> tuple[Array, ...]:

@@ -24,7 +24,6 @@ from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.branching import branching, with_swept
 from export_gate.worker.study.eager import ask_eager
 from export_gate.worker.study.handed_in import existing_artifact
-from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.records import Export, Study, Variant
 from export_gate.worker.study.sweeping import Sweep, affordable, answered
 from export_gate.worker.study.table_reads import edited_rows
@@ -111,16 +110,10 @@ class Further:
         base = Path(self.study.job.base)
         given = [existing_artifact(target, base) for target in self.study.contract.targets if target.kind == "onnx"]
         paths = [path for path in given if path is not None]
-        own = self._laboratory().weights_of_eager() if paths else []
+        own = self.study.laboratory().weights_of_eager() if paths else []
         for path in paths:
             with contextlib.suppress(Exception):  # the file cannot be read, which its target reports
                 yield from (Threshold(value=float(row), is_step=False) for row in edited_rows(path, own))
-
-    def _laboratory(self) -> Laboratory:
-        study = self.study
-        return Laboratory(
-            factory=study.factory, parameters=study.parameters, names=study.eager.names, weights=study.weights
-        )
 
     def _eager_thresholds(self) -> tuple[Threshold, ...]:
         """What eager itself compares with, for files that were handed in; nothing if it cannot be watched."""

@@ -14,6 +14,7 @@ from export_gate.worker.export.program import Exported
 from export_gate.worker.model.factory import Factory, Parameter
 from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.study.eager import Eager
+from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.trial import Trial
 
@@ -41,6 +42,12 @@ class Study:
     def contract(self) -> ModelContract:
         """The contract that all this is about."""
         return self.job.contract
+
+    def laboratory(self) -> Laboratory:
+        """One of its own, with instances that nobody else runs."""
+        return Laboratory(
+            factory=self.factory, parameters=self.parameters, names=self.eager.names, weights=self.weights
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -137,7 +137,7 @@ class Converter:
             return None
         for part in others:
             getattr(part, f"set_{switch}")(MODEL_SWITCHES[switch])
-            contract = self.context.contract
+        contract = self.context.contract
         call = reference_call(contract, self.parameters, self.separate)
         with uncollected():
             exported = export_program(model, call, contract, tuple(self.parameters), self.separate)

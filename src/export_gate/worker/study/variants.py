@@ -28,7 +28,6 @@ from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
 from export_gate.worker.study.further import Asked, Further
 from export_gate.worker.study.handed_in import existing_artifact
-from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks, axes_of_outputs
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.records import Export, Study, Variant
@@ -71,12 +70,11 @@ def run_on(target: Target, cases: tuple[ControlCase, ...]) -> tuple[ControlCase,
 
 def masks_in(study: Study) -> Masks:
     """The object that finds out about masks once a difference needs it."""
-    laboratory = Laboratory(
-        factory=study.factory, parameters=study.parameters, names=study.eager.names, weights=study.weights
-    )
     sizes = {case.name: case.sizes for case in study.trial.cases}
     references = [(sizes[name], reference) for name, reference in study.eager.references.items()]
-    return Masks(contract=study.contract, laboratory=laboratory, axes=axes_of_outputs(study.contract, references))
+    return Masks(
+        contract=study.contract, laboratory=study.laboratory(), axes=axes_of_outputs(study.contract, references)
+    )
 
 
 def variants(contract: ModelContract, cases: Sequence[ControlCase]) -> tuple[Variant, ...]:
