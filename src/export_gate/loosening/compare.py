@@ -61,8 +61,8 @@ def replaced(before: object, after: object) -> Iterator[Step]:
 
 
 def written(value: object) -> str:
-    """A value with its type: 1, 1.0 and true are equal, and a model tells them apart."""
-    return json.dumps(value, sort_keys=True, default=repr)
+    """A value with its type and order: 1, 1.0 and true are equal, and so are mappings; a model tells them apart."""
+    return json.dumps(value, default=repr)
 
 
 def loosened_by_any(before: object, after: object) -> Iterator[Step]:
@@ -127,7 +127,14 @@ def fewer(before: Iterable[object], after: Iterable[object]) -> Iterator[Step]:
     if gone := [item for item in old if item not in new]:
         yield "loosened", "", f"without {', '.join(map(shown, gone))}"
     if come := [item for item in new if item not in old]:
-        yield "tightened", "", f"also {', '.join(map(shown, come))}"
+        yield "tightened", "", f"also {_cut(', '.join(map(shown, come)))}"
+
+
+def fewer_values(before: tuple[float, ...], after: tuple[float, ...]) -> Iterator[Step]:
+    """As `fewer_of_all`; among so many others that the old ones are rarely drawn, they are as good as gone."""
+    for effect, key, what in fewer_of_all(before, after):
+        is_rare = effect == "tightened" and len(after) > RARE * len(before)
+        yield ("loosened", key, f"{what}, so that the old ones are rarely drawn") if is_rare else (effect, key, what)
 
 
 def fewer_of_all(before: Iterable[object], after: Iterable[object]) -> Iterator[Step]:

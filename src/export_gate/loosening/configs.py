@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from export_gate.loosening.compare import Step, fewer, larger, loosened_by_any, shown, weaker
+from export_gate.loosening.compare import Step, arrow, fewer, larger, loosened_by_any, weaker
 from export_gate.loosening.others import folders
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange
 from export_gate.loosening.together import default_sizes, lengths, ties
@@ -97,4 +97,4 @@ def _top_level(before: Checked, after: Checked) -> Iterator[Alteration]:
 
 
 def _ignored(before: Checked, after: Checked) -> str:
-    return f"{shown(before.ignore)} -> {shown(after.ignore)}"
+    return arrow(before.ignore, after.ignore)

@@ -11,9 +11,9 @@ from export_gate.wall.observation import ModelObservation
 
 _MORE = re.compile(
     r"controls\.(data|golden|function|random|sizes|affine-basis)\b"
-    r"|dims\.\w+\.separate|inputs\..*\.(draws|nonfinite)"
+    r"|dims\.\w+\.(separate|max|min|multiple-of)|inputs\..*\.(draws|nonfinite|mask|shape)"
 )
-"""Keys by which a contract gets more control inputs, or others first."""
+"""Keys by which a contract gets more control inputs, or others first, or such as take more of the budget."""
 
 
 def with_crowding(change: ConfigChange, models: Sequence[ModelObservation]) -> ConfigChange:

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from export_gate.loosening.compare import RARE, Step, arrow, shown
-from export_gate.wall.contract import DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
+from export_gate.wall.contract import Bound, DictSpec, Dim, ModelContract, SequenceSpec, Size, Spec, TensorSpec
 from export_gate.wall.sizes import highest, lowest
+from export_gate.wall.tolerance import is_inexact
+
+
+def by_name(items: Sequence[Any]) -> dict[str, Any]:
+    """Records by their names or paths. Paths may repeat: the second one of a file is another entry."""
+    names: dict[str, Any] = {}
+    for item in items:
+        name = item.name if hasattr(item, "name") else item.path
+        while name in names:
+            name = f"{name} again"
+        names[name] = item
+    return names
 
 
 def order(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
@@ -26,8 +40,14 @@ def dim(before: Dim, after: Dim) -> Iterator[Step]:
         yield "loosened", "separate", f"{', '.join(map(shown, own))} {verb} no longer verified in the main export"
     if is_static(before, after):
         yield from _one_size(before, after)
-    elif after.max > SWEPT and len(after.sizes) > RARE * len(before.sizes) and after.max > before.max:
-        yield "loosened", "max", f"{arrow(before.max, after.max)}, so that sizes of the old range are rarely tried"
+    elif after.max > SWEPT and len(after.sizes) > RARE * len(before.sizes):
+        key, old, new = next(
+            (key, old, new)
+            for key in ("max", "min", "multiple_of")
+            if (old := getattr(before, key)) != (new := getattr(after, key))
+        )
+        what = f"{arrow(old, new)}, so that sizes of the old range are rarely tried"
+        yield "loosened", key.replace("_", "-"), what
 
 
 def is_static(before: Dim, after: Dim) -> bool:
@@ -46,9 +66,22 @@ def _one_size(before: Dim, after: Dim) -> Iterator[Step]:
 
 
 def tensor(before: TensorSpec, after: TensorSpec) -> Iterator[Step]:
-    """Allowed values that are removed without declaring a range: only normal draws are tried then."""
-    if before.values and not after.values and after.range is None:
-        yield "loosened", "values", f"{arrow(before.values, 'all')}, without a range"
+    """Allowed values that are no longer listed: only normal draws are tried without a range, and rarely they in one."""
+    old = before.values or before.positions
+    if not old or after.values or after.positions:
+        return
+    if after.range is None:
+        yield "loosened", "values", f"{arrow(old, 'all')}, without a range"
+    elif _are_rare(before, after, after.range):
+        yield "loosened", "values", f"{arrow(old, 'all')}, so that the old ones are rarely drawn"
+
+
+def _are_rare(before: TensorSpec, after: TensorSpec, bounds: tuple[Bound, Bound]) -> bool:
+    """Whether listed values are between the ends of a range, which are always tried, and among many others."""
+    inner = [value for value in before.values if value not in bounds]
+    is_small = not is_inexact(after.dtype) and all(isinstance(end, (int, float)) for end in bounds)
+    count = after.bounds[1] - after.bounds[0] + 1 if is_small and after.bounds else math.inf
+    return bool(inner or before.positions) and count > RARE * max(len(before.values), 1)
 
 
 def lengths(before: ModelContract, after: ModelContract) -> Iterator[Step]:

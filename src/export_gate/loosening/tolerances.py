@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from export_gate.loosening.compare import Step, arrow, shown
 from export_gate.loosening.record import Effect
+from export_gate.loosening.together import by_name
 from export_gate.wall.contract import ModelContract, Tolerance
 from export_gate.wall.targets import OTHER_KERNELS
 from export_gate.wall.tolerance import is_inexact, resolve_golden_tolerance, resolve_tolerance
@@ -19,17 +20,17 @@ def tolerances(before: ModelContract, after: ModelContract) -> Iterator[Step]:
             old = {dtype: resolve_tolerance(before, target.name, dtype) for dtype in _dtypes(before)}
             new = {dtype: resolve_tolerance(after, target.name, dtype) for dtype in _dtypes(after)}
             yield from _steps(f"targets.{target.name}.tolerance", f"{target.name} tolerance", _matched(old, new))
-    kept = {source.path: source for source in after.controls.golden}
-    for source in before.controls.golden:
-        if source.path in kept:
+    kept = by_name(after.controls.golden)
+    for name, source in by_name(before.controls.golden).items():
+        if name in kept:
             pairs = {
                 dtype: (
                     resolve_golden_tolerance(before, [source], dtype),
-                    resolve_golden_tolerance(after, [kept[source.path]], dtype),
+                    resolve_golden_tolerance(after, [kept[name]], dtype),
                 )
                 for dtype in OTHER_KERNELS
             }
-            yield from _steps(f"controls.golden.{source.path}", f"golden tolerance of {source.path}", pairs)
+            yield from _steps(f"controls.golden.{name}", f"golden tolerance of {name}", pairs)
 
 
 def _dtypes(contract: ModelContract) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from export_gate.loosening.compare import Compare, Step, arrow, loosened_by_any, preferred, replaced, weaker
 from export_gate.loosening.fields import FIELDS, STATIC_DIM, YAML_KEYS
-from export_gate.loosening.together import dim, is_static, order, tensor
+from export_gate.loosening.together import by_name, dim, is_static, order, tensor
 from export_gate.wall.contract import DataSource, Dim, GoldenSource, Output, Spec, Target, TensorSpec, Waiver
 from export_gate.wall.targets import Words, kind_named
 
@@ -57,7 +57,7 @@ def _below(key: str, steps: Iterator[Step]) -> Iterator[Step]:
 
 def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Step]:
     """Records by their name, or by the path of their file."""
-    old, new = _by_name(before), _by_name(after)
+    old, new = by_name(before), by_name(after)
     for name in dict.fromkeys((*old, *new)):
         if name not in new:
             yield "loosened", name, "removed"
@@ -94,17 +94,6 @@ def _options(before: Target, after: Target) -> Iterator[Step]:
         elif isinstance(option.values, Words):
             compare = preferred
         yield from _below(_key(option.name), compare(before.options[option.name], after.options[option.name]))
-
-
-def _by_name(items: Sequence[Any]) -> dict[str, Any]:
-    """Paths may repeat: the second one of a file is another entry."""
-    names: dict[str, Any] = {}
-    for item in items:
-        name = item.name if hasattr(item, "name") else item.path
-        while name in names:
-            name = f"{name} again"
-        names[name] = item
-    return names
 
 
 def _parts(spec: Mapping[str, Spec] | Sequence[Spec]) -> dict[str, Spec]:

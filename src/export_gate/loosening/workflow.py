@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from export_gate.loosening.check_names import names
 from export_gate.loosening.compare import OTHER, Compare, Step, arrow, loosened_by_any, restricted, shown, weaker
 from export_gate.loosening.others import trusted
-from export_gate.loosening.record import CONFIG, Alteration
+from export_gate.loosening.record import CONFIG, Alteration, Effect
 from export_gate.loosening.steps import GateStep, Workflow
 
 INPUTS: dict[str, Compare] = {
@@ -63,7 +63,9 @@ LATER = ("schedule", "workflow_run", "workflow_call", "repository_dispatch", "is
 _EVEN_IF_FAILED = re.compile(r"(always|cancelled|failure)\s*\(", re.IGNORECASE)
 _USUAL = re.compile(r'\{"branches": (\["(main|master)"\]|"(main|master)")\}')
 """Pushes to the branch that pull requests are merged into, as far as its name tells."""
-_VERSION = re.compile(r"^((?:[\w-]+: )?[\w-]+/[\w./-]+@)\S+")
+_VERSION = re.compile(r"^((?:[\w-]+: )?[\w-]+/[\w./-]+@)(\S+)")
+_RELEASE = re.compile(r"(?:[\w-]+[-/@])?v?\d+(?:\.\d+)*(?:(?:[.+-]|a|b|rc)[\w.]+)?|[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
+"""A tag or a commit. A branch is not, nor is `refs/pull/3/head`, by which anybody has a version of any action."""
 
 
 def compare_workflows(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> tuple[Alteration, ...]:
@@ -117,7 +119,7 @@ def _step(before: GateStep, after: GateStep) -> Iterator[Step]:
     for effect, _, what in loosened_by_any(before.action or None, after.action or None):
         yield effect, "action", what
     if before.action == after.action and before.version != after.version:
-        yield "changed", "version", arrow(before.version, after.version)
+        yield _upgraded(after.version), "version", arrow(before.version, after.version)
     for effect, _, what in loosened_by_any(before.commands, after.commands):
         yield effect, "commands", what
     others = dict.fromkeys((*before.inputs, *after.inputs), loosened_by_any) if before.is_call else {}
@@ -144,12 +146,18 @@ def _condition(before: object, after: object) -> Iterator[Step]:
         yield "tightened" if after is None and not _EVEN_IF_FAILED.search(str(before)) else effect, key, what
 
 
+def _upgraded(version: str) -> Effect:
+    return "changed" if _RELEASE.fullmatch(version) else "loosened"
+
+
 def _around(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
     """What runs beside the gate can replace an interpreter, the files or the results."""
     gone = [line for line in before if line not in after]
     come = [line for line in after if line not in before]
     if gone and [_VERSION.sub(r"\1", line) for line in gone] == [_VERSION.sub(r"\1", line) for line in come]:
-        yield "changed", "steps", arrow(tuple(gone), tuple(come))
+        versions = [found[2] for line in come if (found := _VERSION.match(line))]
+        effects = map(_upgraded, versions)
+        yield "loosened" if "loosened" in effects else "changed", "steps", arrow(tuple(gone), tuple(come))
     elif gone and len(gone) == len(come):
         yield from (("loosened", "steps", arrow(*pair)) for pair in zip(gone, come, strict=True))
     elif gone or come:

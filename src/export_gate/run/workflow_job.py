@@ -12,11 +12,14 @@ from export_gate.loosening.steps import HERE, GateStep
 from export_gate.loosening.workflow import JOB, STEP
 
 GATE = "export-gate"
-COMMAND = re.compile(r"""export[-_]gate["']?[\s,]+["']?-*[a-z]""")
-"""Also as a list of words: `session.run("export-gate", "run")`."""
+COMMAND = re.compile(r"""export[-_]gate(?:\.exe)?(?:\[[\w,-]*\])?(?:(?:@|[=~<>!]=)[\w.*]+)?["']?[\s,]+["']?-*[a-z]""")
+"""Also as a list of words, `session.run("export-gate", "run")`, and with a version, `uvx export-gate@0.1.0 run`."""
 VARIABLE = re.compile(r"EXPORT_GATE_\w+")
 HARMLESS = re.compile(r"(FORCE_|NO_|CLI)?COLOR\w*|TERM|TZ", re.ASCII)
 """Variables that choose nothing. Any other may: an interpreter, what bash or pip load, git's repository, an input."""
+_COMMENT = re.compile(r"#(?!!|\s*requires\b)", re.IGNORECASE)
+"""Not the line that names an interpreter, and not the one by which PowerShell loads a module."""
+_QUOTED = re.compile(r"""["'`\\]""")
 ELSEWHERE = ("name", "needs", "if", "steps", "permissions", "concurrency", "timeout-minutes")
 """Keys of a job whose outputs are used that are compared otherwise, or that choose no output."""
 
@@ -46,7 +49,7 @@ class Known:
         """Whether what `uses` names, without its version, runs the gate."""
         # `owner/export-gate/post` is ours too, as is a fork under another name that this very run comes from.
         name = action.lower()
-        is_ours = "/".join(name.split("/")[:2]) == self.repository or GATE in re.split(r"[/.]", name)
+        is_ours = "/".join(name.split("/")[:2]) == self.repository or GATE in re.split(r"[/.:]", name)
         return bool(name) and (is_ours or action.rstrip("/") in self.called)
 
     def is_command(self, line: str) -> bool:
@@ -136,8 +139,23 @@ def gate_steps(job: Job, known: Known) -> Iterator[GateStep]:
 
 def script_lines(text: Any) -> list[str]:
     """The commands of a script; one that goes on in the next line is one command."""
-    lines = str(text or "").replace("\\\n", " ").splitlines()
-    return [" ".join(line.split()) for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    # Split and joined as shells do it: no other character ends a line there, and no comment goes on in the next one.
+    lines: list[str] = []
+    for line in str(text or "").split("\n"):
+        if lines and _goes_on(lines[-1]):
+            lines[-1] = f"{lines[-1][:-1]}{line}"
+        else:
+            lines.append(line.lstrip(" \t"))
+    return [_spaced(line) for line in lines if line.strip() and not _COMMENT.match(line)]
+
+
+def _goes_on(line: str) -> bool:
+    return line.endswith("\\") and not line.startswith("#")
+
+
+def _spaced(line: str) -> str:
+    """The line with single spaces, unless they may be part of a text."""
+    return line.rstrip(" \t\r") if _QUOTED.search(line) else re.sub(r"[ \t]+", " ", line).strip(" \t\r")
 
 
 def _action(step: Mapping[str, Any]) -> str:

@@ -487,6 +487,7 @@ pythonpath: [., src]
 models:
   m:
     factory: "net:make"
+    kwargs: {layers: {conv: 3, pool: 2}}
     env: {CKPT: a.pt}
     dims:
       batch: {min: 2, max: 8}
@@ -501,17 +502,35 @@ models:
       function: "controls:cases"
       make: "draws:joint"
       data: [{path: real.npz, inputs: {x: images}}]
-      golden: [{path: golden.npz, outputs: {logits: expected}}]
+      golden: [{path: golden.npz, outputs: {logits: expected}}, {path: golden.npz}]
     targets:
       onnx: {artifact: dist/a.onnx}
       own: {kind: onnx, optimization: all}
 """
 OTHERS = {
+    "another model by the order of an argument's keys": (
+        "layers: {conv: 3, pool: 2}",
+        "layers: {pool: 2, conv: 3}",
+        "kwargs {layers: {conv: 3, pool: 2}} -> {layers: {pool: 2, conv: 3}}, so that another model is verified",
+    ),
+    "an input that the artifact takes for another": (
+        "y: {dtype: float32,",
+        "y: {name: z, dtype: float32,",
+        "inputs.y.name none -> z, so that another call is verified",
+    ),
+    "the tolerance of the first entry of a file": (
+        "outputs: {logits: expected}}",
+        "outputs: {logits: expected}, tolerance: {atol: 1e9}}",
+        "golden tolerance of golden.npz for float32 atol 1e+14x (1e-5 -> 1e9)",
+    ),
     "another model": ("net:make", "net:mock", "factory net:make -> net:mock, so that another model is verified"),
     "another model by an argument": (
-        '"net:make"',
-        '"net:make"\n    kwargs: {tiny: true}',
-        "kwargs {} -> {tiny: true}, so that another model is verified",
+        "kwargs: {layers",
+        "kwargs: {tiny: true, layers",
+        (
+            "kwargs {layers: {conv: 3, pool: 2}} -> {tiny: true, layers: {conv: 3, pool: 2}}, so that another model is "
+            "verified"
+        ),
     ),
     "another model by a variable": ("a.pt", "b.pt", "env.CKPT a.pt -> b.pt"),
     "no variable": ("    env: {CKPT: a.pt}\n", "", "env.CKPT removed"),
@@ -576,6 +595,29 @@ models:
       cache: {build: "net:Cache", tuple: [{dtype: float32, shape: [batch]}]}
 """
 GAINED = {
+    "many other values": (
+        BARE.replace("range: [0, 1]", "values: [0, 9]"),
+        BARE.replace("range: [0, 1]", f"values: {[0, 9, *range(10, 40)]}"),
+        (
+            "inputs.x.values also 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 2..., "
+            "so that the old ones are rarely drawn"
+        ),
+    ),
+    "all values of a range": (
+        BARE.replace("range: [0, 1]", "range: [0, 9], values: [0, 5]"),
+        BARE.replace("range: [0, 1]", "range: [0, 9]"),
+        "inputs.x.values [0, 5] -> all, so that the old ones are rarely drawn",
+    ),
+    "all values at each position": (
+        BARE.replace("range: [0, 1]", "values: [[0, 1], [1, 2], [2, 3], [3, 4]]"),
+        BARE.replace(", range: [0, 1]", ""),
+        "inputs.x.values [[0, 1], [1, 2], [2, 3], [3, 4]] -> all, without a range",
+    ),
+    "sizes between many others": (
+        BARE.replace("min: 2, max: 8", "max: 4096, multiple-of: 64"),
+        BARE.replace("min: 2, max: 8", "max: 4096, multiple-of: 1, min: 64"),
+        "dims.batch.multiple-of 64 -> 1, so that sizes of the old range are rarely tried",
+    ),
     "an output is named to be ignored": (
         BARE,
         BARE + "    outputs: {y: {}, z: ignore}\n",
@@ -641,6 +683,8 @@ def test_another_example_is_said():
 
 
 CROWD = {
+    "larger inputs, which take more of the budget": ("max: 9}", "max: 60}", "dims.seq.max 9 -> 60"),
+    "rows that a mask switches off": ("mask: drop", "mask: any", "inputs.pad.mask drop -> any"),
     "draws of one family": ("random: 4", "random: 1000", "controls.random 4 -> 1000"),
     "separate sizes": ("separate: [1]", "separate: [1, 20, 21, 22]", "dims.batch.separate also 20, 21, 22"),
     "sizes": ("[2, 8, 16]", "[2, 8, 9, 16]", "controls.sizes.batch also 9"),

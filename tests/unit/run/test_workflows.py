@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from export_gate.run.base import Base
+from export_gate.run.workflow_job import script_lines
 from export_gate.run.workflows import workflow_alterations
 
 AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
@@ -523,3 +524,23 @@ def test_the_action_under_another_name_is_known_by_its_repository(tmp_path: Path
     other = text.replace("fail-on: warning", "python: mock")
 
     assert f"{JOB}input python none -> mock" in said(tmp_path, other, GITHUB_ACTION_REPOSITORY="acme/verify")
+
+
+SCRIPTS = {
+    "a comment does not go on in the next line": ("# see the docs \\\nexport A=b\n", ["export A=b"]),
+    "a command does": ("export-gate run \\\n    --config a.yml\n", [r"export-gate run --config a.yml"]),
+    "a word that does is one word": ("export-gate run --config a\\\n.yml", ["export-gate run --config a.yml"]),
+    "other characters end no line": ("echo \f# ; a\necho \u2028# ; b", ["echo \f# ; a", "echo \u2028# ; b"]),
+    "other blanks part no words": ("A=b\u00a0export-gate run", ["A=b\u00a0export-gate run"]),
+    "blanks in a text count": ("run --config 'a  b.yml'", ["run --config 'a  b.yml'"]),
+    "others do not": ("  run   --config\tb.yml \r\n\n", ["run --config b.yml"]),
+    "some comments act": ("#!/bin/lax\n#Requires -Modules Lax\n# none", ["#!/bin/lax", "#Requires -Modules Lax"]),
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_commands_are_those_that_a_shell_sees(name: str):
+    """What looks like a comment or a blank here and is none to the shell would hide a command."""
+    text, lines = SCRIPTS[name]
+
+    assert script_lines(text) == lines
