@@ -19,6 +19,8 @@ MARKER_CHARACTERS = 1_024
 """Characters reserved for the marker if the caller does not give its length."""
 SUMMARY_BYTES = 1024 * 1024
 """GitHub's limit for the summary of one step."""
+LONGEST_LINE = 3_000
+"""Characters of a line where not even the verdict fits; a line of what a change loosens has fewer, escaped."""
 KEPT_IN_FULL = 10
 """Findings that keep their details even if others then lose their line."""
 
@@ -100,8 +102,24 @@ def fit(report: Report, draw: Callable[[Shown], str], allowance: Allowance) -> s
         return allowance.size(draw(_shown(report, amounts, allowance)))
 
     if needs(_Amounts()) > limit:
-        raise ValueError(f"a budget of {limit} is below the verdict alone, which takes {needs(_Amounts())}")
+        return _short_lines(draw(_shown(report, _Amounts(), allowance)), allowance, limit)
     return draw(_shown(report, _chosen(report, allowance, needs, limit), allowance))
+
+
+def _short_lines(verdict: str, allowance: Allowance, limit: int) -> str:
+    """The verdict alone without its longest lines, which results of a stranger may make as long as they like.
+
+    Raises:
+        ValueError: not even so much fits.
+    """
+    lines = verdict.splitlines()
+    text = ""
+    for line in lines:
+        longer = f"{text}{line}\n" if allowance.size(line) <= LONGEST_LINE else text
+        text = longer if allowance.size(longer) <= limit - LONGEST_LINE else text
+    if not text:
+        raise ValueError(f"a budget of {limit} is below the verdict alone, which takes {allowance.size(verdict)}")
+    return f"{text}\nLines that were too long are left out.\n"
 
 
 def _chosen(report: Report, allowance: Allowance, needs: Callable[[_Amounts], int], limit: int) -> _Amounts:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from export_gate.report.budget import COMMENT_CHARACTERS, SUMMARY_BYTES, characters
 from export_gate.report.build import build_report
+from export_gate.report.record import ChangeView
 from export_gate.report.render import Format, render
 
 CROWD = build_report(samples.crowd(500))
@@ -129,6 +130,19 @@ def test_an_impossible_budget_is_an_error():
     """A budget below the verdict is refused instead of answered with a fragment."""
     with pytest.raises(ValueError, match=r"^a budget of 10 is below the verdict alone, which takes \d+$"):
         render(RED, "comment", budget=10)
+
+
+def test_lines_of_a_stranger_give_way_to_the_verdict():
+    """Texts without an end, as anybody can write them into results, leave no comment empty."""
+    change = ChangeView(origin="b" * 100_000, loosened=("limit 120 -> 1",), otherwise=(), fails=False)
+    report = replace(build_report(samples.red()), evidence="e" * 100_000, change=change)
+
+    text = render(report, "comment")
+
+    assert characters(text) <= COMMENT_CHARACTERS
+    assert report.headline in text
+    assert "limit 120" in text
+    assert "Lines that were too long are left out." in text
 
 
 @pytest.mark.slow
