@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from export_gate.cli.options import results_argument
+from export_gate.cli.options import results_argument, save_results
 from export_gate.cli.terminal import show
 from export_gate.wall.errors import UserError
 
@@ -42,7 +42,6 @@ def judge(
     """
     from export_gate.config import load_config
     from export_gate.outcome import judging
-    from export_gate.report.results import write_results
 
     if config is None and atol is None and rtol is None and today is None:
         raise click.UsageError("nothing to change: give --atol, --rtol, --config or --today")
@@ -59,6 +58,6 @@ def judge(
         if name not in planned:
             raise UserError(f"{results}: no model has the target {name!r}; it has {', '.join(planned)}")
     if output is not None:
-        write_results(outcome.results, output)
+        save_results(outcome.results, output)
     show(outcome)
     sys.exit(outcome.judgement.exit_code)

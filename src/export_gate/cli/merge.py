@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from export_gate.cli.options import save_results
 from export_gate.cli.terminal import show
 
 
@@ -25,10 +26,9 @@ def merge(results: tuple[Path, ...], output: Path) -> None:
     The joint verdict sets the exit code.
     """
     from export_gate.outcome import deadline, judging
-    from export_gate.report.results import write_results
 
     with deadline.deadline(deadline.JUDGING_S):
         outcome = judging.join(results)
-    write_results(outcome.results, output)
+    save_results(outcome.results, output)
     show(outcome)
     sys.exit(outcome.judgement.exit_code)

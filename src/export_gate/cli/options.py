@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from export_gate.wall.errors import UserError
+from export_gate.wall.errors import GateError, UserError
+
+if TYPE_CHECKING:
+    from export_gate.report.results import Results
 
 NAMED_CONFIG = "export-gate.config"
 """In click's context: the config that the command uses, for the commands that messages print."""
@@ -61,3 +65,17 @@ def save_text(text: str, path: Path) -> None:
         path.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
+def save_results(results: Results, path: Path) -> None:
+    """Write results to a file that the user named.
+
+    Raises:
+        UserError: it cannot be written.
+    """
+    from export_gate.report.results import write_results
+
+    try:
+        write_results(results, path)
+    except GateError as error:
+        raise UserError(str(error)) from error

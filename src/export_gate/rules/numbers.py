@@ -15,6 +15,8 @@ from export_gate.wall.words import count
 
 FEWEST_FOR_QUANTILES = 100
 """Elements: a quantile of fewer is one of them."""
+EVERY_INTEGER = 2.0**53
+"""Up to there float64, in which an entry is recorded, has every integer."""
 QUANTILES = ("50%", "90%", "99%", "99.9%", "100%")
 
 
@@ -62,8 +64,10 @@ def difference_in_words(fault: Measurement, actual: str) -> str:
 
 
 def _whole(value: float | None) -> str:
-    """An integer with all its digits."""
-    return str(int(value)) if value is not None and float(value).is_integer() else exact(value)
+    """An integer with all its digits; far from zero, where a float skips integers, two that differ may look alike."""
+    if value is None or not float(value).is_integer():
+        return exact(value)
+    return f"{'about ' if abs(value) >= EVERY_INTEGER else ''}{int(value)}"
 
 
 def describe_nonfinite(fault: Measurement) -> str:
@@ -122,7 +126,7 @@ def spread(comparison: Comparison, expected: str, actual: str) -> tuple[str, ...
         return ()
     is_float = is_inexact(comparison.expected_dtype)
     values = ", ".join(
-        f"{side} {exact(value, is_float=is_float)}"
+        f"{side} {exact(value, is_float=True) if is_float else _whole(value)}"
         for side, value in ((expected, comparison.expected_at), (actual, comparison.actual_at))
     )
     lines = [

@@ -66,10 +66,15 @@ def _is_ignored(path: str, config: Config, named: Collection[str]) -> bool:
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """`**` is any number of folders, `*` and `?` stay within one; a pattern without a slash matches the file's name."""
+    """`**` is any number of folders, `*` and `?` stay within one; a pattern without a slash matches the file's name.
+
+    A slash at the end stands for everything in the folder, and one at the start means the root, as elsewhere in git.
+    """
+    is_path = "/" in pattern or "**" in pattern
+    pattern = f"{pattern.removeprefix('/')}{'**' if pattern[1:].endswith('/') else ''}"
     # The longest first: an alternation takes the first that fits.
     parts = re.split(r"(\*\*/|\*\*|\*|\?)", pattern)
     regex = "".join(
         {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part)) for part in parts
     )
-    return re.fullmatch(regex, path if "/" in pattern or "**" in pattern else path.rpartition("/")[2]) is not None
+    return re.fullmatch(regex, path if is_path else path.rpartition("/")[2]) is not None

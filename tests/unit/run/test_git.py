@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from export_gate.run.git import each_question_once, git_line, git_paths
+from export_gate.run.git import each_question_once, git_line, git_output, git_paths
 
 
 def test_inside_the_block_a_question_is_asked_once(tmp_path: Path):
@@ -39,3 +40,13 @@ def test_no_setting_of_the_user_changes_what_grep_finds(tmp_path: Path, settings
         subprocess.run(["git", "config", name, value], cwd=tmp_path, check=True)
     (tmp_path / "ci.yml").write_text("run: export-gate run\n")
     assert git_paths(tmp_path, "grep", "-l", "-e", "export[-_]gate", "--untracked") == ("ci.yml",)
+
+
+def test_attributes_are_those_of_the_checkout(tmp_path: Path):
+    """A variable could make git read them from another commit, in which they hide what has changed."""
+    subprocess.run(["git", "init", "--quiet", tmp_path], check=True)
+    (tmp_path / ".gitattributes").write_text("a text\n")
+
+    found = git_output(tmp_path, "check-attr", "text", "a", environment={**os.environ, "GIT_ATTR_SOURCE": "0" * 40})
+
+    assert found == b"a: text: set\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from export_gate.config import load_config
-from export_gate.run.ignored import nothing_to_verify
+from export_gate.run.ignored import _matches, nothing_to_verify
 from export_gate.run.pushing import find_push
 
 AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
@@ -134,6 +134,24 @@ version: 1
 ignore: ["docs/**", "*.md", "assets/*.png"]
 models: {m: {factory: "model:make", inputs: {x: {dtype: float32, shape: [2]}}}}
 """
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("docs/", "docs/deep/page.md", True),
+        ("docs/", "nets/docs/page.md", False),
+        ("docs/", "docs", False),
+        ("/docs/**", "docs/page.md", True),
+        ("/a.md", "a.md", True),
+        ("/a.md", "docs/a.md", False),
+        ("a.md", "docs/a.md", True),
+        ("/", "a.md", False),
+    ],
+)
+def test_slashes_of_a_pattern_mean_what_they_mean_to_git(pattern: str, path: str, matches: bool):
+    """One at the end stands for what is in the folder, and one at the start for the root."""
+    assert _matches(pattern, path) == matches
 
 
 @pytest.mark.slow
