@@ -60,6 +60,9 @@ WITH_BASE = frozenset(
 """Events that say which commit the change is compared with."""
 LATER = ("schedule", "workflow_run", "workflow_call", "repository_dispatch", "issue_comment", "issues")
 """Events whose runs are about the newest commit of the default branch, or about that of the workflow that calls."""
+USUAL_TYPES = '{"types": ["opened", "synchronize", "reopened"]}'
+"""Of pull requests, if a workflow names none."""
+_TYPES, _WORD = re.compile(r'\{"types": \["\w+"(, "\w+")*\]\}'), re.compile(r"\w+")
 _EVEN_IF_FAILED = re.compile(r"(always|cancelled|failure)\s*\(", re.IGNORECASE)
 _USUAL = re.compile(r'\{"branches": (\["(main|master)"\]|"(main|master)")\}')
 """Pushes to the branch that pull requests are merged into, as far as its name tells."""
@@ -172,7 +175,15 @@ def _triggers(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[S
         if event not in after:
             yield "loosened", f"on {event}", "removed"
         elif before[event] != after[event]:
-            yield "loosened", f"on {event}", f"{before[event] or 'always'} -> {after[event] or 'always'}"
+            is_more = event == "pull_request" and _has_more_types(before[event], after[event])
+            change = f"{before[event] or 'always'} -> {after[event] or 'always'}"
+            yield "tightened" if is_more else "loosened", f"on {event}", change
+
+
+def _has_more_types(before: str, after: str) -> bool:
+    """Whether the filters are types alone, and none that starts the check is gone."""
+    old, new = (_TYPES.fullmatch(filters) for filters in (before or USUAL_TYPES, after or USUAL_TYPES))
+    return bool(old and new) and set(_WORD.findall(before or USUAL_TYPES)) <= set(_WORD.findall(after or USUAL_TYPES))
 
 
 def _without_base(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Step]:
