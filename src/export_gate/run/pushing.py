@@ -17,12 +17,14 @@ DIFF = ("diff", "--no-ext-diff", "-O/dev/null", "--name-only", "--no-relative")
 """From the root of the checkout, whatever the user's settings of git say."""
 STARTERS = (".github/*.yml", ".github/*.yaml", "*action.yml", "*action.yaml", ".pre-commit-config.yaml")
 """Workflows and hooks, which may start the gate: an action of the repository's own may be in any folder."""
-SCRIPTS = (
-    "*.sh", "*.bash", "*.ps1", "*.cmd", "*.bat", "*Makefile", "*makefile", "*.mk", "*justfile", "*noxfile.py",
-    "*tox.ini", "*package.json", "*pyproject.toml", "*Taskfile.yml", "*Jenkinsfile", "*.gitlab-ci.yml",
-    "*azure-pipelines.yml", "*.circleci/config.yml", "*bitbucket-pipelines.yml",
+BUILD_FILES = (
+    "*Makefile", "*makefile", "*.mk", "*justfile", "*noxfile.py", "*tox.ini", "*package.json", "*pyproject.toml",
+    "*Taskfile.yml", "*Jenkinsfile", "*.gitlab-ci.yml", "*azure-pipelines.yml", "*.circleci/config.yml",
+    "*bitbucket-pipelines.yml",
 )  # fmt: skip
-"""Other files whose lines may be commands that start it."""
+"""Other files in which some lines may be commands that start it."""
+SCRIPTS = ("*.sh", "*.bash", "*.ps1", "*.cmd", "*.bat", *BUILD_FILES)
+"""With those that do nothing but what their lines say, one after the other."""
 BEGINNING = 8000
 """Bytes by which git tells a binary file from a text."""
 WHOLE = "."

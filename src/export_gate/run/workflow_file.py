@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from export_gate.config.document import read_document
@@ -11,17 +13,16 @@ from export_gate.config.nodes import Allowance, Node, Unreadable
 from export_gate.config.problems import Problems
 from export_gate.loosening.check_names import ANYTHING
 from export_gate.loosening.steps import HERE, GateStep, Workflow
+from export_gate.run.pushing import BUILD_FILES
 from export_gate.run.workflow_job import COMMAND, VARIABLE, Job, Known, as_text, gate_steps, script_lines, texts
 
 DEPTH = 4
 """How many files of the repository may call each other before the gate runs; GitHub allows as many."""
-SHELL = (".sh", ".bash", ".ps1", ".cmd", ".bat")
-"""Endings of scripts that do nothing but what their lines say, one after the other."""
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 
 
 def read_workflows(
-    texts: Mapping[str, str], repository: str, scripts: Collection[str] = ()
+    texts: Mapping[str, str], repository: str, scripts: Collection[str] = (), origin: str = ""
 ) -> dict[str, Workflow | None]:
     """The files by their paths; None for one that cannot be read.
 
@@ -32,17 +33,22 @@ def read_workflows(
         texts: of all files that may run the gate or call one that does.
         repository: that the action comes from, by which it is known under any name.
         scripts: paths of other files that run the gate, which a step may run.
+        origin: the file that the runner says this very run comes from, even if nothing in it is known to run the gate.
     """
     values = {name: read_value(text) for name, text in texts.items()}
     called: frozenset[str] = frozenset()
     found: dict[str, Workflow | None] = {}
+    known = Known(repository=repository.lower(), called=called, scripts=tuple(scripts))
     for _ in range(DEPTH):
-        known = Known(repository=repository.lower(), called=called, scripts=tuple(scripts))
+        known = replace(known, called=called)
         found = {name: None if value is None else _workflow(value, known) for name, value in values.items()}
         running = frozenset(_reference(name) for name, workflow in found.items() if workflow and workflow.steps)
         if running == called:
             break
         called = running
+    behind, value = found.get(origin), values.get(origin)
+    if behind is not None and value is not None and not behind.steps:
+        found[origin] = _workflow(value, replace(known, is_elsewhere=True))
     return found
 
 
@@ -56,14 +62,17 @@ def read_value(text: str) -> dict[str, Any] | None:
 
 
 def read_script(name: str, text: str) -> Workflow:
-    """The lines of another file that start the gate, or set its variables; of a shell's script also what is around."""
+    """The lines of another file that start the gate, or set its variables; of a script also what is around."""
     commands = script_lines(text)
-    lines = tuple(line for line in commands if COMMAND.search(line) or VARIABLE.search(line))
-    if not any(map(COMMAND.search, lines)):
+    if not COMMAND.search("\n".join(commands)):
         return Workflow(steps=())
-    # Such a file ends as its last commands say. Others have rules of their own, and much that is about other things.
-    around = tuple(HERE if line in lines else line for line in commands) if name.endswith(SHELL) else ()
-    return Workflow(steps=(GateStep(part="", commands=lines, around=around),))
+    lines = tuple(line for line in commands if COMMAND.search(line) or VARIABLE.search(line))
+    # Files of build tools have rules of their own, and much that is about other things.
+    has_others = any(fnmatchcase(name, pattern) for pattern in BUILD_FILES)
+    around = () if has_others else tuple(HERE if line in lines else line for line in commands)
+    return (
+        Workflow(steps=(GateStep(part="", commands=lines, around=around),)) if lines or around else Workflow(steps=())
+    )
 
 
 def _reference(name: str) -> str:

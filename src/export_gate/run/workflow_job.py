@@ -44,13 +44,16 @@ class Known:
     """Files of the repository, as `uses` names them."""
     scripts: tuple[str, ...] = ()
     """Other files of it, by their paths."""
+    is_elsewhere: bool = False
+    """Whether what runs it is not in the file: then it is behind something of another repository."""
 
     def runs(self, action: str) -> bool:
         """Whether what `uses` names, without its version, runs the gate."""
         # `owner/export-gate/post` is ours too, as is a fork under another name that this very run comes from.
         name = action.lower()
         is_ours = "/".join(name.split("/")[:2]) == self.repository or GATE in re.split(r"[/.:]", name)
-        return bool(name) and (is_ours or action.rstrip("/") in self.called)
+        is_outer = self.is_elsewhere and "/" in name and not name.startswith(("./", "actions/"))
+        return bool(name) and (is_ours or is_outer or action.rstrip("/") in self.called)
 
     def is_command(self, line: str) -> bool:
         """Whether the line of a script runs the gate."""
@@ -128,7 +131,7 @@ def gate_steps(job: Job, known: Known) -> Iterator[GateStep]:
             part=f"job {job.name}" if job.name else "",
             action=action if is_ours else "",
             version=version if is_ours else "",
-            is_call=action.startswith("./") or action.endswith((".yml", ".yaml")),
+            is_call=known.is_elsewhere or action.startswith("./") or action.endswith((".yml", ".yaml")),
             commands=commands,
             inputs=given,
             settings={**job.settings(), **{key: as_text(value) for key, value in own.items() if value is not None}},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,12 @@ PREFERRED = {
 }
 """File -> those that GitHub or make reads in its place if they are in the same folder."""
 Words = tuple[str, ...]
+_ENDINGS = "py|[cm]?js|ts|rb|pl|fish|zsh|lua"
+_FILE = re.compile(rf"(?<![\w./-])(?:[\w.-]+/)*(?:[\w-][\w.-]*\.(?:{_ENDINGS})\b|(?<=/)[\w-]+(?![\w./@-]))", re.ASCII)
+"""A script with such an ending, or a path whose file has none."""
+_MODULE = re.compile(r"-m[\s\"',]+([a-zA-Z_][\w.]*)", re.ASCII)
+MOST_NAMED = 500
+"""How many files that a text may name are looked for."""
 
 
 def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Alteration, ...]:
@@ -40,7 +47,15 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     asked: tuple[tuple[Words, Words], ...] = (((*words, "jobs", "\\"), STARTERS), ((GATE, "export_gate"), SCRIPTS))
     before, scripts_before = (dict(_past(base, some, places, environment)) for some, places in asked)
     now, scripts_now = (dict(_present(base.root, some, places, environment)) for some, places in asked)
-    old, new = _read(before, scripts_before, repository), _read(now, scripts_now, repository)
+    # Those of the base first: the change must not hide one behind others.
+    named = _named((*before.values(), *scripts_before.values(), *now.values(), *scripts_now.values()))
+    if named:
+        places = tuple(f":(glob)**/{name}" for name in named)
+        scripts_before |= _only(named, _past(base, asked[1][0], places, environment))
+        scripts_now |= _only(named, _present(base.root, asked[1][0], places, environment))
+    origin = _origin(environment)
+    old = _read(before, scripts_before, repository, origin)
+    new = _read(now, scripts_now, repository, origin)
     # One that this change did not break says nothing about the change.
     broken = [name for name in new if new[name] is None and before.get(name) != now[name]]
     unread = [name for name in broken if _ran(old.get(name)) and any(w in before.get(name, now[name]) for w in words)]
@@ -62,10 +77,37 @@ def _hidden(base: Base, names: Iterable[str], environment: Mapping[str, str]) ->
                     yield Alteration(effect="loosened", model=CONFIG, what=what)
 
 
-def _read(texts: Mapping[str, str], scripts: Mapping[str, str], repository: str) -> dict[str, Workflow | None]:
+def _named(texts: Iterable[str]) -> Words:
+    """Scripts that these texts may run, by their paths, their names, or as Python's modules."""
+    found = dict.fromkeys(
+        name
+        for text in texts
+        for name in (
+            *(match.group().removeprefix("./") for match in _FILE.finditer(text)),
+            *(f"{match[1].replace('.', '/')}.py" for match in _MODULE.finditer(text)),
+        )
+    )
+    return tuple(found)[:MOST_NAMED]
+
+
+def _only(named: Words, files: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """The files of these names: git takes a name for that of a folder, too, and finds what is in it."""
+    return {path: text for path, text in files if f"/{path}".endswith(tuple(f"/{name}" for name in named))}
+
+
+def _origin(environment: Mapping[str, str]) -> str:
+    """The workflow of this repository that the run comes from, as GitHub's runner says; empty elsewhere."""
+    owner, path = environment.get("GITHUB_REPOSITORY", ""), environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
+    return path.removeprefix(f"{owner}/") if owner and path.startswith(f"{owner}/") else ""
+
+
+def _read(
+    texts: Mapping[str, str], scripts: Mapping[str, str], repository: str, origin: str
+) -> dict[str, Workflow | None]:
     read = {name: read_script(name, text) for name, text in scripts.items() if name not in texts}
     running = [name for name, script in read.items() if script.steps]
-    workflows = read_workflows({name: text for name, text in texts.items() if name != HOOKS}, repository, running)
+    files = {name: text for name, text in texts.items() if name != HOOKS}
+    workflows = read_workflows(files, repository, running, origin)
     hooks = {name: read_hooks(text) for name, text in texts.items() if name == HOOKS}
     return {**workflows, **hooks, **read}
 

@@ -544,3 +544,40 @@ def test_commands_are_those_that_a_shell_sees(name: str):
     text, lines = SCRIPTS[name]
 
     assert script_lines(text) == lines
+
+
+WRAPPED = """
+on: pull_request
+jobs:
+  called: {uses: acme/ci/.github/workflows/models.yml@v1, with: {config: a.yml}}
+  wrapped: {runs-on: x, steps: [{uses: actions/cache@v1}, {uses: acme/ci/verify@v1, with: {models: a}}]}
+"""
+
+
+def test_the_gate_behind_another_repository_is_compared(tmp_path: Path):
+    """The runner says which workflow a run comes from: if nothing in it is the gate, what it calls elsewhere is."""
+    committed(tmp_path, {FILE: WRAPPED})
+    ours = {"GITHUB_REPOSITORY": "me/nets", "GITHUB_WORKFLOW_REF": f"me/nets/{FILE}@refs/pull/1/merge"}
+    lax = WRAPPED.replace("config: a.yml", "config: b.yml").replace("models: a", "models: b")
+
+    assert said(tmp_path, lax, **ours) == [
+        f"{FILE}, job called: input config a.yml -> b.yml",
+        f"{FILE}, job wrapped: input models a -> b",
+    ]
+    assert said(tmp_path, lax, GITHUB_REPOSITORY="me/nets") == []
+
+
+def test_scripts_that_a_workflow_names_are_compared(tmp_path: Path):
+    """Whatever the language, and also as a module; what nobody names may be documentation."""
+    script = 'import subprocess\nsubprocess.run([\n    "export-gate",\n    "run",\n    "--config=a.yml",\n])\n'
+    names = ("ci/gate.py", "ci/other.py", "bin/gate", "ci/unused.py", "bin/notes/gate.md")
+    runs = ("python ci/gate.py", "python -m ci.other", "./bin/gate bin/notes")
+    steps = f"on: push\njobs: {{a: {{steps: [{', '.join(f'{{run: {run}}}' for run in runs)}]}}}}\n"
+    committed(tmp_path, {FILE: steps, **dict.fromkeys(names, script)})
+    for name in names:
+        (tmp_path / name).write_text(script.replace("a.yml", "b.yml"))
+
+    found = said(tmp_path, steps)
+
+    change = 'steps "--config=a.yml", -> "--config=b.yml",'
+    assert sorted(found) == [f"{name}: {change}" for name in ("bin/gate", "ci/gate.py", "ci/other.py")]
