@@ -32,6 +32,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         groups.arrange(items)
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Convert as quickly in this process as workers do."""
+    if "torch.onnx._internal.exporter._registration" in sys.modules:
+        from export_gate.worker.targets.onnx_signatures import keep_signatures
+
+        keep_signatures()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Hand out the tests by these groups."""

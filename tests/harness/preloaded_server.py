@@ -4,9 +4,9 @@
 its environment, folder and driver as JSON, with its standard streams as descriptors. It answers with the worker's
 process id, and ends once the other end is closed.
 
-The copy runs the worker's own `__main__`, with nothing of export-gate imported yet. It differs from a fresh interpreter
-only in what is loaded already and in `/proc/<pid>/environ`, which no process can rewrite. So tests that look for what a
-run leaves behind by an environment variable start real workers.
+The copy goes on where the worker's own `__main__` has loaded the package. It differs from a fresh interpreter only in
+what is loaded already and in `/proc/<pid>/environ`, which no process can rewrite. So tests that look for what a run
+leaves behind by an environment variable start real workers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import socket
 import sys
 import time
 import traceback
+import types
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -48,18 +49,18 @@ def main(control: socket.socket) -> None:
 
 
 def preload() -> None:
-    """Import what a worker imports, by its own list, and forget export-gate itself."""
+    """Import what a worker imports, by its own list."""
     sys.path[:] = [entry for entry in sys.path if Path(entry or os.curdir).resolve() != Path(__file__).parent]
     runpy.run_path(str(WORKER))["load_package"]()
+    from export_gate.worker import tasks  # noqa: F401 - each copy runs it
     from export_gate.worker.process import preload as lists
 
     for name in (*lists.ALWAYS, *lists.EXPORT_MODULES, *(module for kind in lists.KINDS for module in kind.preload)):
         try:
-            importlib.import_module(name)
+            lists.load(name)
         except Exception:  # noqa: BLE001 - the worker reports it, in its own words
             continue
-    for name in [name for name in sys.modules if name.partition(".")[0] == "export_gate"]:
-        del sys.modules[name]
+    importlib.import_module("export_gate.worker.study.engine")  # a worker's usual task
     gc.collect()
     gc.freeze()
 
@@ -106,10 +107,12 @@ def become_worker(order: dict[str, Any], streams: list[int]) -> NoReturn:
     if numpy is not None:  # seeded on import; the standard library's generator reseeds itself after a fork
         numpy.random.seed()
     sys.argv = [str(WORKER)]
-    sys.path.insert(0, str(WORKER.parent))
+    sys.modules["__main__"] = types.ModuleType("__main__")
+    sys.modules["__main__"].__file__ = str(WORKER)
     status = 1
     try:
-        runpy.run_path(str(WORKER), run_name="__main__")
+        status = sys.modules["export_gate.worker.tasks"].main([])
+        sys.stderr.flush()
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 1
     except BaseException:  # noqa: BLE001 - the last frame of this process

@@ -59,7 +59,7 @@ models:
     factory: spy.py:make
     inputs: {input: {dtype: float32, shape: [3, 2], range: [0, 1]}}
     controls: {limit: 2}
-    targets: {exported-program: {}, onnx: {}}
+    targets: {exported-program: {}, pt2: {}, onnx: {}}
 """
 
 

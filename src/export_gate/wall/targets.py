@@ -127,7 +127,10 @@ class TargetKind:
     packages: tuple[str, ...] = ()
     """Distributions whose versions a report names."""
     preload: tuple[str, ...] = ()
-    """Modules that are imported once for all models; one that is missing is imported later, or never."""
+    """Modules that are imported once for all models; one that is missing is imported later, or never.
+
+    With `module:function`, the function is called as well.
+    """
 
     @property
     def has_file(self) -> bool:
@@ -175,6 +178,7 @@ _ONNX_MODULES = (
     "torch.onnx._internal.exporter._compat",
     "torch.onnx._internal.exporter._torchlib.ops",
     "onnxruntime",
+    "export_gate.worker.targets.onnx_signatures:read_signatures",
 )
 _STRICT = Option(
     name="strict", values=Switch(), default=False, text="torch.export.export(strict=...), for every target."
@@ -206,6 +210,7 @@ KINDS: tuple[TargetKind, ...] = (
         is_default=True,
         ending=".pt2",
         is_in_kit=True,
+        preload=("torch._inductor.ir",),  # whose types the file's writer knows
     ),
     TargetKind(
         name="onnx",

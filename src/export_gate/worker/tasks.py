@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from export_gate.wall.errors import UserError
 from export_gate.wall.protocol import Event, parse_request
 from export_gate.wall.request import Describe, ListControls, MeasureStrength, Observe, ReplayRequest, Request, WriteKit
 from export_gate.worker.process.channel import Channel
-from export_gate.worker.process.children import reserve_stdout
-
-if TYPE_CHECKING:
-    from export_gate.wall.contract import Job
+from export_gate.worker.process.children import Work, reserve_stdout
 
 
 def main(arguments: list[str]) -> int:
@@ -37,35 +35,35 @@ def main(arguments: list[str]) -> int:
         case Request():
             from export_gate.worker.process.server import serve
 
-            return serve(request, channel, work, is_child=arguments == ["--child"])
+            return serve(request, channel, work_for, is_child=arguments == ["--child"])
 
 
-def work(job: Job, request: Request, channel: Channel) -> None:
-    """Do what the request asks for one job."""
+def work_for(request: Request) -> Work:
+    """What does the request's task for one job, with all that it imports."""
     # Each import stays in its case: a process loads only what its task needs, and what a task needs is slow to load.
-    match request.task:
+    match task := request.task:
         case Observe():
             from export_gate.worker.study.engine import observe_model
 
-            observe_model(job, channel, task=request.task)
+            return partial(observe_model, task=task)
         case ListControls():
             from export_gate.worker.study.listing import list_controls
 
-            list_controls(job, request.task, channel)
+            return partial(list_controls, task)
         case Describe():
             from export_gate.worker.guess.describe import describe_forward
 
-            describe_forward(job, request.task, channel)
+            return partial(describe_forward, task)
         case WriteKit():
             from export_gate.worker.study.kit_data import write_kit
 
-            write_kit(job, Path(request.task.folder), channel)
+            return partial(write_kit, Path(task.folder))
         case MeasureStrength():
             from export_gate.worker.study.strength import measure_strength
 
-            measure_strength(job, request.task, channel)
+            return partial(measure_strength, task)
         case _:
-            _never(request.task)
+            return _never(task)
 
 
 def _never(task: NoReturn) -> NoReturn:

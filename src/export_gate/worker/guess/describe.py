@@ -46,7 +46,7 @@ OPTIONAL_GUESSES = 2
 DECODER_IDS = "decoder_input_ids"
 
 
-def describe_forward(job: Job, task: Describe, channel: Channel) -> None:
+def describe_forward(task: Describe, job: Job, channel: Channel) -> None:
     """Send the description of the job's model; only the factory of its contract and its arguments count."""
     with at_desk(job, channel) as desk, desk.stage("model"):
         interface = read_interface(Path(task.artifact)) if task.artifact else None

@@ -37,7 +37,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 
-Work = Callable[[Job, Request, Channel], None]
+Work = Callable[[Job, Channel], None]
 """What a child does for one job; it sends its facts over the channel."""
 
 
@@ -79,17 +79,17 @@ def start(job: Job, request: Request, token: bytes, events: int, work: Work) -> 
     """
     log = Path(request.log_folder) / f"{job.contract.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    return _fork(job, request, token, events, log, work=work) if CAN_FORK else _spawn(job, request, token, log)
+    return _fork(job, token, events, log, work) if CAN_FORK else _spawn(job, request, token, log)
 
 
-def attend(job: Job, request: Request, channel: Channel, work: Work) -> None:
+def attend(job: Job, channel: Channel, work: Work) -> None:
     """Do what the request asks for one job, in the child itself; what it raises is a fault of the gate's own code."""
     if not channel.token:  # a fresh interpreter, whose first events were not the model's
         channel = Channel(descriptor=channel.descriptor, token=_token_from_environment())
     channel = replace(channel, model=job.contract.name)
     _enter(job)
     try:
-        work(job, request, channel)
+        work(job, channel)
     except BaseException:
         channel.send(Event(op="broke", model=job.contract.name))
         raise
@@ -215,7 +215,7 @@ def kill_orphans() -> None:
 _DRIVER = os.getppid()
 
 
-def _fork(job: Job, request: Request, token: bytes, events: int, log: Path, *, work: Work) -> Child:
+def _fork(job: Job, token: bytes, events: int, log: Path, work: Work) -> Child:
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -223,7 +223,7 @@ def _fork(job: Job, request: Request, token: bytes, events: int, log: Path, *, w
         status = 70
         try:
             _become_child(log, (reader, events))
-            attend(job, request, Channel(descriptor=writer, token=token), work)
+            attend(job, Channel(descriptor=writer, token=token), work)
             status = 0
         except BaseException:  # noqa: BLE001 - the last frame of this process
             traceback.print_exc()

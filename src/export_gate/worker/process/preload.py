@@ -31,9 +31,14 @@ EXPORT_MODULES = (
     "torch.utils._sympy.reference",
     "torch.utils.flop_counter",
     "networkx",
+    "numpy.ma",
     "sympy.tensor.tensor",
+    "torch._export.utils:_materialize_cpp_cia_ops",
 )
-"""What an export imports on its way (torch 2.13); one that is not there is imported later, or never."""
+"""What an export imports on its way, and what it would list in each process (torch 2.13).
+
+One that is not there is imported later, or never.
+"""
 DISTRIBUTIONS = ("torch", "numpy", *(package for kind in KINDS for package in kind.packages))
 
 
@@ -57,6 +62,14 @@ def preload(request: Request) -> str | None:
         # A broken optional one fails later, where it is needed.
         _why_not(name)
     return None
+
+
+def load(name: str) -> None:
+    """Import a module; of `module:function`, call the function as well."""
+    module, _, function = name.partition(":")
+    imported = importlib.import_module(module)
+    if function:
+        getattr(imported, function)()
 
 
 def _needed(request: Request) -> tuple[str, ...]:
@@ -111,7 +124,7 @@ def _version(distribution: str) -> str | None:
 def _why_not(name: str) -> str | None:
     """Why a module cannot be imported: empty if it is missing, None if it can."""
     try:
-        importlib.import_module(name)
+        load(name)
     except ModuleNotFoundError as error:
         # Another name is missing inside a module that is there: that one is broken.
         return "" if error.name == name else f"{type(error).__name__}: {error}"

@@ -11,6 +11,7 @@ import secrets
 import signal
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from export_gate.wall.contract import Job
@@ -51,17 +52,25 @@ class Attempt:
     """The gate's own code failed."""
 
 
-def serve(request: Request, channel: Channel, work: Work, *, is_child: bool) -> int:
-    """Preload the project's packages, then do the work on each job; a child that was not forked has only one."""
+def serve(request: Request, channel: Channel, load: Callable[[Request], Work], *, is_child: bool) -> int:
+    """Preload the project's packages, then do the work on each job; a child that was not forked has only one.
+
+    Args:
+        request: what the driver asked for.
+        channel: where events go.
+        load: returns what does the work; it imports modules that need the packages.
+        is_child: whether this process is to do the work on the first job itself.
+    """
     with uncollected():
         problem = preload.preload(request)
+        if problem is not None:
+            channel.send(Event(op="unusable", value=problem))
+            return 0
+        work = load(request)
     keep_for_good()
-    if problem is not None:
-        channel.send(Event(op="unusable", value=problem))
-        return 0
     channel.set("environment", preload.environment())
     if is_child:
-        children.attend(request.jobs[0], request, channel, work)
+        children.attend(request.jobs[0], channel, work)
         return 0
     children.adopt_orphans()
     signal.signal(signal.SIGTERM, _stop)

@@ -43,7 +43,7 @@ class Graph:
     """The contract's output name -> the graph's, where they differ."""
 
 
-def write_kit(job: Job, folder: Path, channel: Channel) -> None:
+def write_kit(folder: Path, job: Job, channel: Channel) -> None:
     """Observe the job's model, then write artifacts and data sets to the folder and send what was written."""
     observe_model(job, channel, then=partial(_write, root=folder))
 

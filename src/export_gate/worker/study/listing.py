@@ -25,7 +25,7 @@ from export_gate.worker.study.trial import Trial, choose_trial, matching
 ELEMENTS_SHOWN = 64
 
 
-def list_controls(job: Job, question: ListControls, channel: Channel) -> None:
+def list_controls(question: ListControls, job: Job, channel: Channel) -> None:
     """Send the control set; with `show`, one input's values too, written to `save` where given."""
     with at_desk(job, channel) as desk:
         job = replace(job, contract=with_makers(job.contract, Path(job.base)))

@@ -37,7 +37,7 @@ LIMIT_S, LIMIT_FACTOR = 30.0, 10.0
 """For one mutant, which may loop: that long, and many times what the file itself took at all inputs."""
 
 
-def measure_strength(job: Job, question: MeasureStrength, channel: Channel) -> None:
+def measure_strength(question: MeasureStrength, job: Job, channel: Channel) -> None:
     """Observe the job's model, then send what its control set is worth on the main export's file."""
     observe_model(job, channel, each=partial(_measure, question), task=Observe(diagnosis=False))
 

@@ -82,7 +82,7 @@ def test_without_fork_each_model_gets_a_fresh_interpreter(tmp_path: Path, monkey
 def test_fault_of_the_gate_itself_is_called_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """An exception in the gate's own code is never mistaken for the model's exit, and is never green."""
     entry = tmp_path / "entry.py"
-    broken = "from export_gate.worker import tasks; tasks.work = lambda *_: 1 / 0"
+    broken = "from export_gate.worker import tasks; tasks.work_for = lambda _: lambda *_: 1 / 0"
     entry.write_text(WITHOUT_FORK.replace("children.CAN_FORK = False", broken))
     monkeypatch.setattr(launch, "WORKER", entry)
     asked = request(tmp_path, job("m", "healthy:make", tmp_path))
