@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -42,6 +43,17 @@ def real_gate(folder: Path, *arguments: str | Path, environment: Mapping[str, st
     """Run the command line as a user does."""
     given = surroundings({}) if environment is None else dict(environment)
     return subprocess.run([GATE, *arguments], cwd=folder, env=given, capture_output=True, text=True, check=False)
+
+
+def pasted(folder: Path, line: str) -> Done:
+    """Run a line with `export-gate` as a shell there reads it; the command line itself runs in this process."""
+    with tempfile.TemporaryDirectory() as place:
+        reader = Path(place) / GATE.name
+        reader.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n", encoding="utf-8")
+        reader.chmod(0o755)
+        environment = {**os.environ, "PATH": f"{place}{os.pathsep}{os.environ['PATH']}"}
+        done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment, capture_output=True, check=True)
+    return gate(folder, *done.stdout.decode().split("\0")[:-1])
 
 
 def _status(command: list[str]) -> int:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
+from harness.gate import gate, pasted
 from onnx import TensorProto, helper, numpy_helper
 
-BIN = Path(sys.executable).parent
 MODELS = """
 import torch
 
@@ -92,15 +89,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A line in a shell, in that folder, with export-gate on PATH."""
-    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-    environment.pop("COLUMNS", None)
-    return subprocess.run(
-        ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-
-
 def violations(folder: Path) -> dict[str, dict[str, Any]]:
     """Model -> its one violation, as results.json has it."""
     results = json.loads((folder / ".export-gate" / "results.json").read_text(encoding="utf-8"))
@@ -112,7 +100,7 @@ def violations(folder: Path) -> dict[str, dict[str, Any]]:
 @pytest.fixture(scope="module")
 def first(project: Path) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """The violations of the whole run, and the command below each."""
-    done = shell("export-gate run -c gate.yml -q", project)
+    done = gate(project, "run", "-c", "gate.yml", "-q")
     assert done.returncode == 1, done.stdout + done.stderr
     commands = re.findall(r"^  run:  (export-gate run --config gate\.yml (\S+) .*)$", done.stdout, re.MULTILINE)
     return violations(project), {model: command for command, model in commands}
@@ -133,9 +121,9 @@ def test_each_kind_of_input_is_the_worst_of_its_model(first: tuple[dict[str, dic
 def test_the_command_shows_the_same_again(
     project: Path, first: tuple[dict[str, dict[str, Any]], dict[str, str]], model: str
 ):
-    """In a shell, the command runs the same model, target and case with the same numbers, and no other input."""
+    """As a shell reads it, the command runs the same model, target and case with the same numbers, and nothing else."""
     found, commands = first
-    done = shell(commands[model], project)
+    done = pasted(project, commands[model])
     assert done.returncode == 1, done.stdout + done.stderr
     again = violations(project)
     assert again.keys() == {model}

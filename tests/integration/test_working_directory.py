@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from harness.gate import gate
+from harness.gate import gate, pasted
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +92,7 @@ def test_any_folder_will_do(project: Path, start: str):
 
     (command,) = set(re.findall(r"^  run:  (export-gate run .*)$", done.stdout, re.MULTILINE))
     assert f"--python {sys.executable}" in command
-    again = _shell(command, folder)
+    again = pasted(folder, command)
     assert again.returncode == 1, again.stdout + again.stderr
     assert _broken(project) == first
 
@@ -121,10 +119,3 @@ def _broken(project: Path) -> Any:
 def _groups(project: Path) -> set[str]:
     results = json.loads((project / ".export-gate" / "results.json").read_text(encoding="utf-8"))
     return {member["group"] for member in results["run"]["models"][0]["controls"]["inputs"]}
-
-
-def _shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    return subprocess.run(
-        ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
