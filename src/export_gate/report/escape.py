@@ -15,6 +15,9 @@ ANSI = r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_
 _LINE_ENDS = r"\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]"
 _UNSEEN = {"Cc", "Cf", "Cs", "Cn", "Co"}
 """Unicode categories without a glyph: control, format (bidi, zero width), surrogate, unassigned, private."""
+_MARKS = r"[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+_PILE = rf"(?<={_MARKS}{{4}}){_MARKS}+"
+"""Marks on top of four others: no language has so many, and a pile of them is drawn over the lines around it."""
 _NOTHING = "\u200b"
 """A zero-width space: between `@` and a name it stops the mention. `visible` leaves none, so it is always ours."""
 # `|` ends a table cell and `$` begins a formula. The zero-width space is the one that `markdown` inserts.
@@ -43,8 +46,9 @@ _COMMAND = rf"((?:\A|(?<=[{_BREAKS}])){_BLANKS}):(?=:)|##(?=\[)"
 
 def visible(text: str) -> str:
     """`text` as lines of what can be seen: no terminal styling, no control, bidi or zero-width characters."""
-    if text.isprintable():
+    if text.isprintable() and (text.isascii() or not re.search(_PILE, text)):
         return text  # as nearly all are; neither line ends nor ESC are printable
+    text = re.sub(_PILE, lambda match: match.group().encode("unicode_escape").decode("ascii"), text)
     # Sequences first: without their ESC, the rest of one would stay as text.
     lines = re.split(_LINE_ENDS, re.sub(ANSI, "", text).expandtabs(4))
     return "\n".join(line if line.isprintable() else "".join(map(_visible_character, line)) for line in lines)

@@ -19,6 +19,8 @@ from export_gate.run.workflow_job import GATE
 from export_gate.wall.errors import UserError
 
 MAX_BYTES = 512 * 1024
+TOO_LARGE = f"{GATE}: ["
+"""In place of the text of a larger file, or of a link at the base: it cannot be read as YAML, and may run the gate."""
 PREFERRED = {
     "action.yaml": ("action.yml",),
     "makefile": ("GNUmakefile",),
@@ -127,17 +129,22 @@ def _past(base: Base, words: Words, places: Words, environment: Mapping[str, str
     for name in git_paths(base.root, *_asked(words, places, base.commit), environment=environment):
         # git grep puts `<commit>:` before each path.
         path = name.partition(":")[2]
-        with suppress(UserError, UnreadableError):
-            wanted = Wanted(path=base.root / path, noun="workflow", largest_bytes=MAX_BYTES)
+        wanted = Wanted(path=base.root / path, noun="workflow", largest_bytes=MAX_BYTES)
+        try:
             yield path, (file_at(base, wanted, environment) or b"").decode("utf-8", "replace")
+        except UserError:
+            yield path, TOO_LARGE
+        except UnreadableError:
+            continue
 
 
 def _present(root: Path, words: Words, places: Words, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     for name in git_paths(root, *_asked(words, places, None), environment=environment):
         path = root / name
         with suppress(OSError):
-            if path.is_file() and not path.is_symlink() and path.stat().st_size <= MAX_BYTES:
-                yield name, path.read_text(encoding="utf-8", errors="replace")
+            if path.is_file() and not path.is_symlink():
+                is_large = path.stat().st_size > MAX_BYTES
+                yield name, TOO_LARGE if is_large else path.read_text(encoding="utf-8", errors="replace")
     # What a sparse checkout leaves out runs all the same.
     for entry in git_paths(root, "ls-files", "-t", "--", *places, environment=environment):
         name = entry.removeprefix("S ")

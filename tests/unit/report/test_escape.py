@@ -216,3 +216,9 @@ def test_documents_in_a_log_are_no_commands_and_say_the_same(text: str):
     read = ET.fromstring(inert_xml(written))
     assert (read.text, read.attrib) == (element.text or None, element.attrib)
     assert commands(inert_xml(written)) == []
+
+
+def test_marks_do_not_pile_up_over_other_lines():
+    """A letter keeps its accents; further ones would be drawn over the verdict above."""
+    assert visible("Vie\u0323\u0302t") == "Vie\u0323\u0302t"
+    assert visible("a" + "\u0300" * 6 + "b") == "a" + "\u0300" * 4 + "\\u0300\\u0300b"

@@ -11,7 +11,7 @@ import pytest
 
 from export_gate.run.base import Base
 from export_gate.run.workflow_job import script_lines
-from export_gate.run.workflows import workflow_alterations
+from export_gate.run.workflows import MAX_BYTES, workflow_alterations
 
 AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
 TEXT = """
@@ -581,3 +581,17 @@ def test_scripts_that_a_workflow_names_are_compared(tmp_path: Path):
 
     change = 'steps "--config=a.yml", -> "--config=b.yml",'
     assert sorted(found) == [f"{name}: {change}" for name in ("bin/gate", "ci/gate.py", "ci/other.py")]
+
+
+def test_a_new_workflow_that_is_too_large_to_read_is_said(tmp_path: Path):
+    """It may have a job with the name of the gate's check; one that was there says nothing about the change."""
+    large = f"{TEXT}#{'x' * MAX_BYTES}"
+    other = FILE.replace("ci", "large")
+    committed(tmp_path, {FILE: TEXT})
+    (tmp_path / other).write_text(large)
+
+    assert said(tmp_path, TEXT) == [f"{other}: cannot be read any more"]
+
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "--quiet", "--message", "large")
+    assert said(tmp_path, TEXT) == []
