@@ -139,15 +139,23 @@ def _past(base: Base, words: Words, places: Words, environment: Mapping[str, str
 
 
 def _present(root: Path, words: Words, places: Words, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    elsewhere = _not_as_stored(root, places, environment)
     for name in git_paths(root, *_asked(words, places, None), environment=environment):
         path = root / name
         with suppress(OSError):
-            if path.is_file() and not path.is_symlink():
+            if name not in elsewhere and path.is_file() and not path.is_symlink():
                 is_large = path.stat().st_size > MAX_BYTES
                 yield name, TOO_LARGE if is_large else path.read_text(encoding="utf-8", errors="replace")
-    # What a sparse checkout leaves out runs all the same.
-    for entry in git_paths(root, "ls-files", "-t", "--", *places, environment=environment):
-        name = entry.removeprefix("S ")
-        if name != entry and not (root / name).exists():
+    for name in git_paths(root, *_asked(words, places, "--cached"), environment=environment) if elsewhere else ():
+        if name in elsewhere:
             content = git_output(root, "cat-file", "blob", f":{name}", environment=environment) or b""
-            yield name, content.decode("utf-8", "replace")
+            yield name, TOO_LARGE if len(content) > MAX_BYTES else content.decode("utf-8", "replace")
+
+
+def _not_as_stored(root: Path, places: Words, environment: Mapping[str, str]) -> frozenset[str]:
+    """Tracked files of which the working tree has none, or another text: what is committed runs all the same."""
+    tags = git_paths(root, "ls-files", "-t", "--", *places, environment=environment)
+    absent = (entry[2:] for entry in tags if entry.startswith("S ") and not (root / entry[2:]).exists())
+    # `!` is where no line of .gitattributes says an encoding. A list of exclusions alone starts from all files.
+    encoded = git_paths(root, "ls-files", "--", ":(exclude,attr:!working-tree-encoding)", environment=environment)
+    return frozenset((*absent, *encoded))

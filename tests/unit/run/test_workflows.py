@@ -595,3 +595,14 @@ def test_a_new_workflow_that_is_too_large_to_read_is_said(tmp_path: Path):
     git(tmp_path, "add", "--all")
     git(tmp_path, "commit", "--quiet", "--message", "large")
     assert said(tmp_path, TEXT) == []
+
+
+def test_a_workflow_is_read_as_it_is_committed(tmp_path: Path):
+    """GitHub knows nothing of the encoding that .gitattributes gives a file in the working tree."""
+    committed(tmp_path, {FILE: TEXT})
+    other = FILE.replace("ci", "other")
+    (tmp_path / ".gitattributes").write_text(f"{other} working-tree-encoding=UTF-16\n")
+    (tmp_path / other).write_text("on: pull_request\njobs: {gate: {steps: [{run: 'true'}]}}\n", encoding="utf-16")
+    git(tmp_path, "add", "--all")
+
+    assert said(tmp_path, TEXT) == [f"{other}: a job without the gate has the name of its check, gate"]
