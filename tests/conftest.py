@@ -35,9 +35,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Convert as quickly in this process as workers do."""
     if "torch.onnx._internal.exporter._registration" in sys.modules:
+        from export_gate.worker.export.operators import list_operators
         from export_gate.worker.targets.onnx_signatures import keep_signatures
 
         keep_signatures()
+        list_operators()
 
 
 @pytest.hookimpl(optionalhook=True)

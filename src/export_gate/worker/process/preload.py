@@ -33,7 +33,7 @@ EXPORT_MODULES = (
     "networkx",
     "numpy.ma",
     "sympy.tensor.tensor",
-    "torch._export.utils:_materialize_cpp_cia_ops",
+    "export_gate.worker.export.operators:list_operators",
 )
 """What an export imports on its way, and what it would list in each process (torch 2.13).
 
