@@ -65,7 +65,8 @@ def _paired(before: Sequence[Any], after: Sequence[Any]) -> Iterator[Step]:
             yield from _below(name, _gained(new[name]))
         else:
             yield from _below(name, records(old[name], new[name]))
-    if any(isinstance(item, Output) for item in before):
+    # Dims in another order are tried at other sizes, as with another seed.
+    if any(isinstance(item, (Output, Dim)) for item in before):
         yield from order(tuple(old), tuple(new))
     elif any(isinstance(item, (DataSource, GoldenSource)) for item in before):
         # What comes first stays within controls.limit.

@@ -298,6 +298,11 @@ models:
     waivers: [{rule: value-mismatch, reason: r, until: 2026-12-01}]
 """
 TOGETHER = {
+    "sizes are drawn in the order of the dims": (
+        "batch: {min: 2, max: 8}, fixed: {min: 2, max: 9, mode: static, example: 8}",
+        "fixed: {min: 2, max: 9, mode: static, example: 8}, batch: {min: 2, max: 8}",
+        "`m`: dims order [batch, fixed] -> [fixed, batch]",
+    ),
     "outputs are named by position, so an ignored one can be another": (
         "      logits: {}\n      aux: ignore\n",
         "      aux: ignore\n      logits: {}\n",
