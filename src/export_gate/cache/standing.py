@@ -21,13 +21,14 @@ from export_gate.cache.present import Present
 from export_gate.cache.scene import Scene, make_scene
 from export_gate.run.git import git_output, git_paths
 from export_gate.run.interpreter import find_interpreter, with_environment
-from export_gate.run.pushing import DIFF, SCRIPTS, STARTERS
+from export_gate.run.pushing import DIFF, STARTERS
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.repository import repository_root
 
 DEFAULTS = ("export-gate.yml", "export-gate.yaml")
 """Configs that are read without being named, the preferred one first."""
-TELLING = ((SCRIPTS, "export[-_]gate"), (("*.yml", "*.yaml"), "factory"))
+TEXTS = (":(exclude)*.md", ":(exclude)*.rst", ":(exclude)*.txt")
+TELLING = ((TEXTS, "export[-_]gate"), (("*.yml", "*.yaml"), "factory"))
 """Files that may decide about the check if they have the word: scripts that start the gate, and other configs."""
 
 

@@ -86,6 +86,8 @@ CHECKED = (
     ".pre-commit-config.yaml",
     "tools/action.yml",
     "tools/export-gate.sh",
+    "ci/gate.py",
+    "bin/gate",
     "export-gate.lock",
     "data/a.npy",
     "nets/lax.yml",
