@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -18,6 +18,7 @@ from export_gate.run.workflow_job import COMMAND, VARIABLE, Job, Known, as_text,
 
 DEPTH = 4
 """How many files of the repository may call each other before the gate runs; GitHub allows as many."""
+GIVE_CHECKS = ("checks", "statuses")
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 
 
@@ -90,12 +91,24 @@ def _workflow(value: dict[str, Any], known: Known) -> Workflow:
         checks = {f"job {job.name}": _check(job) for job in all_jobs}
         others = tuple(check for part, check in checks.items() if part not in running)
         names = tuple(checks.values())
-        return Workflow(steps=tuple(found), triggers=_triggers(value.get("on")), checks=names, others=others)
+        return Workflow(
+            steps=tuple(found),
+            triggers=_triggers(value.get("on")),
+            checks=names,
+            others=others,
+            grants=tuple(_grants([value.get("permissions"), *(job.value.get("permissions") for job in all_jobs)])),
+        )
     # An action has `runs` with the steps, where a workflow has jobs.
     runs = value.get("runs")
     inner = {**runs, "outputs": value.get("outputs")} if isinstance(runs, dict) else None
     steps = gate_steps(Job(name="", jobs={"": inner}, workflow={}), known)
     return Workflow(steps=tuple(steps), defaults=texts(value.get("inputs")))
+
+
+def _grants(permissions: Sequence[Any]) -> Iterator[str]:
+    for name in GIVE_CHECKS:
+        levels = (each.get(name) if isinstance(each, dict) else each for each in permissions)
+        yield from [name] if any(level in ("write", "write-all") for level in levels) else []
 
 
 def _check(job: Job) -> str:
