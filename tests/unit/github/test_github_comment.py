@@ -7,12 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import report_samples as samples
 from github_server import BOT, DENIED, TOKEN, Fault, GitHubServer
 
+from export_gate.github import publish
 from export_gate.github.api import Api, ApiError
+from export_gate.github.body import Frame
 from export_gate.github.comment import MODES, Mode, Place, Posted, Text, decide, put_comment
+from export_gate.github.context import Context
 from export_gate.github.marker import Marker, Run
 from export_gate.github.patience import Patience
+from export_gate.report.build import build_report
+from export_gate.report.record import ChangeView
 
 PLACE = Place(repository="acme/shop", number=7)
 THREAD = "/repos/acme/shop/issues/7/comments"
@@ -221,6 +227,16 @@ def test_a_verified_run_without_a_comment_stays_silent_on_failure(github: GitHub
     assert put(api, run(11), "on-failure") == "created"
     assert put(api, run(12, GREEN), "on-failure") == "updated"
     assert github.bodies() == [text(run(12, GREEN)).body]
+
+
+def test_a_loosened_check_is_no_silent_success(github: GitHubServer, api: Api):
+    """Who only hears of failures hears of a change after which fewer of them show."""
+    report = build_report(samples.green())
+    looser = ChangeView(origin="base", loosened=("limit 120 -> 1",), otherwise=(), fails=False)
+    frame = Frame(comment_id="export-gate", run=Run(id=1, attempt=1))
+    for change, written in ((None, 0), (looser, 1)):
+        publish.put(replace(report, change=change), frame, mode="on-failure", place=PLACE, api=api, context=Context())
+        assert len(github.bodies()) == written
 
 
 def test_nothing_new_is_not_written(github: GitHubServer, api: Api):
