@@ -19,6 +19,7 @@ from export_gate.wall.protocol import Event, request_line
 from export_gate.wall.python import FLAGS
 from export_gate.wall.request import Request
 from export_gate.worker.process.channel import Channel
+from export_gate.worker.process.orphans import end_with_parent
 
 CAN_FORK = hasattr(os, "fork") and sys.platform != "darwin"
 """Apple's frameworks abort in a forked child once they are loaded."""
@@ -32,9 +33,6 @@ LOG_LIMIT_BYTES = 64 << 20
 LOG_KEPT_CHARACTERS = 1 << 16
 REAP_S = 10.0
 """Longest wait for a killed process, if it was not forked: one that waits for a disk outlives the signal."""
-# Of linux/prctl.h: Python has no names for them.
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
 
 
 Work = Callable[[Job, Channel], None]
@@ -186,35 +184,6 @@ def bound_log(child: Child) -> None:
             stream.write(f"[export-gate cut this log at {LOG_LIMIT_BYTES >> 20} MiB; its end:]\n{end}".encode())
 
 
-def driver_lives() -> bool:
-    """Whether the process that started this one is still running."""
-    # Windows keeps the number of a parent that has ended; elsewhere the process gets another parent.
-    return sys.platform == "win32" or os.getppid() == _DRIVER
-
-
-def adopt_orphans() -> None:
-    """Become the parent of daemons that models start, where the system can do that, so that they can be found."""
-    _prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def kill_orphans() -> None:
-    """Kill all remaining child processes of this process."""
-    # A killed process leaves its own children to this one, so look again; bounded, as they may never stop forking.
-    for _ in range(100):
-        pids = _child_pids()
-        if not pids:
-            return
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
-
-
-# At import, so that even an early death of the driver shows as another number.
-_DRIVER = os.getppid()
-
-
 def _fork(job: Job, token: bytes, events: int, log: Path, work: Work) -> Child:
     reader, writer = os.pipe()
     pid = os.fork()
@@ -240,8 +209,7 @@ def _fork(job: Job, token: bytes, events: int, log: Path, work: Work) -> Child:
 def _become_child(log: Path, unwanted: Sequence[int]) -> None:
     # A group of its own: killing the group also ends processes that the model starts.
     os.setsid()
-    # If the server is killed, no one else would stop this child.
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent()
     # The server's handlers clean up after all models; a child must just end.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
@@ -324,23 +292,6 @@ def _reap(child: Child, *, block: bool) -> None:
         child.exit_status = os.waitstatus_to_exitcode(status)
         # Linux counts in KiB. macOS counts in bytes, but does not fork, so it does not come here.
         child.peak_memory_bytes = usage.ru_maxrss * 1024
-
-
-def _child_pids() -> list[int]:
-    try:
-        return [int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
-    except OSError:
-        return []
-
-
-def _prctl(option: int, value: int) -> None:
-    """Call Linux's prctl; do nothing on other systems."""
-    if sys.platform == "linux":
-        import ctypes
-
-        # The C library that is loaded already, whatever its file is called (glibc or musl).
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def _flush() -> None:

@@ -19,7 +19,7 @@ from export_gate.wall.observation import OWN_FAULT, Failure, Stage
 from export_gate.wall.protocol import Event, read_numbered
 from export_gate.wall.request import Request
 from export_gate.wall.words import signal_name
-from export_gate.worker.process import children, preload
+from export_gate.worker.process import children, orphans, preload
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.children import Child, Work
 from export_gate.worker.process.collection import keep_for_good, uncollected
@@ -72,7 +72,7 @@ def serve(request: Request, channel: Channel, load: Callable[[Request], Work], *
     if is_child:
         children.attend(request.jobs[0], channel, work)
         return 0
-    children.adopt_orphans()
+    orphans.adopt_orphans()
     signal.signal(signal.SIGTERM, _stop)
     return serve_jobs(request, channel, work)
 
@@ -90,7 +90,7 @@ def serve_jobs(request: Request, channel: Channel, work: Work) -> int:
         while waiting or running:
             while waiting and len(running) < request.parallel:
                 running.append(start(waiting.popleft(), request, channel, work))
-            if not children.driver_lives():
+            if not orphans.driver_lives():
                 return 1
             lines = children.read_lines([attempt.child for attempt in running], TICK_S)
             for attempt in running:
@@ -106,7 +106,7 @@ def serve_jobs(request: Request, channel: Channel, work: Work) -> int:
     finally:
         for attempt in running:
             children.kill(attempt.child)
-        children.kill_orphans()
+        orphans.kill_orphans()
     return 0
 
 
