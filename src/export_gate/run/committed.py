@@ -11,8 +11,9 @@ from export_gate.config import Config
 from export_gate.loosening.record import CONFIG, Alteration
 from export_gate.run.base import Base, within
 from export_gate.run.git import UnreadableError, git_paths
-from export_gate.run.interpreter import PYTHON_NAMES, with_environment
+from export_gate.run.interpreter import PYTHON_NAMES, find_interpreter, with_environment
 from export_gate.run.pushing import DIFF, few
+from export_gate.wall.errors import UserError
 from export_gate.wall.repository import in_repository
 
 ENVIRONMENT = ".venv"
@@ -33,6 +34,10 @@ def interpreter_alterations(
     named = ((python, Path.cwd()), (environment.get("EXPORT_GATE_PYTHON"), Path.cwd()), (config.python, folder))
     places = [place for text, at in named if text for place in with_environment(Path(os.path.normpath(at / text)))]
     places += [up / ENVIRONMENT for up in (folder, *folder.parents) if up == base.root or base.root in up.parents]
+    with suppress(UserError):  # of one that is not there, the run itself says so
+        # Also one of VIRTUAL_ENV or PATH, which may name folders of the checkout.
+        chosen = find_interpreter(python, config.python, folder, environment).path
+        places += with_environment(Path(os.path.abspath(chosen)))  # noqa: PTH100 - resolve() would leave a link
     places += [real for place in places for real in _real(place, base.root)]
     inside = sorted({place for place in places if base.root in place.parents})
     changed = tuple(changed_below(base, inside, environment))

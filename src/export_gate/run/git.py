@@ -81,7 +81,7 @@ def _run(folder: Path, arguments: Sequence[str], environment: Mapping[str, str] 
 def _ask(folder: Path, arguments: Sequence[str], variables: Mapping[str, str], given: bytes) -> _Answer:
     try:
         return subprocess.run(
-            ["git", *OPTIONS, *arguments],
+            [_program(os.name, variables.get("PATH", "")), *OPTIONS, *arguments],
             cwd=folder,
             env=variables,
             input=given,
@@ -92,6 +92,14 @@ def _ask(folder: Path, arguments: Sequence[str], variables: Mapping[str, str], g
     # ValueError: an argument contains a NUL byte.
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
+
+
+def _program(system: str, path: str) -> str:
+    """Git, on Windows by its place: a program is searched in the current folder first there, which the change fills."""
+    if system != "nt":
+        return "git"
+    places = (Path(folder) / "git.exe" for folder in path.split(os.pathsep) if Path(folder).is_absolute())
+    return str(next((place for place in places if place.is_file()), Path(os.path.abspath(os.devnull), "git.exe")))  # noqa: PTH100
 
 
 def _own(environment: Mapping[str, str]) -> dict[str, str]:

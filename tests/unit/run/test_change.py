@@ -581,6 +581,21 @@ def test_an_interpreter_of_the_change_is_said(config: Path, place: str):
     ]
 
 
+def test_an_interpreter_that_a_variable_names_is_said(config: Path):
+    """A job may put a folder of the checkout on PATH, or an environment in it."""
+    python = config.parents[1] / "venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\n")
+    git(config.parent, "add", "--all", "--force", ":/")
+
+    change, _ = find_change(load_config(config), "HEAD", {**os.environ, "VIRTUAL_ENV": str(python.parents[1])})
+
+    assert change is not None
+    assert [each.text for each in change.of("loosened")] == [
+        "the interpreter that runs the check is the change's own: venv/bin/python is not as at the base"
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["nets/.venv/bin/python", "nets/.venv", "tools/link"])
 def test_an_interpreter_behind_a_link_is_said(config: Path, place: str):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from export_gate.run.git import each_question_once, git_line, git_output, git_paths
+from export_gate.run.git import _program, each_question_once, git_line, git_output, git_paths
 
 
 def test_inside_the_block_a_question_is_asked_once(tmp_path: Path):
@@ -50,3 +50,15 @@ def test_attributes_are_those_of_the_checkout(tmp_path: Path):
     found = git_output(tmp_path, "check-attr", "text", "a", environment={**os.environ, "GIT_ATTR_SOURCE": "0" * 40})
 
     assert found == b"a: text: set\n"
+
+
+def test_git_is_never_the_one_of_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Windows would start a `git.exe` of the current folder, which a change can bring."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "git.exe").touch()
+    (tmp_path / "bin" / "git.exe").touch()
+    monkeypatch.chdir(tmp_path)
+
+    assert _program("nt", os.pathsep.join(("", ".", str(tmp_path / "bin")))) == str(tmp_path / "bin" / "git.exe")
+    assert not Path(_program("nt", os.pathsep.join(("", ".")))).exists()
+    assert _program("posix", "") == "git"
