@@ -80,7 +80,7 @@ def load_from_stranger(order: Publication, context: Context) -> Shown:
     """The report of a file with any content."""
     size = order.results.stat().st_size if order.results.is_file() else 0
     if size <= LARGEST_RESULTS_BYTES:
-        return load(order, context)
+        return load(order, context, is_strange=True)
     most = in_words(LARGEST_RESULTS_BYTES)
     reason = f"{order.results}: {in_words(size)}, but results from another run are read only up to {most}"
     return nothing_to_show(reason, context)

@@ -20,7 +20,7 @@ from export_gate.report.build import build_report
 from export_gate.report.commands import DEFAULT_CONFIG, Caller, reproduce
 from export_gate.report.places import places, relocated
 from export_gate.report.record import ProblemView, Report
-from export_gate.report.render import render
+from export_gate.report.render import Format, render
 from export_gate.report.results import Results
 from export_gate.rules.judge import EXIT_CODES
 from export_gate.run.checkout import ELSEWHERE, Checkout
@@ -36,6 +36,7 @@ BETTER_THAN_THE_RUN = (
 )
 INTERPRETER_ELSEWHERE = re.compile(rf" --python '?{re.escape(ELSEWHERE)}/[^\s']*'?")
 """Of a command: only the machine that ran has an interpreter at that absolute path."""
+LIMITED: tuple[Format, ...] = ("comment", "summary")
 LAST_LINES = 20
 """Lines of a log to show: enough for every mistake in a new config."""
 
@@ -68,11 +69,20 @@ class Shown:
     """The whole report as Markdown, for `report.md`."""
 
 
-def load(order: Publication, context: Context) -> Shown:
-    """The report, judged again; findings in the file are ignored."""
+def load(order: Publication, context: Context, *, is_strange: bool = False) -> Shown:
+    """The report, judged again; findings in the file are ignored.
+
+    Args:
+        order: what is published.
+        context: the workflow run.
+        is_strange: whether anybody may have made the results, so that rendering them is tried first.
+    """
     try:
         with deadline(JUDGING_S):
             shown = shown_of(order, rejudge(order.results, lambda contract: contract), context)
+            # What takes too long or raises here would do so again where it is published, with no time limit.
+            for format_ in LIMITED if is_strange else ():
+                render(shown.report, format_)
     except OverdueError as error:
         return nothing_to_show(f"{order.results}: {error}", context)
     except UserError as error:

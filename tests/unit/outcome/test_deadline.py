@@ -9,11 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import report_samples as samples
 
 from export_gate.github import shown
 from export_gate.github.context import read_context
+from export_gate.github.fork import load_from_stranger
 from export_gate.github.shown import Publication, load
 from export_gate.outcome.deadline import OverdueError, deadline
+from export_gate.report.record import Report
+from export_gate.report.render import Format
+from export_gate.report.results import write_results
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the system has no such signal")
 
@@ -49,3 +54,21 @@ def test_such_results_are_no_results(monkeypatch: pytest.MonkeyPatch):
     found = load(Publication(results=Path("results.json")), read_context({}))
     assert found.report.verdict == "broken"
     assert "results.json: to read and judge the results takes more than 0 s" in found.text
+
+
+@pytest.mark.slow
+def test_a_report_of_a_stranger_is_tried_before_it_is_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What is published is rendered without a time limit, with the token of the default branch."""
+    path = tmp_path / "results.json"
+    write_results(samples.green(), path)
+    real = shown.render
+
+    def rendered(report: Report, format_: Format) -> str:
+        if report.verdict == "verified" and format_ == "comment":
+            _match()
+        return real(report, format_)
+
+    monkeypatch.setattr(shown, "render", rendered)
+    monkeypatch.setattr(shown, "JUDGING_S", 3)
+
+    assert load_from_stranger(Publication(results=path), read_context({})).report.verdict == "broken"
