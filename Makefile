@@ -14,6 +14,8 @@ WITHOUT_MACHINE := 's|; [^;]*; [^;]*</sub>$$|</sub>|'
 # One thread per process: parallel tests on few cores are several times slower with torch's own threads on top.
 export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Where it is set, every process compiles what it imports, and pytest each test: a third of the time until tests start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check test nightly lint format golden readme images bench cases clean

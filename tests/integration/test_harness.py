@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parents[1]
+PYTEST = (sys.executable, "-m", "pytest", "-p", "xdist", "-p", "no:cacheprovider")
 STRICT = """
 from harness.skips import StrictSkips
 
@@ -46,8 +47,9 @@ def test_alone(number): pass
 def run_pytest(folder: Path, *options: str) -> tuple[int, str]:
     """Exit status and output of pytest in a folder of its own."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # none but xdist is needed, in three processes each time
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder, *options, folder],
+        [*PYTEST, "--rootdir", folder, *options, folder],
         cwd=folder,
         env={**environment, "PYTHONPATH": str(TESTS)},
         capture_output=True,

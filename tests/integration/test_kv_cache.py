@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from harness.gate import gate
 
-pytest.importorskip("transformers")
-
-GATE = Path(sys.executable).with_name("export-gate")
 MODELS = """
 import torch
 from transformers import DynamicCache, Gemma3ForCausalLM, Gemma3TextConfig, GPT2Config, GPT2LMHeadModel
@@ -61,6 +58,7 @@ def model(name: str, heads: int, past: int) -> str:
 """
 
 
+@pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
 @pytest.mark.slow(seconds=20)
 @pytest.mark.parametrize(
     ("name", "heads", "past"),
@@ -77,7 +75,7 @@ def test_a_decode_step_is_verified(name: str, heads: int, past: int, tmp_path: P
     (tmp_path / "models.py").write_text(MODELS, encoding="utf-8")
     head = "version: 1\ndefaults: {controls: {limit: 10}}\nmodels:\n"
     (tmp_path / "export-gate.yml").write_text(head + model(name, heads, past), encoding="utf-8")
-    done = subprocess.run([GATE, "run"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = gate(tmp_path, "run", "-q")
     assert done.returncode == 0, done.stdout + done.stderr
     results = json.loads((tmp_path / ".export-gate" / "results.json").read_text(encoding="utf-8"))
     (observed,) = results["run"]["models"]
