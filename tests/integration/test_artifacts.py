@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 import onnx
 import pytest
+import yaml
 
 from export_gate import __version__
 from export_gate.outcome.judging import Outcome
@@ -76,9 +78,14 @@ def check(config: Path, folder: Path, *models: str) -> Run:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
-    """The same models verified twice, each time by workers of their own into a folder of its own."""
+    """The same models verified twice on few inputs, each time by workers of their own into a folder of its own."""
+    project = tmp_path_factory.mktemp("zoo") / "project"
+    shutil.copytree(ZOO.parent, project)
+    config = yaml.safe_load(ZOO.read_text(encoding="utf-8"))
+    config["models"] = {name: {**config["models"][name], "controls": {"limit": 10}} for name in MODELS}
+    (project / ZOO.name).write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     first, second = (tmp_path_factory.mktemp(name) / ".export-gate" for name in ("first", "second"))
-    return check(ZOO, first, *MODELS), check(ZOO, second, *MODELS)
+    return check(project / ZOO.name, first), check(project / ZOO.name, second)
 
 
 def shapes(values: Any) -> dict[str, list[str | int]]:

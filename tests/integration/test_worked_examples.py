@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import yaml
+from harness.gate import gate
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-GATE = Path(sys.executable).with_name("export-gate")
 PAIR = re.compile(
     r"^```python\n# (?P<file>[\w/]+\.py)\n(?P<code>.*?)^```\n\n```yaml\n(?P<config>.*?)^```", re.DOTALL | re.MULTILINE
 )
@@ -34,7 +34,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         models |= yaml.safe_load(example["config"])["models"]
     config = {"version": 1, "defaults": {"controls": {"limit": 12}}, "models": models}
     (folder / "export-gate.yml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    done = subprocess.run([GATE, "run"], cwd=folder, capture_output=True, text=True, check=False)
+    done = gate(folder, "run", "-q")
     assert done.returncode == 0, done.stdout + done.stderr
     found: dict[str, Any] = json.loads((folder / ".export-gate" / "results.json").read_text(encoding="utf-8"))
     return found
