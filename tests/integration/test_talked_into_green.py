@@ -116,7 +116,7 @@ def config_text(attempts: dict[str, tuple[str, tuple[str, ...] | str]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def attempt(folder: Path, attempts: dict[str, tuple[str, tuple[str, ...] | str]]) -> Run:
+def attempt(folder: Path, attempts: dict[str, tuple[str, tuple[str, ...] | str]], *options: str) -> Run:
     """The attempts in one run, two at a time."""
     for source in HOSTILE.glob("*.py"):
         shutil.copy(source, folder)
@@ -125,7 +125,7 @@ def attempt(folder: Path, attempts: dict[str, tuple[str, tuple[str, ...] | str]]
     before = hashlib.sha256(config.read_bytes()).hexdigest()
     marker = uuid.uuid4().hex
     environment = {**os.environ, MARKER: marker, "OMP_NUM_THREADS": "1"}
-    command = [GATE, "run", "--jobs", "2", "--report-dir", folder / "report"]
+    command = [GATE, "run", "--jobs", "2", "--report-dir", folder / "report", *options]
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=600
     )
@@ -140,8 +140,8 @@ def attempt(folder: Path, attempts: dict[str, tuple[str, tuple[str, ...] | str]]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """All attempts in one run."""
-    return attempt(tmp_path_factory.mktemp("hostile"), ATTEMPTS)
+    """All attempts in one run; experiments after a failure leave its verdict as it is."""
+    return attempt(tmp_path_factory.mktemp("hostile"), ATTEMPTS, "--no-diagnosis")
 
 
 def outcome(run: Run, name: str) -> tuple[str, set[str]]:
@@ -154,6 +154,21 @@ def outcome(run: Run, name: str) -> tuple[str, set[str]]:
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_no_attempt_is_green(run: Run, name: str):
     """Each attempt ends red, or the message names what it replaced; honest models next to it are verified."""
+    require_as_expected(run, name)
+
+
+@pytest.mark.slow
+def test_experiments_do_not_help_an_attempt(tmp_path: Path):
+    """They run the project's code again after a difference was found, and whatever it does then, there is one."""
+    names = ("exporting", "json", "results")
+    run = attempt(tmp_path, {name: ATTEMPTS[name] for name in names})
+    for name in names:
+        assert any(target["inspections"] for target in run.model(name)["targets"])
+        require_as_expected(run, name)
+
+
+def require_as_expected(run: Run, name: str) -> None:
+    """What was said of an attempt is what `ATTEMPTS` expects."""
     expected = ATTEMPTS[name][1]
     problem, rules = outcome(run, name)
     sys.stdout.write(f"{name:22} {', '.join(sorted(rules)) or '-':45} {problem}\n")
