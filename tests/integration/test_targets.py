@@ -204,6 +204,7 @@ def check(folder: Path, entries: Sequence[str], **environment: str) -> Outcome:
         parallel=2,
         folder=folder / ".export-gate",
         environment={**os.environ, "OMP_NUM_THREADS": "1", **environment},
+        diagnosis=False,
     )
     return run(order, lambda *_: lambda _: None)
 
