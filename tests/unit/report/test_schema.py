@@ -35,8 +35,13 @@ def trimmed(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: trimmed(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [trimmed(item) for item in (value[:1] if value and isinstance(value[0], dict) else value)]
+        return [trimmed(item) for item in (value[:1] if is_list_of_records(value) else value)]
     return value
+
+
+def is_list_of_records(value: Any) -> bool:
+    """Whether a JSON value is a list that may have any number of items."""
+    return isinstance(value, list) and bool(value) and isinstance(value[0], dict)
 
 
 def holders(value: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -81,8 +86,15 @@ def test_the_schema_refuses_what_the_reader_refuses():
     whole = trimmed(json.loads(json.dumps(encode(samples.red()))))
     refused = 0
     one_of_each = {frozenset(holder): (place, holder) for place, holder in holders(whole)}
+    lists = [value for _, holder in holders(whole) for value in holder.values() if is_list_of_records(value)]
     for place, holder in one_of_each.values():
         good = dict(holder)
+        # What is not around it says nothing of it, and takes most of the time.
+        others = [(each, each[:]) for each in lists if not any(found is holder for _, found in holders(each))]
+        for each, _ in others:
+            each.clear()
+        assert VALIDATOR.is_valid(whole)
+        assert reads(whole)
         for key in good:
             changes = [{**good, key: wrong} for wrong in WRONG]
             changes.append({name: item for name, item in good.items() if name != key})
@@ -94,6 +106,8 @@ def test_the_schema_refuses_what_the_reader_refuses():
                 refused += not reads(whole)
         holder.clear()
         holder.update(good)
+        for each, items in others:
+            each.extend(items)
     assert refused > 500
 
 
