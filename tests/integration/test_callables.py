@@ -195,7 +195,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def done(project: Path) -> Done:
     """One run."""
-    return gate(project, "run", "-q")
+    return gate(project, "run", "-q", "--no-diagnosis")
 
 
 @pytest.fixture(scope="module")

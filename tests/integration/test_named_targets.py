@@ -71,7 +71,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def done(project: Path) -> Done:
     """All targets in one run."""
-    return gate(project, "run", "-q")
+    return gate(project, "run", "-q", "--no-diagnosis")
 
 
 def results(folder: Path) -> dict[str, Any]:
@@ -161,11 +161,11 @@ def test_a_waiver_and_the_lock_are_by_name(tmp_path: Path):
     )
     one, _, _ = waivers.partition("\n")
     (tmp_path / "export-gate.yml").write_text(f"{config}    waivers:\n{one}\n", encoding="utf-8")
-    assert gate(tmp_path, "run", "-q", "--target", "rough", "--target", "stale").returncode == 1
+    assert gate(tmp_path, "run", "-q", "--no-diagnosis", "--target", "rough", "--target", "stale").returncode == 1
     assert set(violations(tmp_path)) == {("value-mismatch", "rough")}
 
     (tmp_path / "export-gate.yml").write_text(f"{config}    waivers:\n{waivers}", encoding="utf-8")
-    assert gate(tmp_path, "run", "-q").returncode == 0
+    assert gate(tmp_path, "run", "-q", "--no-diagnosis").returncode == 0
     assert gate(tmp_path, "lock", tmp_path / ".export-gate" / "results.json").returncode == 0
     locked = json.loads((tmp_path / "export-gate.lock").read_text(encoding="utf-8"))["models"]["scaled"]["targets"]
     assert {name: target.get("kind") for name, target in locked.items()} == {

@@ -107,6 +107,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         parallel=2,
         folder=folder / ".export-gate",
         environment=os.environ,
+        diagnosis=False,
     )
     return run(order, lambda *_: lambda _: None)
 
