@@ -14,7 +14,7 @@ from typing import Literal
 from export_gate import __version__
 from export_gate.github.comment import Mode
 from export_gate.github.context import Context
-from export_gate.outcome.deadline import JUDGING_S, OverdueError, deadline
+from export_gate.outcome.deadline import JUDGING_S, STRANGER_S, OverdueError, deadline
 from export_gate.outcome.judging import Outcome, fail_on_warnings, rejudge
 from export_gate.report.build import build_report
 from export_gate.report.commands import DEFAULT_CONFIG, Caller, reproduce
@@ -78,7 +78,7 @@ def load(order: Publication, context: Context, *, is_strange: bool = False) -> S
         is_strange: whether anybody may have made the results, so that rendering them is tried first.
     """
     try:
-        with deadline(JUDGING_S):
+        with deadline(STRANGER_S if is_strange else JUDGING_S):
             shown = shown_of(order, rejudge(order.results, lambda contract: contract), context)
             # What takes too long or raises here would do so again where it is published, with no time limit.
             for format_ in LIMITED if is_strange else ():

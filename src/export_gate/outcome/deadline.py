@@ -12,6 +12,8 @@ from export_gate.wall.errors import UserError
 
 JUDGING_S = 50.0
 """To read, judge and render results, and to join them before: a thousand models take ten seconds, a job has minutes."""
+STRANGER_S = 35.0
+"""The same for a fork's results, which are rendered twice: to try it, and to publish it after the time was up."""
 AGAIN_S = 1.0
 """After the deadline the interruption is repeated, in case that something took it for an error of its own."""
 

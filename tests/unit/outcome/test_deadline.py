@@ -69,6 +69,6 @@ def test_a_report_of_a_stranger_is_tried_before_it_is_published(tmp_path: Path, 
         return real(report, format_)
 
     monkeypatch.setattr(shown, "render", rendered)
-    monkeypatch.setattr(shown, "JUDGING_S", 3)
+    monkeypatch.setattr(shown, "STRANGER_S", 3)
 
     assert load_from_stranger(Publication(results=path), read_context({})).report.verdict == "broken"
