@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from export_gate.loosening.check_names import names
-from export_gate.loosening.compare import OTHER, Compare, Step, arrow, loosened_by_any, restricted, shown, weaker
+from export_gate.loosening.compare import OTHER, Compare, Step, arrow, loosened_by_any, lost, restricted, shown, weaker
 from export_gate.loosening.others import trusted
 from export_gate.loosening.record import CONFIG, Alteration, Effect
 from export_gate.loosening.steps import GateStep, Workflow
@@ -52,6 +52,8 @@ Others loosen nothing. `permissions` and `secrets` are what the code may do, not
 request can change it anyway. `timeout-minutes` and `concurrency` end a job, which has not passed then, and so does
 `strategy` apart from its matrix. `env` is compared by variable.
 """
+COMMENTS = "pull-requests"
+"""The permission without which the job cannot comment, so that nobody sees what it found."""
 STEP = ("if", "continue-on-error", "shell", "working-directory")
 """Keys of a step that are compared; `timeout-minutes` ends it, which has failed then, and names choose nothing."""
 WITH_BASE = frozenset(
@@ -130,11 +132,20 @@ def _step(before: GateStep, after: GateStep) -> Iterator[Step]:
         # An input that a step leaves out has its default.
         old, new = (step.inputs.get(name) or ALWAYS.get(name) for step in (before, after))
         yield from ((effect, f"input {name}", what) for effect, _, what in compare(old, new))
-    for name in dict.fromkeys((*before.settings, *after.settings)):
-        direction: Compare = _condition if name.split()[-1] in ("if", "continue-on-error") else loosened_by_any
-        yield from ((e, name, what) for e, _, what in direction(before.settings.get(name), after.settings.get(name)))
+    yield from _settings(before.settings, after.settings)
     yield from _each("env", before.env, after.env)
     yield from _around(before.around, after.around)
+
+
+def _settings(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Step]:
+    for name in dict.fromkeys((*before, *after)):
+        match name.split()[-1]:
+            case "if" | "continue-on-error":
+                found = _condition(before.get(name), after.get(name))
+            case other:
+                compare: Compare = lost if other == COMMENTS else loosened_by_any
+                found = compare(before.get(name), after.get(name))
+        yield from ((effect, name, what) for effect, _, what in found)
 
 
 def _each(noun: str, before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Step]:
@@ -167,7 +178,7 @@ def _around(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:
         yield from (("loosened", "steps", f"without {shown(line)}") for line in gone)
         yield from (("loosened", "steps", f"also {shown(line)}") for line in come)
     elif tuple(before) != tuple(after):
-        yield "loosened", "steps", f"in another order: {arrow(tuple(before), tuple(after))}"
+        yield "loosened", "steps", f"in another order or number: {arrow(tuple(before), tuple(after))}"
 
 
 def _triggers(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Step]:

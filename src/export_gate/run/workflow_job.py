@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from export_gate.loosening.steps import HERE, GateStep
-from export_gate.loosening.workflow import JOB, STEP
+from export_gate.loosening.workflow import COMMENTS, JOB, STEP
 
 GATE = "export-gate"
 COMMAND = re.compile(r"""export[-_]gate(?:\.exe)?(?:\[[\w,-]*\])?(?:(?:@|[=~<>!]=)[\w.*]+)?["']?[\s,]+["']?-*[a-z]""")
@@ -107,12 +107,20 @@ class Job:
                     waiting.append(found[name])
         return found
 
+    def _may_comment(self) -> str | None:
+        given = self.value.get("permissions", self.workflow.get("permissions"))
+        if given is None:
+            return "default"
+        level = given.get(COMMENTS) if isinstance(given, dict) else given
+        return "write" if level in ("write", "write-all") else None
+
     def settings(self) -> dict[str, str]:
         """What is compared of the job, with `job ` before each key."""
         given = {
             **{key: self.value[key] for key in JOB if key not in ("uses", "defaults") and key in self.value},
             "defaults": _merged(self.workflow.get("defaults"), self.value.get("defaults")),
             "matrix": self.matrix,
+            COMMENTS: self._may_comment(),
             **{f"{name} if": job.value.get("if") for name, job in self.needed().items()},
         }
         return {f"job {key}": as_text(value) for key, value in given.items() if value is not None}
@@ -136,7 +144,7 @@ def gate_steps(job: Job, known: Known) -> Iterator[GateStep]:
             inputs=given,
             settings={**job.settings(), **{key: as_text(value) for key, value in own.items() if value is not None}},
             env={name: value for name, value in everything.items() if not HARMLESS.fullmatch(name)},
-            around=tuple(dict.fromkeys(_around(job, known))),
+            around=_once(_around(job, known)),
         )
 
 
@@ -194,6 +202,13 @@ def _around(job: Job, known: Known) -> Iterator[str]:
             # Of a step that runs the gate, the other keys are settings.
             lines = script_lines(step.get("run")) if known.is_gate(step) else _lines(step, job)
             yield from (HERE if known.is_command(line) else line for line in lines)
+
+
+def _once(lines: Iterable[str]) -> tuple[str, ...]:
+    """The lines, with one place for the gate: another step of it loosens nothing, a `cd` that is repeated may."""
+    found = list(lines)
+    first = found.index(HERE) if HERE in found else len(found)
+    return tuple(line for place, line in enumerate(found) if line != HERE or place == first)
 
 
 def _whole(job: Job) -> Iterator[str]:

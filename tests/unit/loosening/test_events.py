@@ -57,3 +57,48 @@ def test_a_token_that_gives_checks_is_said(text: str, said: list[str]):
     assert [each.text for each in found] == [f"new.yml: permissions {what}" for what in said]
     assert compare_workflows({"ci.yml": gate, "new.yml": after}, {"ci.yml": gate, "new.yml": after}) == ()
     assert compare_workflows({}, {"new.yml": after}) == ()
+
+
+def steps(permissions: str, script: str) -> dict[str, Workflow]:
+    """A workflow whose job runs the gate."""
+    text = f"jobs: {{gate: {{{permissions} steps: [{{run: {script}}}]}}}}"
+    found = read_workflows({"ci.yml": text}, "acme/export-gate")["ci.yml"]
+    assert found is not None
+    return {"ci.yml": found}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "what"),
+    [
+        ("permissions: {pull-requests: write},", "permissions: {},", "write -> none"),
+        ("permissions: write-all,", "permissions: {contents: write},", "write -> none"),
+        ("", "permissions: read-all,", "default -> none"),
+        ("permissions: {},", "", None),
+        ("permissions: {pull-requests: write},", "permissions: {pull-requests: write, issues: read},", None),
+    ],
+)
+def test_a_job_that_cannot_comment_any_more_is_said(before: str, after: str, what: str | None):
+    """Then the pull request keeps the comment of an earlier run, or has none."""
+    old, new = (steps(each, "export-gate run") for each in (before, after))
+
+    said = [each.text for each in compare_workflows(old, new) if each.effect == "loosened"]
+
+    assert said == ([f"ci.yml, job gate: job pull-requests {what}"] if what else [])
+
+
+def test_a_line_that_is_repeated_is_another_script():
+    """The second `cd` leads elsewhere; the gate once more does not."""
+    old, twice, again = (
+        steps("", script)
+        for script in (
+            r'"cd nets\nexport-gate run"',
+            r'"cd nets\ncd nets\nexport-gate run"',
+            r'"cd nets\nexport-gate run\nexport-gate run"',
+        )
+    )
+    (said,) = compare_workflows(old, twice)
+
+    assert said.text == (
+        "ci.yml, job gate: steps in another order or number: [cd nets, the gate] -> [cd nets, cd nets, the gate]"
+    )
+    assert "steps" not in " ".join(each.text for each in compare_workflows(old, again))
