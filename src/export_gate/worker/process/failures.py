@@ -15,6 +15,7 @@ from export_gate.wall.observation import Failure, Stage
 from export_gate.wall.source import SourceLine
 from export_gate.worker.process.places import SITES
 from export_gate.worker.process.preload import DISTRIBUTIONS, missing_packages
+from export_gate.worker.process.statements import statement_at
 
 MESSAGE_LIMIT = 4000
 TRACE_LINES = 30
@@ -113,8 +114,9 @@ def _places(error: BaseException, roots: tuple[Path, ...]) -> list[tuple[str, in
 
 
 def quoted_line(path: str, line: int) -> SourceLine:
-    """A line of a file with its text, which is empty where the file cannot be read."""
-    return SourceLine(path=path, line=line, text=linecache.getline(path, line).strip())
+    """A line of a file with the text of its statement, which is empty where the file cannot be read."""
+    rows = linecache.getlines(path)
+    return SourceLine(path=path, line=line, text=statement_at(tuple(rows), line))
 
 
 def package_line(path: str, line: int) -> SourceLine:
