@@ -13,7 +13,7 @@ from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
 from export_gate.rules.recipe_table import Recipe
 from export_gate.rules.recipes import called, recipe_of
-from export_gate.rules.wording import at_source, first_line, plain, targets_key
+from export_gate.rules.wording import at_source, capital, first_line, plain, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.observation import Failure
@@ -101,9 +101,10 @@ def _hint(
     if unnamed:
         name = unnamed["name"]
         return (
-            f"Below the class, call `torch.utils._pytree._register_namedtuple({name}, serialized_type_name=...)` "
-            "(`torch.export.register_dataclass` for a dataclass), or return a tuple or dict. The program itself is not "
-            f"affected; if you do not need this format, remove `{target}` from {targets_key(contract)}."
+            f'Below the class, call `torch.utils._pytree._register_namedtuple({name}, serialized_type_name="{name}")` '
+            f'(for a dataclass `torch.export.register_dataclass({name}, serialized_type_name="{name}")`), or return a '
+            "tuple or dict. The program itself is not affected; if you do not need this format, remove "
+            f"`{target}` from {targets_key(contract)}."
         )
     # The worker's own words, in `targets/onnx.py`.
     if "which ONNX cannot return" in failure.message:
@@ -118,17 +119,17 @@ def _hint(
     own = called(stopped) if stopped and stopped.function else _named(missing, None) if missing else ""
     otherwise = f"if you do not need this format, remove `{target}` from {targets_key(contract)}."
     if missing and missing["input"] == "complex":
-        return f"Compute {own} on real and imaginary parts (`torch.view_as_real`). {_capital(otherwise)}"
+        return f"Compute {own} on real and imaginary parts (`torch.view_as_real`). {capital(otherwise)}"
     if recipe:
-        return f"{recipe.words}. {_capital(otherwise)}"
+        return f"{recipe.words}. {capital(otherwise)}"
     if missing:
-        return f"{_rewrite(own, stopped)}. {_capital(otherwise)}"
+        return f"{_rewrite(own, stopped)}. {capital(otherwise)}"
     step = (
         _rewrite(called(stopped), stopped)
         if stopped
         else "Find the operator at which the converter stopped in the details and rewrite it with simpler ones"
     )
-    return f"{step}; a newer torch or onnxscript may convert it. {_capital(otherwise)}"
+    return f"{step}; a newer torch or onnxscript may convert it. {capital(otherwise)}"
 
 
 def _rewrite(name: str, stopped: GuiltyNode | None) -> str:
@@ -136,7 +137,7 @@ def _rewrite(name: str, stopped: GuiltyNode | None) -> str:
     operator = stopped.operator if stopped else name.rpartition(" ")[2]
     if operator.partition(".")[0] not in TORCHS_OWN:
         return (
-            f"{_capital(name)} is a custom operator: if it is written in torch, call the function itself in forward, "
+            f"{capital(name)} is a custom operator: if it is written in torch, call the function itself in forward, "
             "without `torch.library`; else write what it computes with torch's own operators"
         )
     if LINEAR_ALGEBRA.search(f"{name} {stopped.operator if stopped else ''}"):
@@ -155,10 +156,6 @@ def _named(missing: re.Match[str], stopped: GuiltyNode | None) -> str:
         return f"operator {operator}"
     is_same = missing["op"].partition(".")[2] == stopped.function.rpartition(".")[2]
     return f"`{stopped.function}`" if is_same else f"`{stopped.function}` (operator {operator})"
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
 
 
 RULE = Rule(

@@ -6,8 +6,11 @@ at the sizes of its example and at others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from export_gate.rules.wording import listing
 
 POSITIVE = "> 0"
 """A positive number, or a list with one."""
@@ -28,12 +31,38 @@ class Recipe:
     error: str = ""
     """What a runtime's message must hold, where the operator is wrong for some inputs alone."""
 
+    exception: str = ""
+    """Where the results are not those of eager: `-0.0 counts as 0.0`."""
+    cost: str = ""
+    """What it takes more than the operator does."""
+    place: str = ""
+    """`line 9` if the lines are the user's own statement, with the recipe in it."""
+
     @property
     def words(self) -> str:
-        """`Replace a with the lines below, which give the same results in eager and convert`."""
-        return f"Replace `{self.call}` with the lines below, which give the same results in eager and convert"
+        """`Replace line 9 with the line below, which gives the same results in eager and converts`."""
+        is_one = "\n" not in self.lines
+        below, gives, converts = ("line", "gives", "converts") if is_one else ("lines", "give", "convert")
+        what = self.place or f"`{self.call}`"
+        free = "" if self.place else f" ({self._legend})"
+        but = f" (but {self.exception})" if self.exception else ""
+        same = f"which {gives} the same results in eager{but} and {converts}"
+        return f"Replace {what} with the {below} below{free}, {same}{f'. {self.cost}' if self.cost else ''}"
+
+    @property
+    def _legend(self) -> str:
+        """What names stand for, where they are not the user's."""
+        names = re.findall(
+            r"(?<![\w.'])(x|y|other|boundaries|index|source|mask|target|weight|repeats)\b(?!=)", self.call
+        )
+        given = listing([f"`{name}`" for name in dict.fromkeys(names)])
+        verb = "stands for its argument" if given.count("`") == 2 else "stand for its arguments"  # noqa: PLR2004
+        return f"{given} {verb}, `out` for the result"
 
 
+PAIRS = "It keeps the difference of every pair of rows in memory at once (rows * rows * columns)"
+BOUNDARIES = "It compares every value with every boundary, and takes memory for that"
+SQUARE = "It takes memory for the square of the axis"
 # From floor(i * length / n) to ceil((i + 1) * length / n), as torch cuts an axis: neighbours may overlap.
 POOL = """\
 for axis, n in zip({axes}, {sizes}):
@@ -67,23 +96,27 @@ RECIPES = (
         call="torch.cdist(x, y)",
         lines="out = (x.unsqueeze(-2) - y.unsqueeze(-3)).square().sum(-1).sqrt()",
         when={"p": "2.0"},
+        cost=PAIRS,
     ),
     Recipe(
         names=("aten._cdist_forward", "aten.cdist"),
         call="torch.cdist(x, y, p=1.0)",
         lines="out = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs().sum(-1)",
         when={"p": "1.0"},
+        cost=PAIRS,
     ),
     Recipe(
         names=("aten._cdist_forward", "aten.cdist"),
         call="torch.cdist(x, y, p=inf)",
         lines="out = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs().amax(-1)",
         when={"p": "inf"},
+        cost=PAIRS,
     ),
     Recipe(
         names=("aten._cdist_forward", "aten.cdist"),
         call="torch.cdist(x, y, p={p})",
         lines="out = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs().pow({p}).sum(-1).pow(1 / {p})",
+        cost=PAIRS,
     ),
     # Before the one of the operator, to which it becomes with a further axis.
     _pool(("torch.adaptive_max_pool1d",), "F.adaptive_max_pool1d", 1, "amax", "[{output_size_last}]"),
@@ -112,8 +145,9 @@ RECIPES = (
         lines=(
             "out = torch.atan2(y, x)\n"
             "out = torch.where((y == 0) & (x < 0), torch.pi, out)\n"
-            "out = torch.where(x == 0, torch.sign(y) * (torch.pi / 2), out)  # -0.0 counts as 0.0"
+            "out = torch.where(x == 0, torch.sign(y) * (torch.pi / 2), out)"
         ),
+        exception="-0.0 counts as 0.0",
     ),
     Recipe(
         names=("aten.floor_divide",),
@@ -144,29 +178,34 @@ RECIPES = (
     Recipe(
         names=("aten.searchsorted",),
         call="torch.searchsorted(boundaries, x)",
-        lines="out = (x.unsqueeze(-1) > boundaries).sum(-1)",
+        lines="out = (x.unsqueeze(-1) > boundaries.unsqueeze(-2)).sum(-1)",
         when={"right": "False", "side": "None", "out_int32": "False"},
+        cost=BOUNDARIES,
     ),
     Recipe(
         names=("aten.cummax",),
         call="x.cummax({dim}).values",
         lines=f"{KEPT}out = torch.where(kept, x.unsqueeze(-2), -torch.inf).amax(-1).transpose({{dim}}, -1)",
+        cost=SQUARE,
     ),
     Recipe(
         names=("aten.cummin",),
         call="x.cummin({dim}).values",
         lines=f"{KEPT}out = torch.where(kept, x.unsqueeze(-2), torch.inf).amin(-1).transpose({{dim}}, -1)",
+        cost=SQUARE,
     ),
     Recipe(
         names=("torch.cumprod",),
         call="x.cumprod({dim})",
         lines=f"{KEPT}out = torch.where(kept, x.unsqueeze(-2), 1).prod(-1).transpose({{dim}}, -1)",
+        cost=SQUARE,
     ),
     Recipe(names=("aten.hypot", "torch.hypot"), call="torch.hypot(x, y)", lines="out = (x * x + y * y).sqrt()"),
     Recipe(
         names=("torch.copysign",),
         call="torch.copysign(x, y)",
         lines="out = torch.where(y < 0, -x.abs(), x.abs())",
+        exception="a sign of -0.0 counts as that of 0.0",
     ),
     Recipe(
         names=("torch.fmax",),
@@ -274,12 +313,14 @@ RECIPES = (
         call="torch.sort(x, stable=True).indices",
         lines=STABLE.replace("{later}", "<"),
         when={"dim": "-1", "descending": "False"},
+        cost=SQUARE,
     ),
     Recipe(
         names=("aten.sort.stable",),
         call="torch.sort(x, descending=True, stable=True).indices",
         lines=STABLE.replace("{later}", ">"),
         when={"dim": "-1", "descending": "True"},
+        cost=SQUARE,
     ),
     Recipe(
         names=("aten.repeat_interleave.self_Tensor", "aten.repeat_interleave.Tensor"),
@@ -300,6 +341,7 @@ RECIPES = (
             "out = torch.where(most, x, x.amax(-1, keepdim=True)).amin(-1)"
         ),
         when={"dim": "-1", "keepdim": "False"},
+        cost=SQUARE,
     ),
     Recipe(
         names=("aten.nanmedian.dim",),
@@ -307,7 +349,8 @@ RECIPES = (
         lines=(
             "middle = ((~x.isnan()).sum({dim}, keepdim=True) - 1).clamp(min=0) // 2\n"
             "ordered = torch.where(x.isnan(), torch.inf, x).sort(dim={dim}).values\n"
-            "out = ordered.gather({dim}, middle).squeeze({dim})"
+            "out = ordered.gather({dim}, middle).squeeze({dim})\n"
+            "out = torch.where(x.isnan().all({dim}), torch.nan, out)"
         ),
         when={"keepdim": "False"},
     ),

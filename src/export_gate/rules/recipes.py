@@ -7,10 +7,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from export_gate.rules.placing import placed
 from export_gate.rules.recipe_table import POSITIVE, RECIPES, Recipe
 from export_gate.wall.nodes import GuiltyNode
 
 LIST = re.compile(r"\[-?\d+(?:, -?\d+)*\]")
+NO_BIAS = re.compile(r"(?:\nout = out)? \+ bias\[[^\]]*\]")
+"""What a recipe says of a bias, for a layer that has none."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -30,7 +33,9 @@ def recipe_of(node: GuiltyNode | None, error: str = "") -> Recipe | None:
     if found is None:
         return None
     given = _Given(_with_ends(arguments))
-    return replace(found, call=found.call.format_map(given), lines=found.lines.format_map(given))
+    lines = found.lines.format_map(given)
+    lines = lines if arguments.get("bias") != "None" else NO_BIAS.sub("", lines)
+    return placed(replace(found, call=found.call.format_map(given), lines=lines), node)
 
 
 def called(node: GuiltyNode) -> str:

@@ -91,6 +91,11 @@ def listing(names: Sequence[str], limit: int = 5, joint: str = "and") -> str:
     return f"{', '.join(names[:-1])} {joint} {names[-1]}"
 
 
+def capital(text: str) -> str:
+    """The text as the beginning of a sentence."""
+    return f"{text[:1].upper()}{text[1:]}"
+
+
 def first_line(text: str) -> str:
     """The first line that is not empty, without terminal colours, cut to the length of a sentence."""
     lines = [line.strip() for line in plain(text).splitlines() if line.strip()]
@@ -119,6 +124,11 @@ def source_place(source: SourceLine | None) -> str:
 def at_source(source: SourceLine | None) -> str:
     """The same after a verb: ` at src/model.py:12 ...`."""
     return f" at {source_place(source)}" if source else ""
+
+
+def made_at(source: SourceLine | None) -> str:
+    """``, made at src/model.py:9 `seen = {}` ``, or nothing."""
+    return f", made{at_source(source)}" if source else ""
 
 
 def paragraph(text: str) -> tuple[str, ...]:

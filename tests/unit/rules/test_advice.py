@@ -118,7 +118,8 @@ def test_a_wrong_file_has_the_recipe_for_its_node():
 
     assert found.owner == "converter"
     assert found.hint == (
-        "Replace `torch.remainder(x, 0.1)` with the lines below, which give the same results in eager and convert. "
+        "Replace `torch.remainder(x, 0.1)` with the lines below (`x` stands for its argument, `out` for the result), "
+        "which give the same results in eager and convert. "
         "Report the conversion to PyTorch (torch.onnx) with the command below."
     )
     assert found.recipe == "out = torch.fmod(x, 0.1)\nout = torch.where(out < 0, out + 0.1, out)"
