@@ -12,7 +12,8 @@ from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
 from export_gate.rules.recipes import called
-from export_gate.rules.wording import first_line, listing, paragraph, targets_key
+from export_gate.rules.user_lines import converted_call
+from export_gate.rules.wording import first_line, listing, paragraph, source_place, targets_key
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.observation import ARTIFACT_CHANGED, Failure
@@ -25,6 +26,12 @@ LOST = re.compile(r"No such file or directory: '(?:[^']*/)?([^'/]+)'")
 NAMES_ROW = re.compile(r"(?m)^\s*(input|output) +\d+ +(\S+) +(\S+) *$")
 WIDER = {"uint8": "int32", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "bool": "int32"}
 """What to compute in instead; floats in float32."""
+TOGETHER = ": of weights and inputs alike, or their dtypes differ"
+HALVES = {
+    "bfloat16": ("`.bfloat16()`", "`.to(torch.bfloat16)`"),
+    "float16": ("`.half()`", "`.to(torch.float16)`"),
+}
+"""Dtypes of which ONNX Runtime has few kernels on the CPU, and how code asks for them."""
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -50,14 +57,39 @@ def check(measured: Measured) -> Iterator[Finding]:
             found = replace(found, hint=_type_hint(wrong, stopped), owner="converter", cause="conversion")
             found = replace(found, verdict=f"the conversion is wrong: it writes {wrong['op']} of {wrong['type']}")
         if lacking:
-            found = replace(found, verdict=f"ONNX Runtime has no kernel for {lacking[1]} of this dtype")
+            verdict, hint = _lacking(contract, lacking[1], group[0].target or "target", stopped)
+            found = replace(found, verdict=verdict, hint=hint)
         source = found.source or (stopped.source if stopped else None)
         yield replace(found, details=(*_names(failure), *found.details), source=source)
+
+
+def _lacking(contract: ModelContract, operator: str, target: str, stopped: GuiltyNode | None) -> tuple[str, str]:
+    """What is said of an operator without a kernel."""
+    dtype = stopped.dtype if stopped else ""
+    what = f"ONNX Runtime has no kernel for {operator} of {dtype or 'this dtype'}"
+    provider = f"Or choose a provider that has one under {targets_key(contract, target, 'providers')}."
+    if dtype not in HALVES:
+        hint = f"Compute {called(stopped) if stopped else operator} in another dtype ({WIDER.get(dtype, 'float32')})"
+        return what, f"{hint}, and convert the result back. {provider}"
+    lines = listing([source_place(line) for line in stopped.dtype_lines], limit=4) if stopped else ""
+    asked = (
+        lines or f"the line where the model's weights get it, and out of the conversions ({', '.join(HALVES[dtype])})"
+    )
+    is_cast = stopped is not None and any("autocast" in line.text for line in stopped.dtype_lines)
+    together = "" if is_cast and stopped and len(stopped.dtype_lines) == 1 else TOGETHER
+    where = f" Take {dtype} out of {asked}{together}."
+    few = f"Run the model in float32: ONNX Runtime has few kernels for {dtype} on the CPU."
+    return what, f"{few}{where} {provider}"
 
 
 def _type_hint(wrong: re.Match[str], stopped: GuiltyNode | None) -> str:
     other = WIDER.get(wrong["type"], "float32")
     layer = called(stopped) if stopped else f"what became `{wrong['op']}`"
+    edited = converted_call(stopped, other, wrong["type"])
+    if edited and stopped and stopped.source:
+        return (
+            f"Compute {layer} in {other} and convert the result back: write line {stopped.source.line} as `{edited}`."
+        )
     return (
         f"Give {layer} a tensor of {other} (`.to(torch.{other})`, and its argument `dtype` if it has one), and convert "
         f"the result back: `.to(torch.{wrong['type']})`."

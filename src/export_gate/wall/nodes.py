@@ -41,6 +41,10 @@ class GuiltyNode:
     """By which it resizes the last axes; empty if it does not, or to sizes."""
     file_nodes: tuple[str, ...] = ()
     """The file's nodes that compute it from values that agree, as `MatMul node_MatMul_2`; at most sixteen."""
+    dtype: str = ""
+    """Of its first tensor, as torch writes it, where a runtime stopped at it; else empty."""
+    dtype_lines: tuple[SourceLine, ...] = ()
+    """The project's lines that name that dtype, if it is one of fewer bits than float32."""
     source: SourceLine | None = None
     """The innermost line of the project's own code that leads to it."""
     foreign: SourceLine | None = None

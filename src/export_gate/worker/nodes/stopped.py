@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import traceback
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from export_gate.wall.nodes import GuiltyNode
+from export_gate.worker.model.dtype_lines import lines_naming
 from export_gate.worker.nodes.file import FileGraph
 from export_gate.worker.nodes.program import described, nodes_of
 from export_gate.worker.process.failures import chain_of
@@ -46,4 +48,13 @@ def named_node(message: str, path: Path | None, program: Any, roots: tuple[Path,
     graph, wanted = FileGraph.read(path), next(filter(None, named.groups()))
     names = graph.origins([at for at, node in enumerate(graph.model.graph.node) if node.name == wanted])
     nodes = nodes_of(program.graph_module)
-    return next((described(nodes[name], roots) for name in names if name in nodes), None)
+    node = next((nodes[name] for name in names if name in nodes), None)
+    if node is None:
+        return None
+    dtype = _dtype_of(node)
+    return replace(described(node, roots), dtype=dtype, dtype_lines=lines_naming(dtype, roots))
+
+
+def _dtype_of(node: torch.fx.Node) -> str:
+    values = (given.meta.get("val") for given in node.all_input_nodes)
+    return next((str(value.dtype).removeprefix("torch.") for value in values if isinstance(value, torch.Tensor)), "")
