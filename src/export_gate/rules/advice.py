@@ -64,6 +64,11 @@ BY_OWNER: dict[Owner, str] = {
         "it still differs, look at how it is made."
     ),
 }
+QUANTISED = (
+    "A quantised file differs from a float32 model by design, so that this says nothing against it. Verify the float32 "
+    "file with this contract. Of the quantised one, decide how far it may be off, and declare that at {tolerance}; or "
+    "give it a model of its own, whose factory returns the fake-quantised network."
+)
 NOT_KNOWN = (
     "What causes it is not known: compare the inputs that differ with those that do not, and run the worst alone."
 )
@@ -76,6 +81,8 @@ def advice(contract: ModelContract, target: TargetName, blame: Blame) -> str:
     resized = size_advice(blame.trace.guilty) if blame.cause == "size-arithmetic" and blame.trace else ""
     if resized:
         return resized
+    if blame.cause == "weights" and "quantised" in blame.verdict:
+        return QUANTISED.format(tolerance=targets_key(contract, target, "tolerance"))
     # The cause first: it names what to change, the owner only where.
     if blame.cause in BY_CAUSE:
         return BY_CAUSE[blame.cause]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from export_gate.rules.wording import at_source, listing
 from export_gate.wall.contract import ModelContract
+from export_gate.wall.diagnosis import Inspection
 from export_gate.wall.observation import Branch
 from export_gate.wall.source import SourceLine
 
@@ -52,14 +53,29 @@ def guard_advice(contract: ModelContract, branch: Branch | None, *, is_separate:
     )
 
 
-def single_advice(contract: ModelContract, dim: str) -> str:
-    """The same where a dim of size 1 takes another way, of which torch.export notes nothing."""
-    key = f"models.{contract.name}.dims.{dim}"
+def single_advice(contract: ModelContract, dim: str, line: SourceLine | None) -> str:
+    """The same where a dim of size 1 takes another way, of which torch.export notes nothing.
+
+    Args:
+        contract: what is declared.
+        dim: the dim.
+        line: the condition at which eager goes the other way, if it is one of Python's.
+    """
+    key, declared = f"models.{contract.name}.dims.{dim}", contract.dim(dim)
+    without = f"the condition{at_source(line)}" if line else "what depends on it (such as `squeeze()` without a dim)"
+    least = next((size for size in declared.sizes if size > 1), None)
+    narrowed = f"declare no size 1 (`{key}.min: {least}`)" if least else f"leave it out of `{key}`"
     return (
-        f"torch.export takes `{dim}` to be 2 or more, so that a condition on size 1 is never met in the program: give "
-        f"size 1 an export of its own (`{key}.separate: [1]`), leave it out of `{key}`, or write the model without the "
-        "condition (such as `if x.shape[0] == 1` or `squeeze()`)."
+        f"torch.export takes `{dim}` to be 2 or more, so that size 1 has no way of its own in the program. If the "
+        f"model is meant to differ there, give size 1 an export of its own (`{key}.separate: [1]`), which makes two "
+        f"files, of which callers choose; if callers never send it, {narrowed}; or write the model without {without}."
     )
+
+
+def parting_line(inspection: Inspection | None) -> SourceLine | None:
+    """The line with the condition at which eager goes another way at the inputs that differ."""
+    line = inspection.forked_at if inspection else None
+    return line if line and is_written(line) else None
 
 
 def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.blame import NOT_KNOWN, Blame
-from export_gate.rules.branch_advice import condition_of, guard_advice, single_advice
+from export_gate.rules.branch_advice import condition_of, guard_advice, parting_line, single_advice
 from export_gate.rules.conversion_ways import trials_of, way_that_works
 from export_gate.rules.diagnosis import diagnose, dim_of_size_one
+from export_gate.rules.forms import inspection_of
 from export_gate.rules.measure import Excuse, Measured, Measurement
 from export_gate.rules.recipe_table import Recipe
 from export_gate.rules.recipes import recipe_of
@@ -17,6 +18,7 @@ from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Cause
 from export_gate.wall.equivalence import FaultKind
 from export_gate.wall.observation import Branch, ModelObservation
+from export_gate.wall.source import SourceLine
 from export_gate.wall.targets import LAYOUT_FAMILIES
 
 DENSE = (
@@ -46,6 +48,8 @@ class Differing:
     """The option with which the conversion is right, if one was tried and is; else empty."""
     recipe: Recipe | None = None
     """How to write the operator that is converted or computed wrongly."""
+    parting: SourceLine | None = None
+    """The condition at which eager goes another way than at inputs that agree, if sizes are the cause."""
     compared: int = 0
     """Inputs at which this output was compared."""
     is_layout: bool = False
@@ -60,7 +64,7 @@ class Differing:
         """The violation, or a note; `difference` says what differs at the worst fault."""
         trace = self.blame.trace
         branch = f"; the model takes the other branch where {condition_of(self.branch)}" if self.branch else ""
-        line = self.branch.source if self.branch else None
+        line = self.branch.source if self.branch else self.parting
         return rule.finding(
             self.model,
             f"{difference}{branch}",
@@ -124,15 +128,24 @@ def _differing(
         way=way,
         recipe=recipe_of(blame.trace.guilty) if is_wrong and blame.trace else None,
         guard_hint=_guard_hint(measured, target, faults, branch) if is_guard else "",
+        parting=_parting(measured, target, worst, blame),
         compared=sum(leaf.output == worst.output for leaf in measured.of(target)),
         is_layout=is_layout,
     )
 
 
+def _parting(measured: Measured, target: TargetName, worst: Measurement, blame: Blame) -> SourceLine | None:
+    is_node = blame.trace is not None and blame.trace.origin == "introduced"
+    if blame.cause != "size-guard" and (blame.cause != "size-arithmetic" or is_node):
+        return None
+    return parting_line(inspection_of(measured, target, worst.output))
+
+
 def _guard_hint(measured: Measured, target: TargetName, faults: tuple[Measurement, ...], branch: Branch | None) -> str:
     single = dim_of_size_one(measured, target, faults) if branch is None else ""
     if single:
-        return single_advice(measured.contract, single)
+        line = parting_line(inspection_of(measured, target, faults[0].output))
+        return single_advice(measured.contract, single, line)
     return guard_advice(measured.contract, branch, is_separate=bool(faults[0].export))
 
 

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 
 from export_gate.rules.blame import Blame, is_handed_in, kind_of
-from export_gate.rules.branch_advice import condition_of
+from export_gate.rules.branch_advice import condition_of, parting_line
 from export_gate.rules.forms import file_owner, inspection_of, owner_of, program_answer, rung_words
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.recipes import called
 from export_gate.rules.size_pattern import members_of, raising_sizes, size_words
 from export_gate.rules.verdict import verdict
-from export_gate.rules.wording import listing, scientific
+from export_gate.rules.wording import listing, scientific, source_place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner, WeightsCompared
 from export_gate.wall.targets import LAYOUT_FAMILIES
@@ -33,6 +33,10 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
     weights = weights_of(measured, target)
     inspection = inspection_of(measured, target, output)
     trace, smallest = (inspection.trace, inspection.smallest) if inspection else (None, None)
+    if weights is not None and weights.quantised and not _has_quantisers(inspection):
+        seen = count(weights.quantised, "node")
+        words = f"the file is quantised ({seen} of it compute with quantised numbers), and eager is not"
+        return Blame(owner="artifact", cause="weights", verdict=words, trace=trace, smallest=smallest)
     # Other weights explain any difference, so the experiments, which compare forms of one model, prove nothing.
     if weights is not None and weights.differing_count:
         # Where most differ, the first node that does is only the first that has weights.
@@ -54,6 +58,11 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
         trace=trace,
         smallest=smallest,
     )
+
+
+def _has_quantisers(inspection: Inspection | None) -> bool:
+    """Whether the model quantises too, so that both sides should agree."""
+    return inspection is not None and any("quantize" in name for name in inspection.selects)
 
 
 def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
@@ -113,11 +122,16 @@ def _cause(
     if branch:
         return "size-guard", (branch,)
     single = dim_of_size_one(measured, target, faults) if owner == "torch.export" else ""
+    line = parting_line(inspection)
+    way = f"; there, eager goes the other way at {source_place(line)}" if line else ""
     if single:
-        return "size-guard", (f"all inputs with {single}=1 differ and no others; it takes the size to be 2 or more",)
+        count_words = f"all {len(faults)} inputs with {single}=1 differ" if len(faults) > 1 else (
+            f"the one input with {single}=1 differs"
+        )  # fmt: skip
+        return "size-guard", (f"{count_words} and no other does{way}",)
     by_size = size_words(measured, target, faults, inspection)
     if by_size:
-        return "size-arithmetic", (by_size,)
+        return "size-arithmetic", (f"{by_size}{way}",)
     changed = measured.observation.hygiene.state_changed
     # Even if no output of eager shows it: with state, no experiment tells what else it could be.
     if changed:

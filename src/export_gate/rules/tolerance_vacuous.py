@@ -32,7 +32,7 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
         f"{scientific(1e-4 * lax.scale)}."
     )
     found = lax.finding(model, RULE, words, hint)
-    if weights is None or not weights.differing_count:
+    if weights is None or not weights.differing_count or weights.quantised:
         return found
     return replace(found, owner="artifact", cause="weights", evidence=weights_words(weights))
 

@@ -77,6 +77,8 @@ class ExportGuard:
     """The user's line that asks for it."""
     foreign: SourceLine | None = None
     """The line of another package that it called, which asks for it."""
+    function: str = ""
+    """The Python function of torch that it called, such as `interpolate`; empty if it called none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,8 @@ class Inspection:
     """What the control input was shrunk to; None without time, or if it does not fail when it is run again."""
     trace: NodeTrace | None = None
     """Where along the graph the output goes wrong; None if that was not found out."""
+    forked_at: SourceLine | None = None
+    """The project's line after which eager goes another way than at an input that agrees; None if it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,3 +157,5 @@ class WeightsCompared:
     """Whether names were matched; otherwise values were."""
     missing: int = 0
     """Tensors of the module without a match."""
+    quantised: int = 0
+    """Nodes of the file that compute with quantised numbers, where the module has none."""

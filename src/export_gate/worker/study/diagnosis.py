@@ -23,6 +23,7 @@ from export_gate.worker.process.isolated import Isolated
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.allowance import LEAST_GIVEN_S, LEAST_S, Allowance
 from export_gate.worker.study.file_weights import compare_weights
+from export_gate.worker.study.forks import fork
 from export_gate.worker.study.rungs import Climber, Forms, climb, selecting
 from export_gate.worker.study.shrinking import Shrinker
 from export_gate.worker.study.tracing import TRACED, Tracer
@@ -138,6 +139,8 @@ def _experiments(
         other = _passing_size(sick)
         if other is not None and worst.group == "generated":
             yield partial(size_trial, patient.bench, sick.output, worst.name, worst.sizes, other)
+        if sick.right:
+            yield partial(fork, patient.bench.laboratory, tracer.roots, sick.output, worst, sick.right)
         first = [name for name in patient.forms.names if name != LAST]
         yield from _rungs(patient, first, sick.output, worst)
         yield from _trace(tracer, sick)
@@ -197,6 +200,7 @@ def _joined(known: Inspection, more: Inspection) -> Inspection:
         size_trial=more.size_trial or known.size_trial,
         smallest=more.smallest or known.smallest,
         trace=more.trace or known.trace,
+        forked_at=more.forked_at or known.forked_at,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ MOSTLY = 0.5
 """Share of equal elements from which on a tensor is an edited copy of another."""
 MATRIX = 2
 """Axes of a linear layer's weight."""
+QUANTISING = ("Quantize", "Dequantize", "DynamicQuantize", "QLinear", "QGemm", "QAttention", "MatMulNBits")
+"""How the names of operators begin that make or take quantised numbers."""
 SMALLEST = 2
 """Elements that a tensor needs to be recognised by its values."""
 FOLDED = (torch.nn.modules.batchnorm._NormBase,)  # noqa: SLF001 - the common base of batch and instance norms
@@ -33,6 +35,11 @@ FOLDED = (torch.nn.modules.batchnorm._NormBase,)  # noqa: SLF001 - the common ba
 
 def compare_weights(path: Path | None, target: Target, module: torch.nn.Module) -> WeightsCompared:
     """The file's tensors against the module's parameters and floating buffers, by name, else by value."""
+    compared = _compare(path, target, module)
+    return replace(compared, quantised=0 if path is None else _quantised(path, target))
+
+
+def _compare(path: Path | None, target: Target, module: torch.nn.Module) -> WeightsCompared:
     own = {name: to_numpy(tensor) for name, tensor in module.state_dict().items() if _is_weight(tensor)}
     given = {} if path is None else _tensors(path, target)
     named = {name: given[name] for name in own if name in given and given[name].shape == own[name].shape}
@@ -96,6 +103,16 @@ def _tensors(path: Path, target: Target) -> dict[str, Array]:
             return {name: to_numpy(tensor) for name, tensor in program.state_dict.items() if _is_weight(tensor)}
         case _:
             return {}
+
+
+def _quantised(path: Path, target: Target) -> int:
+    """Nodes of an ONNX file that quantise, or compute with numbers of eight bits or fewer."""
+    if target.kind != "onnx":
+        return 0
+    import onnx
+
+    nodes = onnx.load(str(path), load_external_data=False).graph.node
+    return sum(node.op_type.startswith(QUANTISING) or node.op_type.endswith("Integer") for node in nodes)
 
 
 def _by_value(own: Mapping[str, Array], given: Mapping[str, Array], module: torch.nn.Module) -> WeightsCompared:

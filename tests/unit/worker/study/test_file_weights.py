@@ -115,3 +115,13 @@ def test_a_pt2_file_is_compared_by_name(tmp_path: Path):
 
     assert compare_weights(path, PT2, _model(0)).differing_count == 4
     assert compare_weights(path, PT2, _model(1)).differing_count == 0
+
+
+def test_a_file_that_computes_with_quantised_numbers_is_recognised(tmp_path: Path):
+    """Whatever its weights are: they have other values on purpose."""
+    path = _file(tmp_path / "m.onnx", 1)
+    model = onnx.load(path)
+    model.graph.node.append(helper.make_node("DequantizeLinear", ["q", "scale"], ["w"]))
+    onnx.save(model, path)
+    assert compare_weights(path, ONNX, _model(0)).quantised == 1
+    assert compare_weights(_file(tmp_path / "f.onnx", 1), ONNX, _model(0)).quantised == 0
