@@ -9,11 +9,12 @@ from export_gate.rules.cases import other_cases
 from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.measure import Measured
 from export_gate.rules.refusals import RAISED, refused_empty_masks, refused_layouts
+from export_gate.rules.relation_advice import relation_hint, relation_words
+from export_gate.rules.value_sizes import value_size_advice
 from export_gate.rules.wording import at_source, first_line, paragraph
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import LAZY_LAYERS, Failure, MissingRelation, ModelObservation, PromiseBroken
-from export_gate.wall.words import count
 
 ENDED = {
     "model": "the model could not be created",
@@ -40,7 +41,7 @@ def check(measured: Measured) -> Iterator[Finding]:
     empty, _ = refused_empty_masks(contract, observation)
     broken = tuple(promise for promise in observation.broken if promise not in (*layouts, *empty))
     if broken:
-        yield _broken(contract, broken, observation)
+        yield _broken(measured, broken)
     if layouts:
         yield _layout(contract, layouts)
 
@@ -88,18 +89,20 @@ def _owner(broken: Sequence[PromiseBroken], observation: ModelObservation) -> Ow
     return "model" if inputs and raised >= {member.name for member in inputs} else "contract"
 
 
-def _broken(contract: ModelContract, broken: Sequence[PromiseBroken], observation: ModelObservation) -> Finding:
+def _broken(measured: Measured, broken: Sequence[PromiseBroken]) -> Finding:
+    contract, observation = measured.contract, measured.observation
     first, relations = broken[0], observation.relations
     return RULE.finding(
         contract.name,
         f"eager breaks the contract{at_source(first.source)}: {first_line(first.message)}",
-        hint=_broken_hint(contract.name, first, relations),
+        hint=_broken_hint(measured, first, relations),
         case=first.case,
         occurrences=len(broken),
         tried=_tried(broken, observation),
         key=relations[0].key if relations else "",
         owner=_owner(broken, observation),
         cause="eager" if RAISED.match(first.message) else "interface",
+        verdict=relation_words(contract, relations[0], first.source) if relations else "",
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in broken]),
     )
@@ -111,20 +114,14 @@ def _tried(broken: Sequence[PromiseBroken], observation: ModelObservation) -> in
     return len(known) if known >= {promise.case for promise in broken} else 0
 
 
-def _broken_hint(model: str, first: PromiseBroken, relations: Sequence[MissingRelation]) -> str:
+def _broken_hint(measured: Measured, first: PromiseBroken, relations: Sequence[MissingRelation]) -> str:
     if NESTED in first.message:
         return NESTED_HINT
-    return _relation_hint(model, relations[0]) if relations else _hint(model)
-
-
-def _relation_hint(model: str, found: MissingRelation) -> str:
-    """What the failing and the passing inputs show, and the key that says it."""
-    # A key and its value in backticks; what takes more than one key is a sentence.
-    is_key = found.declare.startswith("`")
-    declare = f"declare {found.declare} at `models.{model}.{found.key}`" if is_key else found.declare
-    inputs = count(found.tried, "refused input")
-    tried = f" This was tried: eager takes {inputs} once drawn like that." if found.tried else ""
-    return f"Eager refuses where {found.words}: {declare}, or fix the model.{tried}"
+    if relations:
+        return relation_hint(measured.contract, relations[0])
+    # Sizes that depend on values make eager refuse some inputs, and torch.export all, often at the line before.
+    ends = [failed.failure.source for failed in measured.failed if failed.failure.stage == "export"]
+    return next(filter(None, map(value_size_advice, (*ends, first.source))), _hint(measured.contract.name))
 
 
 def _hint(model: str) -> str:

@@ -9,6 +9,8 @@ from export_gate.wall.source import SourceLine
 
 ROOTS = ("math.sqrt", "np.sqrt", "numpy.sqrt")
 PLAIN = ("int", "float")
+SAME_IN_TORCH = ("arange", "linspace", "logspace", "zeros", "ones", "eye", "full")
+"""NumPy's functions that torch has under the same name, with the same arguments in the same order."""
 
 
 def constant_advice(source: SourceLine | None) -> str:
@@ -63,9 +65,28 @@ def _casts(node: ast.AST) -> Iterator[str]:
         yield f"{whole}: compute it in integers (`//`), without `int(...)`"
     elif name in ROOTS:
         yield f"{whole}: write `({inner}) ** 0.5`"
-    elif name.startswith(("math.", "np.", "numpy.")) and name.partition(".")[2] not in ("ceil", "floor", "prod"):
+    elif name.startswith(("math.",)) and name.partition(".")[2] not in ("ceil", "floor", "prod"):
         function = name.partition(".")[2]
         yield f"{whole}: write `torch.{function}(torch.scalar_tensor({inner}))`"
+
+
+def _numpy(node: ast.AST) -> Iterator[str]:
+    """NumPy computes outside of torch, with the sizes of the example."""
+    if not isinstance(node, ast.Call) or not ast.unparse(node.func).startswith(("np.", "numpy.")):
+        return
+    written, function = ast.unparse(node), ast.unparse(node.func).partition(".")[2]
+    if "shape" not in written and "size(" not in written and "len(" not in written:
+        return
+    if function in SAME_IN_TORCH:
+        given = [ast.unparse(argument) for argument in node.args]
+        yield (
+            f"`{written}` is computed by NumPy from the example's size: write "
+            f"`torch.{function}({', '.join(given)})`, without `torch.from_numpy` around it"
+        )
+    elif function not in ("prod", "ceil", "floor"):
+        size = ast.unparse(node.args[0]) if len(node.args) == 1 else ""
+        other = f"`torch.{function}(torch.scalar_tensor({size}))`" if size else "the same with operators of torch"
+        yield f"`{written}` is computed by NumPy from the example's size: write {other}"
 
 
 def _lists(node: ast.AST) -> Iterator[str]:
@@ -76,4 +97,4 @@ def _lists(node: ast.AST) -> Iterator[str]:
         yield f"`{written}` makes a list as long as the example: write `torch.full((n,), value)`"
 
 
-WAYS: tuple[Callable[[ast.AST], Iterator[str]], ...] = (_casts, _lists, _loops)
+WAYS: tuple[Callable[[ast.AST], Iterator[str]], ...] = (_casts, _numpy, _lists, _loops)

@@ -11,6 +11,8 @@ from export_gate.wall.observation import ModelObservation, PromiseBroken
 
 RAISED = re.compile(r"\w+: ")
 """An exception's class begins the message; other broken promises are sentences."""
+OF_LAYOUT = re.compile(r"contiguous|stride")
+"""What torch says about a memory layout that it refuses."""
 EMPTY = {"keep": (0,), "drop": (1,), "any": (), None: (0, 1)}
 """What 1 means in a mask -> the values that keep nothing if all elements have them."""
 
@@ -21,11 +23,11 @@ def refused_layouts(observation: ModelObservation) -> tuple[PromiseBroken, ...]:
     # Eager that accepts no input at all has another problem.
     if all(member.name in refused for member in observation.control_inputs):
         return ()
-    return tuple(
-        promise
-        for promise in observation.broken
-        if RAISED.match(promise.message) and is_layout_case(observation, promise.case)
-    )
+    raised = [promise for promise in observation.broken if RAISED.match(promise.message)]
+    strided = [promise for promise in raised if is_layout_case(observation, promise.case)]
+    # Where dense tensors raise too, the layout is the reason only if the message says so.
+    lines = {promise.source for promise in raised if promise not in strided and promise.source is not None}
+    return tuple(p for p in strided if p.source not in lines or OF_LAYOUT.search(p.message))
 
 
 def refused_empty_masks(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -57,13 +58,13 @@ class Proposal:
 
 
 def proposals(
-    contract: ModelContract, weights: Mapping[str, int], refused: Sequence[Facts], accepted: Sequence[Facts]
+    contract: ModelContract, weights: Mapping[str, tuple[int, ...]], refused: Sequence[Facts], accepted: Sequence[Facts]
 ) -> Iterator[Proposal]:
     """Every relation that tells the refused inputs from the accepted ones, the most likely first.
 
     Args:
         contract: what is declared.
-        weights: Name -> length of the first axis.
+        weights: Name -> shape.
         refused: inputs at which eager raises in the same place.
         accepted: inputs that it takes.
     """
@@ -74,7 +75,7 @@ def proposals(
         yield from _upper_bounds(seen, path, spec, weights)
         yield from _lower_bounds(seen, path, spec)
     yield from _orders(seen, [(path, spec) for path, spec in free if spec.shape and spec.order is None])
-    yield from _dim_limits(seen)
+    yield from _dim_limits(seen, weights)
     yield from _dim_pairs(seen)
     yield from _between_inputs(seen, [path for path, _ in integers])
 
@@ -93,7 +94,9 @@ class _Seen:
         return [int(what(array)) for array in arrays if array.size]
 
 
-def _upper_bounds(seen: _Seen, path: str, spec: TensorSpec, weights: Mapping[str, int]) -> Iterator[Proposal]:
+def _upper_bounds(
+    seen: _Seen, path: str, spec: TensorSpec, weights: Mapping[str, tuple[int, ...]]
+) -> Iterator[Proposal]:
     for total in _sums(seen.contract):
         for offset in OFFSETS:
             limit = Size(factors=total.factors, offset=offset)
@@ -102,7 +105,7 @@ def _upper_bounds(seen: _Seen, path: str, spec: TensorSpec, weights: Mapping[str
                 yield _ranged(seen, path, (_low(seen, path, spec), limit), words)
     low, high = seen.of(seen.accepted, path, np.max), seen.of(seen.refused, path, np.max)
     # A table that every accepted index fits into, and the largest index of no refused input.
-    lengths = sorted((length, name) for name, length in weights.items() if low and high and max(low) < length)
+    lengths = sorted((sizes[0], name) for name, sizes in weights.items() if low and high and max(low) < sizes[0])
     for length, name in lengths:
         if length <= min(high):
             words = f"`{path}` >= {length}, the length of `{name}`"
@@ -128,10 +131,12 @@ def _orders(seen: _Seen, leaves: Sequence[tuple[str, TensorSpec]]) -> Iterator[P
                 yield Proposal(words=words, declare=f"`order: {order}`", key=f"inputs.{path}", contract=contract)
 
 
-def _dim_limits(seen: _Seen) -> Iterator[Proposal]:
+def _dim_limits(seen: _Seen, weights: Mapping[str, tuple[int, ...]]) -> Iterator[Proposal]:
     for dim in seen.contract.dims:
         refused, kept = ({facts.sizes[dim.name] for facts in each} for each in (seen.refused, seen.accepted))
         if max(kept) < min(refused):
+            for size, name in _lengths(weights, max(kept), min(refused)):
+                yield _limited(seen, dim, f"`{dim.name}` > {size}, a length of `{name}`", {"max": size})
             # The widest limit first: the first within which eager takes everything is the one to declare.
             for size in (*_between(dim, max(kept), min(refused))[::-1], max(kept)):
                 yield _limited(seen, dim, f"`{dim.name}` > {size}", {"max": size})
@@ -145,6 +150,12 @@ def _dim_limits(seen: _Seen) -> Iterator[Proposal]:
                 yield _limited(seen, dim, words, in_steps(dim, step) or {"multiple-of": step})
 
 
+def _lengths(weights: Mapping[str, tuple[int, ...]], low: int, high: int) -> list[tuple[int, str]]:
+    """Lengths of tables that end between two sizes, the longest first."""
+    found = {length: name for name, sizes in weights.items() for length in sizes if low <= length < high}
+    return sorted(found.items(), reverse=True)
+
+
 def _between(dim: Dim, low: int, high: int) -> list[int]:
     """Sizes that were not tried; of many none, so that few trials are made."""
     sizes = dim.sizes[bisect_right(dim.sizes, low) : bisect_left(dim.sizes, high)]
@@ -154,11 +165,20 @@ def _between(dim: Dim, low: int, high: int) -> list[int]:
 def _dim_pairs(seen: _Seen) -> Iterator[Proposal]:
     for one, other in itertools.permutations([dim.name for dim in seen.contract.dims], 2):
         if one < other and seen.tells(partial(_is_equal, one, other)):
-            declare = f"write `{one}` for `{other}` in the shapes under `inputs`, and remove `{other}` from `dims`"
+            shapes = " and ".join(_with_dim(seen.contract, one, other))
+            declare = f"write `{one}` for `{other}` ({shapes}), and remove `{other}` from `dims`"
             yield Proposal(words=f"`{one}` differs from `{other}`", declare=declare, key=f"dims.{other}")
         if seen.tells(partial(_is_no_larger, one, other)):
             declare = f"give `{one}` a `max` that is no greater than the `min` of `{other}`"
             yield Proposal(words=f"`{one}` > `{other}`", declare=declare, key=f"dims.{one}")
+
+
+def _with_dim(contract: ModelContract, one: str, other: str) -> Iterator[str]:
+    """Each shape that has the other dim, with this one in its place: `` `inputs.mask.shape: [B, S]` ``."""
+    for path, spec in tensor_leaves(contract):
+        if any(other in size.factors for size in spec.shape):
+            sizes = [re.sub(rf"\b{re.escape(other)}\b", one, str(size)) for size in spec.shape]
+            yield f"`inputs.{path}.shape: [{', '.join(sizes)}]`"
 
 
 def _between_inputs(seen: _Seen, paths: Sequence[str]) -> Iterator[Proposal]:

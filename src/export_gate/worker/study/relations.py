@@ -58,7 +58,9 @@ def missing_relations(
     # One relation explains one kind of refusal.
     kind, _ = Counter(refused.values()).most_common(1)[0]
     failing = [case for case in cases if refused.get(case.name) == kind]
-    weights = {name: weight.shape[0] for name, weight in subject.module.named_parameters() if weight.dim()}
+    # Buffers too: a table of frequencies or a causal mask is read by position.
+    tensors = (*subject.module.named_parameters(), *subject.module.named_buffers())
+    weights = {name: tuple(weight.shape) for name, weight in tensors if weight.dim()}
     facts = [_facts(case) for case in failing], [_facts(case) for case in accepted]
     for proposal in islice(proposals(subject.contract, weights, *facts), MOST_PROPOSALS):
         tried = _again(proposal, failing)
