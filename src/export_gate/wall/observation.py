@@ -460,6 +460,16 @@ class MissingRelation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateHome:
+    """What holds state that forward changes."""
+
+    name: str
+    kind: Literal["attribute", "buffer", "class", "closure", "default", "global"]
+    source: SourceLine | None = None
+    """The line that makes it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HygieneObservation:
     """How the eager model behaves apart from its values."""
 
@@ -483,6 +493,8 @@ class HygieneObservation:
     """Buffers, parameters and attributes that forward changed, as `name: before -> after`."""
     state_writing: SourceLine | None = None
     """The first line of the project that changes some of it."""
+    state_home: StateHome | None = None
+    """What holds the first of it; None if that was not found out."""
     state_effects: tuple[Comparison, ...] = ()
     """Outputs that depended on earlier calls (a used instance against a fresh one), the worst each."""
     draws: bool = False

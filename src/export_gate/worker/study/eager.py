@@ -19,6 +19,7 @@ from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model import hygiene
 from export_gate.worker.model.drawing import drawing_line, numpy_line
 from export_gate.worker.model.factory import Parameter, bind
+from export_gate.worker.model.kept import home_of
 from export_gate.worker.model.outside import changed_outside
 from export_gate.worker.model.reference import (
     Reference,
@@ -93,7 +94,7 @@ def _with_lines(
             state_writing = writing_line(lambda: run(call), state_stamp(twin, facts.state_changed), desk.roots)
     except Exception:  # noqa: BLE001 - a line more or less is no reason to lose what was observed
         return facts
-    return replace(facts, mutating=mutating, state_writing=state_writing)
+    return _with_home(replace(facts, mutating=mutating, state_writing=state_writing), subject)
 
 
 def _drawing(facts: HygieneObservation, make: Callable[[], Call], subject: Subject, desk: Desk) -> HygieneObservation:
@@ -112,7 +113,12 @@ def _kept_outside(
     if outside is None:
         return facts
     line = writing_line(lambda: run(make()), outside.stamp, desk.roots)
-    return replace(facts, state_changed=outside.changes, state_writing=line)
+    return _with_home(replace(facts, state_changed=outside.changes, state_writing=line), subject)
+
+
+def _with_home(facts: HygieneObservation, subject: Subject) -> HygieneObservation:
+    changes, writing = facts.state_changed, facts.state_writing
+    return replace(facts, state_home=home_of(changes[0], writing, subject.module) if changes else None)
 
 
 TRAINING = ("train_modules", "train_module_count")
