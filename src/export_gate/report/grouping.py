@@ -87,7 +87,9 @@ def _joined(groups: Sequence[Group]) -> list[Group]:
 def _has_same_cause(one: Group, other: Group) -> bool:
     """Whether both are about one line, or one node's operator, in the same targets."""
     first, second = one[0], other[0]
-    is_shared = first.rule == "state-carried" or (first.rule in COMPARED and first.cause in SHARED)
+    is_shared = first.rule in ("state-carried", "nondeterministic-model") or (
+        first.rule in COMPARED and first.cause in SHARED
+    )
     return is_shared and None not in (first.output, second.output) and _signature(one) == _signature(other)
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from export_gate.rules.branch_advice import CONDITION
 from export_gate.rules.python_numbers import constant_advice, counted
 from export_gate.rules.trial_advice import trial_advice
+from export_gate.rules.value_sizes import value_size_advice
 from export_gate.rules.wording import at_source, listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
@@ -67,8 +68,9 @@ def export_advice(
         name = unknown.group(1).rsplit(".", 1)[-1]
         return (
             f"Return a tensor, or a tuple, list or dict of tensors, instead of {name}; or register the class in the "
-            f"module that defines it: `torch.export.register_dataclass({name})` for a dataclass, "
-            f"`torch.utils._pytree.register_pytree_node({name}, ...)` for any other class."
+            f'module that defines it: `torch.export.register_dataclass({name}, serialized_type_name="{name}")` for a '
+            f"dataclass, `torch.utils._pytree.register_pytree_node({name}, ...)` for any other class. pt2 files need "
+            "the `serialized_type_name`, which may be any text of your own."
         )
     if ".numpy() is not supported" in text:
         return f"Write the NumPy code{_at(failure)} with torch operators: torch.export cannot trace outside torch."
@@ -139,6 +141,9 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
     where = _at(failure)
     if failure.foreign is not None:
         return _foreign_advice(failure.foreign, where)
+    known = value_size_advice(failure.source)
+    if known:
+        return known
     line = failure.source.text if failure.source else ""
     if "extract specialized integer" in text:
         called = counted(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -10,11 +11,16 @@ from export_gate.rules.branch_advice import READABLE, is_written, said_readably
 from export_gate.rules.export_advice import export_advice, is_packed, unrolled_layers
 from export_gate.rules.failures import failures_of, finding, without_suggestions
 from export_gate.rules.measure import Measured
+from export_gate.rules.python_numbers import constant_advice
+from export_gate.rules.size_operators import asking
 from export_gate.rules.trial_advice import FIXED
 from export_gate.rules.wording import at_source, first_line, listing, place, plain
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard
 from export_gate.wall.observation import Failure
+
+ADVICE = re.compile(r": (?=write|compute)")
+"""Where words about a line become advice."""
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -32,9 +38,22 @@ def check(measured: Measured) -> Iterator[Finding]:
             finding(RULE.name, contract, group, message, advice),
             verdict=_unrolls(unrolled, is_packed=is_packed(failure)),
         )
+        operator = None if unrolled else asking(guard)
+        if operator is not None:
+            found = replace(found, verdict=f"a condition on sizes in {operator.called}: {operator.what}")
+            found = replace(found, recipe=operator.lines)
+        constant = constant_words(failure, guard) if operator is None and not unrolled else ""
+        if constant:
+            found = replace(found, verdict=f"a size becomes a constant of the program: {constant}")
         # Trials include what torch suggests. What came of them is in the hint, so that nothing contradicts it.
         is_tried = any(trial.answer != "not-tried" for trial in seen.export_trials)
         yield replace(found, details=without_suggestions(found.details)) if is_tried else found
+
+
+def constant_words(failure: Failure, guard: ExportGuard | None) -> str:
+    """What on the line makes a constant of a size, without the advice; empty if nothing known does."""
+    is_fixed = "specialized it to be a constant" in failure.message or (guard and FIXED.match(guard.holds))
+    return ADVICE.split(constant_advice(failure.source))[0] if is_fixed else ""
 
 
 def _unrolls(layers: Sequence[str], *, is_packed: bool) -> str:
@@ -59,6 +78,10 @@ def _refused_sizes(contract: ModelContract, guard: ExportGuard) -> str:
     fixed = FIXED.match(guard.holds)
     if fixed and guard.broken:
         why = f"tracing fixed it at {fixed[1]}, its size in the example"
+    elif guard.broken and (operator := asking(guard)):
+        # A condition of torch's own says something only if it is a short one.
+        where = f" (`{guard.broken}`)" if len(guard.broken) <= READABLE and "//" not in guard.broken else ""
+        why = f"one program cannot have all sizes of {operator.called}{where}"
     elif guard.broken:
         needs = "the model takes another branch" if is_written(guard.source) else "it needs another program"
         # A condition of torch's own says nothing about the model, and its sizes do.

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 from export_gate.rules.branch_advice import dynamic_ways, without_remainder
 from export_gate.rules.python_numbers import constant_advice
-from export_gate.rules.wording import at_source, listing
+from export_gate.rules.size_operators import asking
+from export_gate.rules.wording import at_source, capital, listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
 from export_gate.wall.observation import Failure
 
 FIXED = re.compile(r"^\w+ == (\d+)$")
 """A guard that makes a dim a constant."""
+FEW = 6
+"""Sizes that are listed one by one."""
 
 
 def is_branched(guard: ExportGuard) -> bool:
@@ -32,7 +37,7 @@ def trial_advice(
         if whole:
             return (
                 f"Declare {_declared(contract, whole[0])}: this was tried, and the program has the whole range and "
-                "gives eager's results."
+                f"gives eager's results{_unconverted(contract)}."
             )
         # What declares more of the same dim leaves out more sizes, and one step for it is enough.
         first = worked[0]
@@ -41,9 +46,9 @@ def trial_advice(
         ways = list(dict.fromkeys(_declared(contract, trial) for trial in (first, *free)))
         others = f" {listing(ways[1:], limit=3)} would do as well." if ways[1:] else ""
         return (
-            f"If these are all the sizes that callers send, declare {ways[0]}: this was tried, and the program gives "
-            f"eager's results.{others} "
-            f"Otherwise compute the same without a condition on the size{_at(failure)}, or give other sizes exports of "
+            f"If callers send no other sizes, declare {ways[0]}, which leaves {_left(contract, first)}: this was "
+            f"tried, and the program gives eager's results{_unconverted(contract)}.{others} "
+            f"Otherwise {_without(failure, guard)}, or give other sizes exports of "
             f"their own (`models.{contract.name}.dims.{first.dim}.separate`)."
         )
     follows = [trial for trial in trials if trial.constant and trial.constant == trial.declared.get("example")]
@@ -65,6 +70,34 @@ def trial_advice(
     )
 
 
+def _left(contract: ModelContract, trial: ExportTrial) -> str:
+    """`6, 9, 12 and 15 of the declared 5..17`."""
+    dim = contract.dim(trial.dim)
+    changes: dict[str, Any] = {name.replace("-", "_"): value for name, value in trial.declared.items()}
+    left = replace(dim, **changes).sizes
+    few = len(left) <= FEW
+    shown = listing([str(size) for size in left], limit=FEW) if few else f"{len(left)} sizes ({left[0]} to {left[-1]})"
+    return f"{shown} of the declared {dim.text}"
+
+
+def _unconverted(contract: ModelContract) -> str:
+    """What a trial export says nothing of."""
+    names = [f"`{target.name}`" for target in contract.targets if target.kind not in ("exported-program", "pt2")]
+    return f" ({listing(names)} was not converted: the next run shows whether it needs more)" if names else ""
+
+
+def _without(failure: Failure, guard: ExportGuard | None, what: str = "a condition on the size") -> str:
+    operator = asking(guard)
+    if operator is None or guard is None or guard.source is None:
+        return f"compute the same without {what}{_at(failure)}"
+    if operator.lines:
+        return (
+            f"write line {guard.source.line} without {operator.called}: where each part is only reduced, as below "
+            "(tried: these lines export with every size and convert to ONNX)"
+        )
+    return f"write line {guard.source.line} without {operator.called}"
+
+
 def _branch_advice(
     contract: ModelContract, failure: Failure, trials: Sequence[ExportTrial], guard: ExportGuard | None
 ) -> str:
@@ -79,7 +112,7 @@ def _branch_advice(
     padding = without_remainder(guard.broken) if guard else ""
     same = f": {padding}" if padding else ""
     return (
-        f"torch.export follows one side of a condition only. Compute the same without it{_at(failure)}{same}; or give "
+        f"torch.export follows one side of a condition only. {capital(_without(failure, guard, 'it'))}{same}; or give "
         f"the sizes of the other side exports of their own with `{key}.separate`.{in_vain}"
     )
 

@@ -12,6 +12,8 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 HOOK = "_log_guard"
 """The method that torch calls for each guard, as `draft_export` reads it (private, torch 2.13 and 2.14)."""
+FUNCTIONS = ("torch/nn/functional.py", "torch/functional.py", "torch/_tensor.py")
+"""Where torch's functions are that are written in Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +24,8 @@ class GuardLine:
     """As the program's own guards are written, over `L['x'].size()[i]`."""
     frames: tuple[tuple[str, int], ...]
     """Path and line of each Python frame, the innermost first; all of them, as only the caller knows the project."""
+    function: str = ""
+    """torch's own function that users call, such as `interpolate`, in which it was needed."""
 
 
 @contextmanager
@@ -37,7 +41,9 @@ def noted_guards(found: list[GuardLine]) -> Iterator[None]:
         # a comfort: a private API that changed must not make an export fail.
         with suppress(Exception):
             if "suppressed" not in prefix:
-                found.append(GuardLine(text=_text(env, guard), frames=(*_traced_frames(), *_frames())))
+                found.append(
+                    GuardLine(text=_text(env, guard), frames=(*_traced_frames(), *_frames()), function=_function())
+                )
         return original(env, prefix, guard, *rest, **named)
 
     setattr(ShapeEnv, HOOK, note)
@@ -58,6 +64,12 @@ def _text(env: Any, guard: Any) -> str:
 
 def _frames() -> Iterator[tuple[str, int]]:
     return ((frame.f_code.co_filename, line) for frame, line in traceback.walk_stack(None))
+
+
+def _function() -> str:
+    """The outermost function of torch's that users call; of a layer what it calls."""
+    names = [f.f_code.co_name for f, _ in traceback.walk_stack(None) if f.f_code.co_filename.endswith(FUNCTIONS)]
+    return names[-1] if names else ""
 
 
 def _traced_frames() -> list[tuple[str, int]]:

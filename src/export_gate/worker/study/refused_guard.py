@@ -58,6 +58,7 @@ def described(guard: Guard, contract: ModelContract, fixed: Mapping[str, int], r
         sizes=breaking_sizes(contract, guard, fixed),
         source=line_of(guard, roots),
         foreign=_foreign_line_of(guard, roots),
+        function=guard.line.function if guard.line else "",
     )
 
 
