@@ -10,11 +10,12 @@ from export_gate.rules.failures import failure_details, failures_of
 from export_gate.rules.measure import Measured
 from export_gate.rules.refusals import RAISED, refused_empty_masks, refused_layouts
 from export_gate.rules.relation_advice import relation_hint, relation_words
-from export_gate.rules.value_sizes import value_size_advice
+from export_gate.rules.value_sizes import value_size_advice, value_size_words
 from export_gate.rules.wording import at_source, first_line, paragraph
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import LAZY_LAYERS, Failure, MissingRelation, ModelObservation, PromiseBroken
+from export_gate.wall.source import SourceLine
 
 ENDED = {
     "model": "the model could not be created",
@@ -102,7 +103,7 @@ def _broken(measured: Measured, broken: Sequence[PromiseBroken]) -> Finding:
         key=relations[0].key if relations else "",
         owner=_owner(broken, observation),
         cause="eager" if RAISED.match(first.message) else "interface",
-        verdict=relation_words(contract, relations[0], first.source) if relations else "",
+        verdict=_broken_words(measured, first, relations),
         source=first.source,
         details=paragraph(first.message)[1:] + other_cases([promise.case for promise in broken]),
     )
@@ -119,9 +120,19 @@ def _broken_hint(measured: Measured, first: PromiseBroken, relations: Sequence[M
         return NESTED_HINT
     if relations:
         return relation_hint(measured.contract, relations[0])
-    # Sizes that depend on values make eager refuse some inputs, and torch.export all, often at the line before.
+    return next(filter(None, map(value_size_advice, _lines(measured, first))), _hint(measured.contract.name))
+
+
+def _broken_words(measured: Measured, first: PromiseBroken, relations: Sequence[MissingRelation]) -> str:
+    if relations:
+        return relation_words(measured.contract, relations[0], first.source)
+    return next(filter(None, map(value_size_words, _lines(measured, first))), "")
+
+
+def _lines(measured: Measured, first: PromiseBroken) -> tuple[SourceLine | None, ...]:
+    """Where sizes that depend on values may come from: torch.export stops at all, often at the line before eager's."""
     ends = [failed.failure.source for failed in measured.failed if failed.failure.stage == "export"]
-    return next(filter(None, map(value_size_advice, (*ends, first.source))), _hint(measured.contract.name))
+    return (*ends, first.source)
 
 
 def _hint(model: str) -> str:

@@ -14,6 +14,7 @@ from export_gate.rules.measure import Measured
 from export_gate.rules.python_numbers import constant_advice
 from export_gate.rules.size_operators import asking
 from export_gate.rules.trial_advice import FIXED
+from export_gate.rules.value_sizes import value_size_words
 from export_gate.rules.wording import at_source, first_line, listing, place, plain
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.diagnosis import ExportGuard
@@ -43,6 +44,8 @@ def check(measured: Measured) -> Iterator[Finding]:
             found = replace(found, verdict=f"a condition on sizes in {operator.called}: {operator.what}")
             found = replace(found, recipe=operator.lines)
         constant = constant_words(failure, guard) if operator is None and not unrolled else ""
+        if value_size_words(failure.source) and not failure.foreign:
+            found = replace(found, verdict=value_size_words(failure.source))
         if constant:
             found = replace(found, verdict=f"a size becomes a constant of the program: {constant}")
         # Trials include what torch suggests. What came of them is in the hint, so that nothing contradicts it.

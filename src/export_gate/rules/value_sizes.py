@@ -14,13 +14,6 @@ LIMITS = {
     "pad_sequence": ("total_length", 9, "the length"),
 }
 """Function -> the argument that fixes its size, the place of that, and what it is."""
-OTHERS = {
-    "nonzero": "the number of elements that are not 0",
-    "argwhere": "the number of elements that are not 0",
-    "masked_select": "the number of elements that the mask keeps",
-    "unique": "the number of different values",
-    "unique_consecutive": "the number of runs",
-}
 DISTRIBUTIONS = (
     "Normal", "Categorical", "Bernoulli", "MultivariateNormal", "Independent", "Beta", "Dirichlet", "Gamma", "Laplace",
     "Uniform", "Exponential", "Poisson", "OneHotCategorical", "TransformedDistribution", "LogNormal", "StudentT",
@@ -49,11 +42,9 @@ def value_size_advice(source: SourceLine | None) -> str:
     return ""
 
 
-def sized_by_values(source: SourceLine | None) -> str:
-    """`` `x.nonzero()` returns as many as the number of elements that are not 0 ``; empty if nothing does."""
-    line = user_line(source)
-    calls = [call for call in line.calls() if name_of(call) in OTHERS] if line else []
-    return f"the size of `{line.segment(calls[0])}` is {OTHERS[name_of(calls[0])]}" if line and calls else ""
+def value_size_words(source: SourceLine | None) -> str:
+    """The same without the advice."""
+    return value_size_advice(source).partition(": write ")[0]
 
 
 def _has(call: ast.Call, argument: str, place: int) -> bool:

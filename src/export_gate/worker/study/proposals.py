@@ -25,6 +25,9 @@ STEPS = (2, 3, 4, 5, 6, 8, 7, 12, 16, 32, 64, 128)
 """`multiple-of` in the order of how usual they are."""
 SIZES_TRIED = 4
 MOST_BETWEEN = 8
+MATRIX = 2
+LISTED = 16
+"""Values that are written one by one."""
 ORDERS: dict[str, Callable[[Any, Any], Any]] = {
     "increasing": np.less_equal,
     "decreasing": np.greater_equal,
@@ -72,6 +75,7 @@ def proposals(
     free = [(path, spec) for path, spec in tensor_leaves(contract) if not (spec.make or spec.values or spec.positions)]
     integers = [(path, spec) for path, spec in free if is_integer(spec)]
     for path, spec in integers:
+        yield from _columns(seen, path, spec, weights)
         yield from _upper_bounds(seen, path, spec, weights)
         yield from _lower_bounds(seen, path, spec)
     yield from _orders(seen, [(path, spec) for path, spec in free if spec.shape and spec.order is None])
@@ -111,6 +115,24 @@ def _upper_bounds(
             words = f"`{path}` >= {length}, the length of `{name}`"
             yield _ranged(seen, path, (_low(seen, path, spec), length - 1), words)
             return
+
+
+def _columns(seen: _Seen, path: str, spec: TensorSpec, weights: Mapping[str, tuple[int, ...]]) -> Iterator[Proposal]:
+    """Columns of which each is an index into a table of its own, as categories of tabular data are."""
+    tables = [(name, sizes[0]) for name, sizes in weights.items() if len(sizes) == MATRIX]
+    count = spec.shape[-1].offset if spec.shape and not spec.shape[-1].factors else 0
+    if count < 2 or count != len(tables) or len({length for _, length in tables}) == 1:  # noqa: PLR2004 - one is no row
+        return
+    limits = np.array([length - 1 for _, length in tables])
+    if not seen.tells(lambda facts: bool(np.all(facts.values[path] <= limits))):
+        return
+    contract = _with(seen.contract, path, range=None, positions=tuple(tuple(range(length)) for _, length in tables))
+    lists = ", ".join(str(list(range(length))) if length <= LISTED else f"[0 to {length - 1}]" for _, length in tables)
+    ends = ", ".join(f"{length - 1} (`{name}`)" for name, length in tables)
+    words = f"a column of `{path}` is beyond its table, which end at {ends}"
+    yield Proposal(
+        words=words, declare=f"`values: [{lists}]` instead of `range`", key=f"inputs.{path}", contract=contract
+    )
 
 
 def _lower_bounds(seen: _Seen, path: str, spec: TensorSpec) -> Iterator[Proposal]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+import torch
 
 from export_gate.wall.observation import MissingRelation, PromiseBroken
 from export_gate.wall.targets import LAYOUT_FAMILIES
@@ -33,6 +34,8 @@ FEWEST_ACCEPTED, FEWEST_UNTRIED = 2, 4
 MOST_PROPOSALS = 12
 """Relations to look at: each costs a copy of the process and some forwards."""
 LIMIT_S = 20.0
+
+EMBEDDINGS = (torch.nn.Embedding, torch.nn.EmbeddingBag)
 
 Kind = tuple[str, str, int]
 """Class of the exception, and the project's line that raised."""
@@ -58,9 +61,7 @@ def missing_relations(
     # One relation explains one kind of refusal.
     kind, _ = Counter(refused.values()).most_common(1)[0]
     failing = [case for case in cases if refused.get(case.name) == kind]
-    # Buffers too: a table of frequencies or a causal mask is read by position.
-    tensors = (*subject.module.named_parameters(), *subject.module.named_buffers())
-    weights = {name: tuple(weight.shape) for name, weight in tensors if weight.dim()}
+    weights = _tables(subject.module)
     facts = [_facts(case) for case in failing], [_facts(case) for case in accepted]
     for proposal in islice(proposals(subject.contract, weights, *facts), MOST_PROPOSALS):
         tried = _again(proposal, failing)
@@ -76,6 +77,21 @@ def missing_relations(
                 ),
             )
     return ()
+
+
+def _tables(module: torch.nn.Module) -> dict[str, tuple[int, ...]]:
+    """Name -> shape of what may be read by position: embeddings, and tensors that the project made itself.
+
+    Of a linear layer or a norm no length limits an index.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    for path, part in module.named_modules():
+        is_layer = type(part).__module__.startswith("torch.nn.") and not isinstance(part, EMBEDDINGS)
+        own = (
+            () if is_layer else (*part.named_parameters(path, recurse=False), *part.named_buffers(path, recurse=False))
+        )
+        found |= {name: tuple(tensor.shape) for name, tensor in own if tensor.dim()}
+    return found
 
 
 def _refused(cases: Sequence[ControlCase], broken: Sequence[PromiseBroken]) -> dict[str, Kind]:

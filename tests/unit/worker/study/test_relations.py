@@ -160,7 +160,7 @@ CASES = {
         Added(),
         {"x": X, "y": Y},
         "`other` differs from `seq`",
-        "write `other` for `seq` in the shapes under `inputs`, and remove `seq` from `dims`",
+        "write `other` for `seq` (`inputs.x.shape: [batch, other]`), and remove `seq` from `dims`",
         "dims.seq",
         is_tried=False,
     ),
@@ -226,5 +226,23 @@ def test_the_length_of_a_large_table_is_proposed_to_the_last_row():
     """`1.23457e+06` would be another one."""
     promised = contract({"ids": tensor("batch", dtype="int64")}, BATCH)
     small, large = (Facts(sizes={"batch": 2}, values={"ids": np.array([0, most])}) for most in (3, 2_000_000))
-    found = list(proposals(promised, {"table": 1_234_567}, [large], [small]))
+    found = list(proposals(promised, {"table": (1_234_567,)}, [large], [small]))
     assert "`range: [0, 1234566]`" in [each.declare for each in found]
+
+
+def test_each_column_is_limited_by_a_table_of_its_own():
+    """As categories of tabular data are, of which each has a number of its own."""
+    spec = tensor("batch", 2, dtype="int64", range=(0, 9))
+    promised = contract({"ids": spec}, BATCH)
+    small, large = (Facts(sizes={"batch": 1}, values={"ids": np.array([[9, most]])}) for most in (2, 3))
+    found = next(proposals(promised, {"a.weight": (10, 4), "b.weight": (3, 4)}, [large], [small]))
+    assert found.declare == "`values: [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9], [0, 1, 2]]` instead of `range`"
+    assert found.words.endswith("which end at 9 (`a.weight`), 2 (`b.weight`)")
+
+
+def test_a_dim_is_limited_by_the_length_of_a_table():
+    """Rather than by the largest size that happened to be tried."""
+    promised = contract({"ids": tensor("batch", dtype="int64")}, BATCH)
+    short, long = (Facts(sizes={"batch": size}, values={}) for size in (2, 40))
+    found = next(proposals(promised, {"pos.weight": (24, 8)}, [long], [short]))
+    assert (found.words, found.declare) == ("`batch` > 24, a length of `pos.weight`", "`max: 24`")
