@@ -18,9 +18,11 @@ DIFF = ("diff", "--no-ext-diff", "-O/dev/null", "--name-only", "--no-relative")
 STARTERS = (".github/*.yml", ".github/*.yaml", "*action.yml", "*action.yaml", ".pre-commit-config.yaml")
 """Workflows and hooks, which may start the gate: an action of the repository's own may be in any folder."""
 BUILD_FILES = (
-    "*Makefile", "*makefile", "*.mk", "*justfile", "*noxfile.py", "*tox.ini", "*package.json", "*pyproject.toml",
-    "*Taskfile.yml", "*Jenkinsfile", "*.gitlab-ci.yml", "*azure-pipelines.yml", "*.circleci/config.yml",
-    "*bitbucket-pipelines.yml",
+    "*Makefile", "*makefile", "*.mk", "*justfile", "*Justfile", "*Rakefile", "*Earthfile", "*noxfile.py", "*tasks.py",
+    "*dodo.py", "*tox.ini", "*package.json", "*pyproject.toml", "*hatch.toml", "*pixi.toml", "*mise.toml",
+    "*Taskfile.yml", "*Taskfile.yaml", "*lefthook.yml", "*Jenkinsfile", "*.gitlab-ci.yml", "*azure-pipelines.yml",
+    "*.circleci/config.yml", "*bitbucket-pipelines.yml", "*.travis.yml", "*buildspec.yml", "*cloudbuild.yaml",
+    "*.drone.yml", "*.woodpecker.yml",
 )  # fmt: skip
 """Other files in which some lines may be commands that start it."""
 SCRIPTS = ("*.sh", "*.bash", "*.ps1", "*.cmd", "*.bat", *BUILD_FILES)

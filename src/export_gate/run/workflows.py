@@ -29,8 +29,11 @@ PREFERRED = {
 """File -> those that GitHub or make reads in its place if they are in the same folder."""
 Words = tuple[str, ...]
 _ENDINGS = "py|[cm]?js|ts|rb|pl|fish|zsh|lua"
-_FILE = re.compile(rf"(?<![\w./-])(?:[\w.-]+/)*(?:[\w-][\w.-]*\.(?:{_ENDINGS})\b|(?<=/)[\w-]+(?![\w./@-]))", re.ASCII)
-"""A script with such an ending, or a path whose file has none."""
+_FILE = re.compile(
+    rf"(?<![\w./-])(?:[\w.-]+/)*(?:[\w-][\w.-]*\.(?:{_ENDINGS})\b|(?:Docker|Container)file\b|(?<=/)[\w-]+(?![\w./@-]))",
+    re.ASCII,
+)
+"""A script with such an ending, a container's, or a path whose file has none."""
 _MODULE = re.compile(r"-m[\s\"',]+([a-zA-Z_][\w.]*)", re.ASCII)
 MOST_NAMED = 500
 """How many files that a text may name are looked for."""

@@ -570,8 +570,8 @@ def test_the_gate_behind_another_repository_is_compared(tmp_path: Path):
 def test_scripts_that_a_workflow_names_are_compared(tmp_path: Path):
     """Whatever the language, and also as a module; what nobody names may be documentation."""
     script = 'import subprocess\nsubprocess.run([\n    "export-gate",\n    "run",\n    "--config=a.yml",\n])\n'
-    names = ("ci/gate.py", "ci/other.py", "bin/gate", "ci/unused.py", "bin/notes/gate.md")
-    runs = ("python ci/gate.py", "python -m ci.other", "./bin/gate bin/notes")
+    names = ("ci/gate.py", "ci/other.py", "bin/gate", "Dockerfile", "ci/unused.py", "bin/notes/gate.md")
+    runs = ("python ci/gate.py", "python -m ci.other", "./bin/gate bin/notes", "docker build -f Dockerfile .")
     steps = f"on: push\njobs: {{a: {{steps: [{', '.join(f'{{run: {run}}}' for run in runs)}]}}}}\n"
     committed(tmp_path, {FILE: steps, **dict.fromkeys(names, script)})
     for name in names:
@@ -580,7 +580,7 @@ def test_scripts_that_a_workflow_names_are_compared(tmp_path: Path):
     found = said(tmp_path, steps)
 
     change = 'steps "--config=a.yml", -> "--config=b.yml",'
-    assert sorted(found) == [f"{name}: {change}" for name in ("bin/gate", "ci/gate.py", "ci/other.py")]
+    assert sorted(found) == [f"{name}: {change}" for name in ("Dockerfile", "bin/gate", "ci/gate.py", "ci/other.py")]
 
 
 def test_a_new_workflow_that_is_too_large_to_read_is_said(tmp_path: Path):
