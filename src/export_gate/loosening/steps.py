@@ -45,5 +45,7 @@ class Workflow:
     """Of its jobs, by the names that branch protection knows; see `check_names.ANYTHING`."""
     others: tuple[str, ...] = ()
     """Those of jobs that do not run the gate."""
+    saves: tuple[str, ...] = ()
+    """Steps of its jobs that save a cache."""
     grants: tuple[str, ...] = ()
     """Permissions of its jobs with which a token gives a commit checks of any name."""

@@ -100,6 +100,20 @@ def _all(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Itera
             yield from ((file, found) for found in _without_base(workflow.triggers, now.triggers))
             yield from ((file, found) for found in _each("input", workflow.defaults, now.defaults))
     yield from names(before, after)
+    yield from _saves(before, after)
+
+
+def _saves(before: Mapping[str, Workflow], after: Mapping[str, Workflow]) -> Iterator[tuple[str, Step]]:
+    """Caches that the change saves where the gate reuses verdicts: a later run of it may restore them."""
+    known = {line for workflow in before.values() for line in workflow.saves}
+    steps = (step for workflow in (*before.values(), *after.values()) for step in workflow.steps)
+    if any(step.inputs.get("cache") for step in steps):
+        for file, workflow in after.items():
+            yield from (
+                (file, ("loosened", "", f"also saves a cache, which may be taken for kept verdicts: {shown(line)}"))
+                for line in workflow.saves
+                if line not in known
+            )
 
 
 def _taking_over(file: str, workflow: Workflow, after: Mapping[str, Workflow]) -> Iterator[Workflow]:

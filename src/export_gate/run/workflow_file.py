@@ -96,6 +96,7 @@ def _workflow(value: dict[str, Any], known: Known) -> Workflow:
             triggers=_triggers(value.get("on")),
             checks=names,
             others=others,
+            saves=tuple(_saves(all_jobs)),
             grants=tuple(_grants([value.get("permissions"), *(job.value.get("permissions") for job in all_jobs)])),
         )
     # An action has `runs` with the steps, where a workflow has jobs.
@@ -103,6 +104,14 @@ def _workflow(value: dict[str, Any], known: Known) -> Workflow:
     inner = {**runs, "outputs": value.get("outputs")} if isinstance(runs, dict) else None
     steps = gate_steps(Job(name="", jobs={"": inner}, workflow={}), known)
     return Workflow(steps=tuple(steps), defaults=texts(value.get("inputs")))
+
+
+def _saves(jobs: Sequence[Job]) -> Iterator[str]:
+    for job, step in ((each, step) for each in jobs for step in each.steps):
+        action = str(step.get("uses") or "").partition("@")[0]
+        if action.lower() in ("actions/cache", "actions/cache/save"):
+            # Without the version, of which another one saves the same.
+            yield f"{job.name}: {as_text({**step, 'uses': action})}"
 
 
 def _grants(permissions: Sequence[Any]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from export_gate.loosening.record import Effect
@@ -102,3 +104,27 @@ def test_a_line_that_is_repeated_is_another_script():
         "ci.yml, job gate: steps in another order or number: [cd nets, the gate] -> [cd nets, cd nets, the gate]"
     )
     assert "steps" not in " ".join(each.text for each in compare_workflows(old, again))
+
+
+@pytest.mark.parametrize(
+    ("uses", "has_cache", "is_said"),
+    [
+        ("actions/cache/save@v5", True, True),
+        ("actions/cache@v5", True, True),
+        ("actions/cache/restore@v5", True, False),
+        ("actions/cache/save@v5", False, False),
+    ],
+)
+def test_a_cache_that_may_be_taken_for_verdicts_is_said(uses: str, has_cache: bool, is_said: bool):
+    """GitHub searches the caches of the pull request before those of the default branch."""
+    gate = Workflow(steps=(replace(STEP, inputs={"cache": "kept"} if has_cache else {}),))
+    after = read_workflows({"x.yml": f"jobs: {{a: {{steps: [{{uses: {uses}}}]}}}}"}, "acme/export-gate")["x.yml"]
+    assert after is not None
+
+    found = compare_workflows({"ci.yml": gate}, {"ci.yml": gate, "x.yml": after})
+
+    assert [each.text for each in found] == (
+        [f'x.yml: also saves a cache, which may be taken for kept verdicts: a: {{"uses": "{uses[:-3]}"}}']
+        if is_said
+        else []
+    )
