@@ -25,6 +25,8 @@ WHOLE_ROW = 0.9
 """A row differs altogether from this share of its elements on: some may agree by chance, as zeros do."""
 SEQUENCE = 4
 """Number of different calls made in a row."""
+LONG, LONG_WEIGHTS = 256, 1 << 28
+"""Further calls where state changes and shows in no output, and the weights that they may pass through in all."""
 
 Maker = Callable[[], Call]
 """Creates the same call each time, with fresh arguments."""
@@ -94,6 +96,8 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
         pairs = [(from_fresh(make), output) for make, output in zip(used, outputs, strict=True)]
     by_chance = {comparison.output for comparison in chance}
     effects = worst_by_output([*repeats, *worst_differences(pairs)])
+    if changes and not effects:
+        effects = _late_effects(module, lambda: run(first()), expected)
     return HygieneObservation(
         repeats=REPEATS,
         nondeterministic=chance,
@@ -101,6 +105,19 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
         state_changed=changes,
         state_effects=tuple(comparison for comparison in effects if comparison.output not in by_chance),
     )
+
+
+def _late_effects(
+    module: torch.nn.Module, call: Callable[[], tuple[Leaf, ...]], expected: tuple[Leaf, ...]
+) -> tuple[Comparison, ...]:
+    """How the same call first differs from before, many calls later: a counter may act once in so many."""
+    before = snapshot_state(module)
+    call()
+    if not state_changes(before, module):  # a cache that is filled by now
+        return ()
+    weights = sum(parameter.numel() for parameter in module.parameters())
+    later = (_differences(expected, call()) for _ in range(min(LONG, LONG_WEIGHTS // max(weights, 1))))
+    return next(filter(None, later), ())
 
 
 def worst_differences(pairs: Iterable[tuple[Sequence[Leaf], Sequence[Leaf]]]) -> tuple[Comparison, ...]:

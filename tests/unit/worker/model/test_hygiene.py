@@ -376,6 +376,18 @@ def test_state_that_changes_outputs_is_an_effect_and_not_chance(module: nn.Modul
     assert facts.nondeterministic == ()
 
 
+def _seldom(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.count += 1
+    return x + 1 if self.count % 64 == 0 else x
+
+
+def test_a_counter_that_acts_once_in_many_calls_is_an_effect() -> None:
+    """Calls go on where state changes and nothing shows, until something does."""
+    facts = observe(Scenario(_seldom, count=0))
+    assert facts.state_effects[0].max_abs_diff == 1.0
+    assert facts.nondeterministic == ()
+
+
 def _cached_mask(self: Any, x: torch.Tensor) -> torch.Tensor:
     if self.mask is None or self.mask.shape != x.shape:
         self.mask = torch.ones_like(x, dtype=torch.bool).tril()
