@@ -47,6 +47,11 @@ def drawing_line(run: Callable[[], object], roots: tuple[Path, ...]) -> Drawn | 
     return None if found is None else Drawn(found[0], quoted_line(*found[1]))
 
 
+def draws(drawn: Drawn) -> bool:
+    """Whether the call draws, and does not only read the clock or unfilled memory."""
+    return drawn.name.rpartition(".")[2].startswith(DRAWS)
+
+
 def numpy_line(run: Callable[[], object], roots: tuple[Path, ...]) -> Drawn | None:
     """The line at which NumPy's global generator moves, whose functions no profile shows."""
     line = writing_line(run, _numpy_state, roots)

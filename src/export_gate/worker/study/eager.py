@@ -17,7 +17,7 @@ from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.contrast import contrasts
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model import hygiene
-from export_gate.worker.model.drawing import drawing_line, numpy_line
+from export_gate.worker.model.drawing import drawing_line, draws, numpy_line
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.kept import home_of
 from export_gate.worker.model.outside import changed_outside
@@ -111,7 +111,7 @@ def _kept_outside(
     run = hygiene.unseeded_runner(subject.twin())
     outside = changed_outside(lambda: run(make()), desk.roots)
     if outside is None:
-        return facts
+        return _with_own_generator(facts, make, subject, desk)
     line = writing_line(lambda: run(make()), outside.stamp, desk.roots)
     return _with_home(replace(facts, state_changed=outside.changes, state_writing=line), subject)
 
@@ -119,6 +119,23 @@ def _kept_outside(
 def _with_home(facts: HygieneObservation, subject: Subject) -> HygieneObservation:
     changes, writing = facts.state_changed, facts.state_writing
     return replace(facts, state_home=home_of(changes[0], writing, subject.module) if changes else None)
+
+
+def _with_own_generator(
+    facts: HygieneObservation, make: Callable[[], Call], subject: Subject, desk: Desk
+) -> HygieneObservation:
+    """The facts with what seemed to be state as chance, if forward draws: from a generator that it keeps and seeds."""
+    run, call = hygiene.unseeded_runner(subject.twin()), make()
+    drawn = drawing_line(lambda: run(call), desk.roots)
+    if drawn is None or not draws(drawn):
+        return facts
+    return replace(
+        facts,
+        nondeterministic=facts.state_effects,
+        state_effects=(),
+        drawing=drawn.source,
+        drawn_with=drawn.name,
+    )
 
 
 TRAINING = ("train_modules", "train_module_count")
