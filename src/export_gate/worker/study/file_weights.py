@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,11 @@ ROUNDED = 10.0
 LISTED = 10
 MOSTLY = 0.5
 """Share of equal elements from which on a tensor is an edited copy of another."""
+NEARLY = 0.1
+"""Of an element in the middle: further training changes weights by less."""
+TELLING = 16
+"""Elements that are enough to know a tensor again by some of them."""
+MOST_AXES = 4
 MATRIX = 2
 """Axes of a linear layer's weight."""
 QUANTISING = ("Quantize", "Dequantize", "DynamicQuantize", "QLinear", "QGemm", "QAttention", "MatMulNBits")
@@ -47,7 +53,8 @@ def _compare(path: Path | None, target: Target, module: torch.nn.Module) -> Weig
     if named:
         folded = list(_folded(module, given))
         gaps = {name: _named_gap(name, own, tensor, folded) for name, tensor in named.items()}
-        gaps |= _turned(own, given, frozenset(named))
+        for name, gap in _copied(own, given, frozenset(named), is_plain=_is_plain(module)).items():
+            gaps[name] = max(gaps.get(name, 0.0), gap)
         return _compared(gaps, len(own) - len(gaps), by_name=True)
     return _by_value(own, given, module)
 
@@ -129,17 +136,45 @@ def _by_value(own: Mapping[str, Array], given: Mapping[str, Array], module: torc
     return _compared(gaps, len(own) - len(gaps), by_name=False)
 
 
-def _turned(own: Mapping[str, Array], given: Mapping[str, Array], named: frozenset[str]) -> dict[str, float]:
-    """Gaps of matrices that the file has transposed and under names of its own."""
-    rest = {name: tensor for name, tensor in own.items() if name not in named and tensor.ndim == MATRIX}
-    others = [tensor.T for name, tensor in given.items() if name not in named and tensor.ndim == MATRIX]
+def _copied(
+    own: Mapping[str, Array], given: Mapping[str, Array], named: frozenset[str], *, is_plain: bool
+) -> dict[str, float]:
+    """Gaps of tensors that the file has under names of its own, perhaps beside those of the module.
+
+    A converter writes tied and indexed weights so, often with their axes moved.
+    """
+    others = [tensor for name, tensor in given.items() if name not in named and tensor.dtype.kind == "f"]
     gaps: dict[str, float] = {}
-    for name, tensor in rest.items():
-        # Most elements must be the same: a matrix that nothing else is like may be computed from several weights.
-        alike = [other for other in others if other.shape == tensor.shape and np.mean(other == tensor) > MOSTLY]
+    for name, tensor in own.items():
+        # Constants, such as the ones of a norm, are like anything.
+        if tensor.size < SMALLEST or len(np.unique(tensor)) <= MOSTLY * tensor.size:
+            continue
+        alike = [view for other in others for view in _views(other, tensor.shape) if _is_copy(tensor, view, is_plain)]
         if alike:
-            gaps[name] = min(_gap(tensor, other) for other in alike)
+            gaps[name] = max(_gap(tensor, view) for view in alike)
     return gaps
+
+
+def _is_copy(own: Array, view: Array, is_plain: bool) -> bool:
+    """Whether most elements are the same, or all of them nearly, as no other tensor's are by chance."""
+    if np.mean(view == own) > MOSTLY:
+        return True
+    is_known = is_plain and own.size >= TELLING
+    return is_known and bool(np.median(np.abs(view - own)) <= NEARLY * np.median(np.abs(own)))
+
+
+def _is_plain(module: torch.nn.Module) -> bool:
+    """Whether no layer of it changes weights by a factor that may be near 1."""
+    parts = list(module.modules())
+    is_folded = any(isinstance(part, FOLDED) or hasattr(part, "parametrizations") for part in parts)
+    return not is_folded and not any(hasattr(part, "weight_g") or hasattr(part, "weight_orig") for part in parts)
+
+
+def _views(array: Array, shape: tuple[int, ...]) -> Iterator[Array]:
+    """The tensor with its axes moved so that it has that shape."""
+    if sorted(array.shape) == sorted(shape) and array.ndim <= MOST_AXES:
+        turned = (array.transpose(order) for order in itertools.permutations(range(array.ndim)))
+        yield from (view for view in turned if view.shape == shape)
 
 
 def _oriented(array: Array) -> tuple[Array, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -67,6 +68,41 @@ def test_an_edited_matrix_is_found_though_the_file_has_it_transposed(tmp_path: P
     found = compare_weights(_saved(tmp_path / "m.onnx", arrays), ONNX, _model(0))
 
     assert (found.differing, found.found, found.by_name) == (("1.weight by 1.5e+00",), 4, True)
+
+
+class Tied(nn.Module):
+    """A table, and experts that are chosen by index."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.table = nn.Embedding(8, 4)
+        self.experts = nn.Parameter(torch.randn(3, 4, 2))
+
+
+@pytest.mark.parametrize(
+    ("edit", "differing"),
+    [
+        (lambda arrays: None, 0),
+        (lambda arrays: np.put(arrays["permute"], 5, 9.0), 1),
+        (lambda arrays: np.put(arrays["val_0"], 5, 9.0), 1),
+        (lambda arrays: np.multiply(arrays["val_0"], 1.01, out=arrays["val_0"]), 1),
+        (lambda arrays: np.copyto(arrays["val_0"], np.random.default_rng(1).normal(size=(2, 3, 4))), 0),
+    ],
+)
+def test_a_copy_of_a_weight_under_another_name_is_compared_too(tmp_path: Path, edit: Any, differing: int):
+    """A tied head is a second copy, and a table of experts a constant; what is like no weight says nothing."""
+    model = Tied()
+    state = {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()}
+    arrays = {
+        "table.weight": state["table.weight"],
+        "permute": state["table.weight"].T.copy(),
+        "val_0": state["experts"].transpose(2, 0, 1).copy(),
+    }
+    edit(arrays)
+    found = compare_weights(_saved(tmp_path / "m.onnx", arrays), ONNX, model)
+
+    assert found.differing_count == differing
 
 
 def test_a_weight_in_half_precision_is_the_same_weight():
