@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from export_gate.rules.advice import BY_CAUSE
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.diagnosis import weights_of, weights_words
 from export_gate.rules.measure import Measured
@@ -34,7 +35,7 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
     found = lax.finding(model, RULE, words, hint)
     if weights is None or not weights.differing_count or weights.quantised:
         return found
-    return replace(found, owner="artifact", cause="weights", evidence=weights_words(weights))
+    return replace(found, owner="artifact", cause="weights", evidence=weights_words(weights), hint=BY_CAUSE["weights"])
 
 
 RULE = Rule(

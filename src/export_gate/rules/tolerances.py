@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.cases import other_cases
+from export_gate.rules.diagnosis import weights_of
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import is_excused, is_lax, second_tolerance, whole_norm
-from export_gate.wall.noise import FLAT_FAMILIES, TELLING, telling_bound, telling_share
+from export_gate.wall.noise import FLAT_FAMILIES, MOST_TELLING, TELLING, telling_bound, telling_share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,11 @@ def _lax(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) 
     lax = [replace(leaf, norm=whole_norm(leaf.comparison, leaf.tolerance)) for leaf in lax]
     ordered = sorted(lax, key=lambda leaf: -(leaf.norm.measured if leaf.norm else 0.0))
     failing = tuple(leaf for leaf in ordered if _exceeds(leaf, scale))
-    if _is_rounding(measured, target, failing) or (_is_declared(measured, target) and has_contrast(measured, leaves)):
+    is_meant = _is_declared(measured, target) and has_contrast(measured, leaves)
+    weights = weights_of(measured, target)
+    # Whatever is allowed, a file of other weights is not the model's.
+    is_other = weights is not None and weights.differing_count > 0
+    if _is_rounding(measured, target, failing) or (is_meant and not is_other):
         failing = ()
     return Lax(target=target, output=lax[0].output, scale=scale, leaves=tuple(ordered), failing=failing)
 
@@ -113,4 +118,6 @@ def _is_declared(measured: Measured, target: TargetName) -> bool:
     """Whether somebody wrote the tolerance down, so that it is intended."""
     contract = measured.contract
     own = next(planned.tolerance for planned in contract.targets if planned.name == target)
-    return own.atol is not None or contract.tolerance.atol is not None
+    # An rtol that is not too large by itself says nothing of an atol that is.
+    rtol = own.rtol if own.rtol is not None else contract.tolerance.rtol
+    return own.atol is not None or contract.tolerance.atol is not None or (rtol or 0.0) > MOST_TELLING

@@ -73,8 +73,12 @@ class Noise:
 
 
 def telling_share(rtol: float | None) -> float:
-    """The share of max|M| within which an output is right; an explicit rtol above it states that more is intended."""
-    return max(TELLING, rtol or 0.0)
+    """The share of max|M| within which an output is right.
+
+    An explicit rtol above it states that more is intended, as for a quantised model, unless it allows nearly anything.
+    """
+    declared = rtol or 0.0
+    return max(TELLING, declared) if declared <= MOST_TELLING else TELLING
 
 
 def telling_bound(rtol: float | None, scale: float) -> float:

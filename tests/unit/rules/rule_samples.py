@@ -20,7 +20,7 @@ from export_gate.wall.contract import (
     Tolerance,
     make_target,
 )
-from export_gate.wall.diagnosis import ConversionTrial
+from export_gate.wall.diagnosis import ConversionTrial, WeightsCompared
 from export_gate.wall.nodes import GuiltyNode
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import (
@@ -662,6 +662,24 @@ SAMPLES: dict[str, Sample] = {
     ),
     "tolerance-vacuous-nearly": Sample(
         observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1e-6)) for name in CASES)))
+    ),
+    "tolerance-vacuous-of-other-weights": Sample(
+        observed(
+            target(
+                *(case(name, leaf(max_abs_diff=0.05, expected_max_abs=2.0)) for name in CASES),
+                weights=WeightsCompared(found=3, differing=("b.weight by 1.5e-01",), differing_count=1),
+            )
+        ),
+        contract(tolerance=Tolerance(atol=0.0, rtol=0.5), targets=(make_target("onnx", artifact="old.onnx"),)),
+    ),
+    "tolerance-vacuous-of-equal-weights": Sample(
+        observed(
+            target(
+                *(case(name, leaf(max_abs_diff=0.05, expected_max_abs=2.0)) for name in CASES),
+                weights=WeightsCompared(found=3),
+            )
+        ),
+        contract(tolerance=Tolerance(atol=0.0, rtol=0.5), targets=(make_target("onnx", artifact="old.onnx"),)),
     ),
     "tolerance-lax": Sample(
         observed(target(*(case(name, leaf(max_abs_diff=9e-10, expected_max_abs=1e-6)) for name in CASES)))
