@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -63,6 +63,11 @@ class Mask:
     def rows(self) -> tuple[str, ...]:
         """The texts of the other axes."""
         return self.axes[:-1]
+
+    @property
+    def is_square(self) -> bool:
+        """Whether each position has positions of its own, as in attention."""
+        return self.positions in self.rows
 
     def array(self, leaves: Mapping[str, Leaf]) -> npt.NDArray[Any]:
         """Its values, without axes of length 1 that the contract writes as 1."""
@@ -141,7 +146,8 @@ class Masks:
     def _probed(self, mask: Mask) -> Polarity | None:
         """The polarity by nine draws: which value's inputs do not reach what the other value keeps."""
         tallies = [[0, 0], [0, 0]]  # value -> draws in which aligned, or any, outputs moved
-        is_aligned = any(mask.positions in axes for axes in self.axes.values())
+        needed = 2 if mask.is_square else 1
+        is_aligned = any(axes.count(mask.positions) >= needed for axes in self.axes.values())
         draws = len(PATTERNS) * PROBES_OF_EACH
         for number in range(draws):
             # With `drop`, the places that are off are those of the ones.
@@ -180,7 +186,9 @@ class Masks:
             if path == mask.path or _declared(path, spec):
                 continue
             old, new = known[path].value, fresh[path].value
-            at = spread(places, mask, tuple(str(size) for size in spec.shape), () if old is None else old.shape)
+            axes = tuple(str(size) for size in spec.shape)
+            # Of a square mask's positions those that no query keeps.
+            at = None if old is None else spread(*_of_keys(places, mask, axes), axes, old.shape)
             if at is not None and old is not None and new is not None:
                 values = with_leaf(values, path, _as_tensor(np.where(at, new, old), spec))
         return values
@@ -194,12 +202,20 @@ def spread(places: Bools, mask: Mask, axes: Sequence[str], shape: tuple[int, ...
     """The places of a mask over a tensor with those axes: an element is in one if any of its positions is.
 
     Dims are matched by name: every axis that lists the mask's positions counts, in any order, as does the tail `cur` of
-    a mask over `past+cur`, and its head. None if the tensor lacks the positions or a row axis, or has a row twice.
+    a mask over `past+cur`, and its head. None if the tensor lacks the positions or a row axis, or has a row twice. A
+    square mask needs both of its axes: in which positions the others attend to says nothing of a position itself.
     """
     if len(axes) != len(shape):
         return None
-    # A square mask has its positions as rows, too.
-    rows = [[i for i, text in enumerate(axes) if text == row] for row in mask.rows if row != mask.positions]
+    if mask.is_square:
+        own = {text: [i for i, known in enumerate(axes) if known == text] for text in mask.axes}
+        is_whole = all(len(found) == mask.axes.count(text) for text, found in own.items())
+        return (
+            np.broadcast_to(_placed(places, [own[t].pop(0) for t in mask.axes], len(shape)), shape)
+            if is_whole
+            else None
+        )
+    rows = [[i for i, text in enumerate(axes) if text == row] for row in mask.rows]
     if any(len(found) != 1 for found in rows):
         return None
     taken = [found[0] for found in rows]
@@ -211,6 +227,15 @@ def spread(places: Bools, mask: Mask, axes: Sequence[str], shape: tuple[int, ...
         at = _placed(part, [*taken, index], len(shape))
         total = at if total is None else np.logical_or(total, at)
     return None if total is None else np.broadcast_to(total, shape)
+
+
+def _of_keys(places: Bools, mask: Mask, axes: Sequence[str]) -> tuple[Bools, Mask]:
+    """A square mask's positions that no query keeps, and the mask over them, for a tensor with one such axis."""
+    if not mask.is_square or axes.count(mask.positions) > 1:
+        return places, mask
+    query = mask.axes.index(mask.positions)
+    keys = tuple(text for index, text in enumerate(mask.axes) if index != query)
+    return np.asarray(places.all(axis=query)), replace(mask, axes=keys)
 
 
 def samples(empty: Bools, mask: Mask, axes: Sequence[str], shape: tuple[int, ...]) -> Bools | None:
