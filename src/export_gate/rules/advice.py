@@ -21,7 +21,7 @@ BY_CAUSE: dict[Cause, str] = {
     ),
     "tie": (
         "Both answers are right, up to rounding: make the choice unique (a secondary key, a margin), or return the "
-        "values that are chosen, which agree."
+        "values that are chosen or rounded, which agree."
     ),
     "layout": "Pass dense tensors (`x.contiguous()`): the artifact reads a strided input as if it were dense.",
     "state": (

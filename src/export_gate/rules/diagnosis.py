@@ -11,6 +11,7 @@ from export_gate.rules.forms import file_owner, inspection_of, owner_of, program
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.recipes import called
 from export_gate.rules.size_pattern import members_of, raising_sizes, size_words
+from export_gate.rules.special_values import is_sign_of_zero
 from export_gate.rules.verdict import verdict
 from export_gate.rules.wording import listing, scientific, source_place
 from export_gate.wall.contract import TargetName
@@ -30,6 +31,8 @@ OPERATOR_OWNERS: tuple[Owner, ...] = ("decomposition", "converter", "runtime", "
 
 def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequence[Measurement]) -> Blame:
     """Owner, cause and evidence of one output's faults, the worst first."""
+    if _is_eagers_own(faults[0]):
+        return Blame(owner="model", cause="eager")
     weights = weights_of(measured, target)
     inspection = inspection_of(measured, target, output)
     trace, smallest = (inspection.trace, inspection.smallest) if inspection else (None, None)
@@ -63,6 +66,11 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
 def _has_quantisers(inspection: Inspection | None) -> bool:
     """Whether the model quantises too, so that both sides should agree."""
     return inspection is not None and any("quantize" in name for name in inspection.selects)
+
+
+def _is_eagers_own(worst: Measurement) -> bool:
+    """Whether the contract forbids what eager itself returns, and the artifact with it."""
+    return worst.fault == "nonfinite" and not worst.comparison.nonfinite_mismatched
 
 
 def blame_call(measured: Measured, target: TargetName | None) -> Blame | None:
@@ -114,10 +122,9 @@ def _cause(
     owner: Owner | None,
 ) -> tuple[Cause, tuple[str, ...]]:
     # The first that holds decides. What was measured comes first, what only fits the pattern of failing inputs last.
-    if faults[0].noise is not None:
-        return "rounding", ("eager itself is as far from the float64 result",)
-    if _is_layout(measured, target, faults):
-        return "layout", ("only inputs in another memory layout differ; the same values in dense tensors agree",)
+    told = _by_values(measured, target, faults, inspection)
+    if told is not None:
+        return told
     branch = _branch(measured, faults, inspection)
     if branch:
         return "size-guard", (branch,)
@@ -143,6 +150,21 @@ def _cause(
     if special:
         return "special-value", (special,)
     return _by_owner(measured, target, faults, inspection, owner)
+
+
+def _by_values(
+    measured: Measured, target: TargetName, faults: Sequence[Measurement], inspection: Inspection | None
+) -> tuple[Cause, tuple[str, ...]] | None:
+    """What the values that differ say by themselves, or the inputs and places at which they do."""
+    if faults[0].noise is not None:
+        return "rounding", ("eager itself is as far from the float64 result",)
+    if is_sign_of_zero(faults[0]):
+        return "special-value", ("only the sign of infinities differs, which is that of a zero that is divided by",)
+    if _is_layout(measured, target, faults):
+        return "layout", ("only inputs in another memory layout differ; the same values in dense tensors agree",)
+    if inspection is not None and inspection.masks:
+        return "mask", (f"only what {listing(inspection.masks)} switches off differs, and nothing once it keeps all",)
+    return None
 
 
 def _by_owner(
@@ -214,13 +236,16 @@ def dim_of_size_one(measured: Measured, target: TargetName, faults: Sequence[Mea
 
 
 def _tie(inspection: Inspection | None) -> str:
-    guilty = inspection.trace.guilty if inspection and inspection.trace else None
+    trace = inspection.trace if inspection else None
+    guilty = trace.guilty if trace else None
     if guilty is not None and guilty.is_tie:
         return f"the values that {called(guilty)} chooses are equal, and ONNX does not say which comes first"
     if inspection is None or not inspection.selects or not inspection.outside:
         return ""
-    # One failing element that eager is sure of is a real difference.
-    if inspection.unsettled < inspection.outside:
+    # One failing element that eager is sure of is a real difference. Beside a step of the model, only if no node is
+    # wrong: an operator that is computed otherwise differs there too.
+    is_near = inspection.near >= inspection.outside and trace is not None and trace.origin == "gradual"
+    if inspection.unsettled < inspection.outside and not is_near:
         return ""
     return (
         "eager's own choice at each failing element changes in float64 or when inputs move by one ulp "
@@ -238,6 +263,8 @@ def _special(measured: Measured, faults: Sequence[Measurement], inspection: Insp
 
 def _cure(measured: Measured, faults: Sequence[Measurement], inspection: Inspection | None) -> Change | None:
     """The change after which the input agrees, by experiment or because only inputs with NaN or infinity differ."""
+    if is_sign_of_zero(faults[0]):
+        return "no-negative-zeros"
     cures = [changed.change for changed in inspection.changed if changed.agrees] if inspection else []
     members = members_of(measured)
     families = {members[fault.case].family if fault.case in members else "" for fault in faults}

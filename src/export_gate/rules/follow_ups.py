@@ -55,6 +55,8 @@ def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterat
     for rule, explained in (("train-mode", OF_TRAIN_MODE if acts else ()), ("nondeterministic-model", OF_RANDOMNESS)):
         for finding in [each for each in violations if each.rule == rule][:1]:
             yield Root(finding=finding, explains=lambda other, names=explained: other.rule in names)  # type: ignore[misc] # bound per turn
+    for finding in [each for each in violations if each.rule in ("nondeterministic-model", "state-carried")]:
+        yield Root(finding=finding, explains=lambda other, own=finding: _is_noise_of(own, other))  # type: ignore[misc] # likewise
     for finding in [each for each in violations if each.cause == "weights"]:
         yield Root(finding=finding, explains=lambda other, own=finding: _has_same_weights(own, other))  # type: ignore[misc] # likewise
     # Eager takes another way than any program there, whatever the output.
@@ -68,6 +70,11 @@ def _has_same_weights(root: Finding, other: Finding) -> bool:
     """Whether the other finding is about the same file, which was made from other weights."""
     rules = (*COMPARED, "table-unread")
     return other.target == root.target and other.rule in rules and other.severity in (root.severity, "warning")
+
+
+def _is_noise_of(root: Finding, other: Finding) -> bool:
+    """Whether float32 seems too inexact for an output only because eager's answers to one input differ."""
+    return (other.rule, other.cause, other.output) == ("nothing-compared", "rounding", root.output)
 
 
 def _is_same_noise(root: Finding, other: Finding) -> bool:

@@ -15,7 +15,7 @@ from export_gate.rules.special_values import special_advice
 def check(measured: Measured) -> Iterator[Finding]:
     """One finding for each output of each target, at the case with the most positions."""
     for differing in differing_outputs(measured, "nonfinite"):
-        is_passed_on = differing.blame.cure == "no-nonfinite"
+        is_passed_on = differing.blame.cure in ("no-nonfinite", "no-negative-zeros")
         # Where the model itself makes NaN, the input's own values are not to blame.
         hint = (
             special_advice(measured.contract, differing.blame)

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from export_gate.rules.blame import Blame
+from export_gate.rules.measure import Measurement
 from export_gate.rules.wording import listing
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.inputs import tensors
 from export_gate.wall.smallest import SmallestInput
 
 NAMES = {"nan": "NaN", "inf": "infinity"}
+
+
+def is_sign_of_zero(worst: Measurement) -> bool:
+    """Whether the same elements are infinite, and some of them of the other sign."""
+    expected, actual = worst.comparison.expected_nonfinite, worst.comparison.actual_nonfinite
+    changed = abs(expected.posinf - actual.posinf)
+    # As many more of one sign as fewer of the other, and nothing else: each mismatch is such a pair.
+    is_pair = expected.posinf + expected.neginf == actual.posinf + actual.neginf
+    return worst.fault == "nonfinite" and is_pair and 0 < changed == worst.comparison.nonfinite_mismatched
 
 
 def special_advice(contract: ModelContract, blame: Blame) -> str:

@@ -21,7 +21,11 @@ CURED: dict[Change, str] = {
     "no-zeros": " at zeros",
     "no-nonfinite": " at NaN or infinity",
 }
-AT: dict[Cause, str] = {"size-arithmetic": " at some sizes", "layout": " for tensors in another memory layout"}
+AT: dict[Cause, str] = {
+    "size-arithmetic": " at some sizes",
+    "layout": " for tensors in another memory layout",
+    "mask": " where a mask switches something off",
+}
 GUARD = "torch.export followed one side of a condition on sizes"
 
 

@@ -133,8 +133,12 @@ class Inspection:
     """Operators of the program that choose among values, such as argmax and sort."""
     unsettled: int = 0
     """Failing elements at which eager's own answer depends on rounding: it changes in float64, or one ulp away."""
+    near: int = 0
+    """Failing elements that are unsettled, or beside a step: eager changes one ulp away, float64 not nearer."""
     outside: int = 0
     """Elements outside the tolerance."""
+    masks: tuple[str, ...] = ()
+    """Mask inputs, if the output differs only where they switch something off, and agrees where they do not."""
     size_trial: SizeTrial | None = None
     smallest: SmallestInput | None = None
     """What the control input was shrunk to; None without time, or if it does not fail when it is run again."""

@@ -9,8 +9,9 @@ import pytest
 from rule_samples import CASES, FAR, case, contract, ended, failed, leaf, observed, run, target
 
 from export_gate.rules.base import Finding
+from export_gate.rules.follow_ups import without_follow_ups
 from export_gate.rules.judge import judge
-from export_gate.wall.contract import ModelContract, make_target
+from export_gate.wall.contract import ModelContract, Output, make_target
 from export_gate.wall.diagnosis import Answer, Changed, Inspection, Rung, RungName, SizeTrial, WeightsCompared
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
 from export_gate.wall.observation import (
@@ -19,12 +20,15 @@ from export_gate.wall.observation import (
     ControlSetObservation,
     HygieneObservation,
     ModelObservation,
+    NonfiniteCount,
     TableRead,
     TargetObservation,
 )
 
 GIVEN = contract(targets=(make_target("onnx", artifact="old.onnx"),))
 WRONG = case(CASES[0], leaf(**FAR))
+
+GRADUAL = NodeTrace(beside="program", origin="gradual", guilty=None, mapped=3, unmapped=0)
 
 
 def _rungs(**answers: Answer) -> tuple[Rung, ...]:
@@ -110,11 +114,54 @@ def test_equal_weights_are_no_cause():
         ({"selects": ("argmax",), "outside": 2, "unsettled": 1}, "unknown"),
         ({"outside": 2, "unsettled": 2}, "unknown"),
         ({"selects": ("argmax",)}, "unknown"),
+        ({"selects": ("floor",), "outside": 2, "near": 2, "trace": GRADUAL}, "tie"),
+        ({"selects": ("floor",), "outside": 2, "near": 1, "trace": GRADUAL}, "unknown"),
+        ({"selects": ("floor",), "outside": 2, "near": 2}, "unknown"),
+        ({"selects": ("floor",), "outside": 2, "near": 2, "trace": replace(GRADUAL, origin="untested")}, "unknown"),
     ],
 )
 def test_special_values_and_ties_are_found_by_experiment(fields: dict[str, Any], cause: str):
     """All failing elements must be explained, not only some."""
     assert _first(_inspected(**fields)).cause == cause
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "mismatched", "cause"),
+    [
+        (NonfiniteCount(posinf=2, neginf=1), NonfiniteCount(posinf=3), 1, "special-value"),
+        (NonfiniteCount(posinf=2, neginf=1), NonfiniteCount(posinf=3), 3, "unknown"),
+        (NonfiniteCount(posinf=2, neginf=1), NonfiniteCount(posinf=4), 2, "unknown"),
+        (NonfiniteCount(posinf=2), NonfiniteCount(posinf=2), 2, "unknown"),
+    ],
+)
+def test_infinities_of_the_other_sign_come_from_a_zero(
+    expected: NonfiniteCount, actual: NonfiniteCount, mismatched: int, cause: str
+):
+    """If nothing else differs; an infinity in place of a number has another cause."""
+    counts = {"expected_nonfinite": expected, "actual_nonfinite": actual, "nonfinite_mismatched": mismatched}
+    found = _first(target(case(CASES[0], leaf(**counts))))
+
+    assert (found.rule, found.cause) == ("nonfinite-mismatch", cause)
+    assert ("sign of zero" in found.hint) == (cause == "special-value")
+
+
+def test_what_the_contract_forbids_and_eager_returns_is_the_models():
+    """The artifact only agrees with it."""
+    given = contract(outputs=(Output(name="logits", nonfinite="forbid"),))
+    nan = NonfiniteCount(nan=1)
+    found = _first(target(case(CASES[0], leaf(expected_nonfinite=nan, actual_nonfinite=nan))), given)
+
+    assert (found.rule, found.owner, found.cause) == ("nonfinite-mismatch", "model", "eager")
+
+
+def test_noise_that_is_memory_follows_from_it():
+    """Eager's answers to one input differ by what it remembers, and float32 is not to blame."""
+    root = Finding(rule="state-carried", severity="violation", model="m", message="", hint="", output="logits")
+    noise = replace(root, rule="nothing-compared", target="onnx", cause="rounding")
+    other = replace(noise, output="hidden")
+    left = without_follow_ups([root, noise, other], observed(target()))
+
+    assert [(finding.rule, finding.follow_ups) for finding in left] == [("state-carried", 1), ("nothing-compared", 0)]
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,13 @@ from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.allowance import LEAST_GIVEN_S, LEAST_S, Allowance
 from export_gate.worker.study.file_weights import compare_weights
 from export_gate.worker.study.forks import fork
+from export_gate.worker.study.mask_trial import mask_trial
+from export_gate.worker.study.masks import Masks, masks_of
 from export_gate.worker.study.rungs import Climber, Forms, climb, selecting
 from export_gate.worker.study.shrinking import Shrinker
+from export_gate.worker.study.steadiness import steadiness
 from export_gate.worker.study.tracing import TRACED, Tracer
-from export_gate.worker.study.trials import Bench, changes, size_trial, steadiness
+from export_gate.worker.study.trials import Bench, changes, size_trial
 
 OUTPUTS = 4
 """Outputs that are looked at, the worst first."""
@@ -55,6 +58,7 @@ class Patient:
     separate: Mapping[str, int] = field(default_factory=dict)
     """Sizes that this export fixes."""
     shrinker: Shrinker | None = None
+    masks: Masks | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -135,6 +139,8 @@ def _experiments(
         cases = [case for _, _, case in sick.wrong[:CASES]]
         yield partial(changes, patient.bench, cases, sick.output, worst.name)
         expected = patient.references[worst.name].leaves
+        if patient.masks is not None and masks_of(patient.bench.contract):
+            yield partial(mask_trial, patient.bench, patient.masks, cases, sick.output)
         yield partial(steadiness, patient.bench, worst, expected, sick.output, selects)
         other = _passing_size(sick)
         if other is not None and worst.group == "generated":
@@ -196,6 +202,8 @@ def _joined(known: Inspection, more: Inspection) -> Inspection:
         changed=known.changed + more.changed,
         selects=more.selects or known.selects,
         unsettled=max(known.unsettled, more.unsettled),
+        near=max(known.near, more.near),
+        masks=more.masks or known.masks,
         outside=max(known.outside, more.outside),
         size_trial=more.size_trial or known.size_trial,
         smallest=more.smallest or known.smallest,

@@ -6,7 +6,7 @@ without positions, where eager's own value moves with switched-off input. What i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.study.masks import FIRST_REDRAW, REDRAWS, Mask, Masks, leaves_of, masks_of, samples, spread
 
 Bools = npt.NDArray[np.bool_]
+Places = dict[MaskReason, Bools]
 NEARLY_ALL = 0.9
 """An output in which this share of the elements moves in every redraw does not ignore what is switched off."""
 
@@ -42,13 +43,24 @@ def excuse(output: str, shape: tuple[int, ...], case: ControlCase, masks: Masks)
     """
     if any(promised.name == output and promised.where == "all" for promised in masks.contract.outputs):
         return None
+    return _dropped(output, shape, case, masks, _places)
+
+
+def switched_off(output: str, shape: tuple[int, ...], case: ControlCase, masks: Masks) -> Excuse | None:
+    """The elements that the masks switch off, whether or not the contract promises something there."""
+    return _dropped(output, shape, case, masks, _all_places)
+
+
+def _dropped(
+    output: str, shape: tuple[int, ...], case: ControlCase, masks: Masks, places_of: Callable[..., Places]
+) -> Excuse | None:
     leaves = leaves_of(case)
     names: list[str] = []
     reasons: list[MaskReason] = []
     dropped = np.zeros(shape, dtype=np.bool_)
     for mask in masks_of(masks.contract):
         off = masks.off(mask, leaves)
-        found = {} if off is None or not off.any() else _places(output, shape, case, mask, masks=masks, off=off)
+        found = {} if off is None or not off.any() else places_of(output, shape, case, mask, masks=masks, off=off)
         for reason, places in found.items():
             # A mask that excuses nothing more is not named.
             if (places & ~dropped).any():
@@ -82,11 +94,9 @@ def compared(shapes: Mapping[str, tuple[int, ...]], case: ControlCase, masks: Ma
     return found
 
 
-def _places(
-    output: str, shape: tuple[int, ...], case: ControlCase, mask: Mask, *, masks: Masks, off: Bools
-) -> dict[MaskReason, Bools]:
+def _places(output: str, shape: tuple[int, ...], case: ControlCase, mask: Mask, *, masks: Masks, off: Bools) -> Places:
     axes = masks.axes.get(output, ())
-    found: dict[MaskReason, Bools] = {}
+    found: Places = {}
     empty = np.asarray(off.all(axis=-1))
     if mask.spec.mask == "any":  # rows without a position are part of the contract
         off = off & ~empty[..., None]
@@ -100,6 +110,18 @@ def _places(
     elif not masks.is_constant(mask, output):
         found["off-position"] = at
     return found
+
+
+def _all_places(
+    output: str, shape: tuple[int, ...], case: ControlCase, mask: Mask, *, masks: Masks, off: Bools
+) -> Places:
+    del case
+    axes = masks.axes.get(output, ())
+    found: dict[MaskReason, Bools | None] = {
+        "empty-row": samples(np.asarray(off.all(axis=-1)), mask, axes, shape),
+        "off-position": spread(off, mask, axes, shape),
+    }
+    return {reason: at for reason, at in found.items() if at is not None}
 
 
 def _moving(output: str, case: ControlCase, mask: Mask, off: Bools, masks: Masks) -> Bools | None:

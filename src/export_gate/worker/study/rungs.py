@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from export_gate.wall.contract import Target, Tolerance
 from export_gate.wall.diagnosis import Answer, Rung, RungName
 from export_gate.wall.equivalence import faults, worst_norm
@@ -119,12 +121,23 @@ def _compared(name: RungName, actual: Sequence[Leaf], climber: Climber) -> Rung:
 
 
 def selecting(program: Any) -> tuple[str, ...]:
-    """Operators of a program that choose among values, so that rounding can change the choice."""
+    """Operators of a program that choose among values or round them, so that rounding can change the answer."""
     nodes = program.graph.nodes if program is not None else ()
-    names = {str(getattr(node.target, "_opname", "")) for node in nodes if node.op == "call_function"}
-    return tuple(sorted(names & {*CHOOSING, *QUANTISING}))
+    names = {_choice(node) for node in nodes if node.op == "call_function"}
+    return tuple(sorted(names & {*CHOOSING, *QUANTISING, TRUNCATED}))
 
 
+def _choice(node: Any) -> str:
+    name = str(getattr(node.target, "_opname", ""))
+    dtypes = [each for each in (*node.args, *node.kwargs.values()) if isinstance(each, torch.dtype)]
+    is_cast = name in ("to", "_to_copy") and any(not each.is_floating_point for each in dtypes)
+    return TRUNCATED if is_cast else name
+
+
+TRUNCATED = "conversion to integers"
 CHOOSING = ("argmax", "argmin", "topk", "sort", "argsort", "kthvalue", "median", "mode", "max", "min", "searchsorted")
-QUANTISING = ("round", "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine", "quantize_per_tensor")
-"""At an exact half these do not depend on rounding; where eager's float64 result is another one they do."""
+QUANTISING = (
+    "round", "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine", "quantize_per_tensor", "floor",
+    "ceil", "trunc", "frac", "floor_divide", "remainder", "fmod", "sign", "bucketize", "gt", "ge", "lt", "le",
+)  # fmt: skip
+"""At an exact step these do not depend on rounding; where eager's float64 result is another one they do."""

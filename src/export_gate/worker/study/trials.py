@@ -1,4 +1,4 @@
-"""Experiments on one output that differs: its input changed, other inputs of its size, and eager's own steadiness."""
+"""Experiments on one output that differs: its input changed, and other inputs of its size."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Runner
 from export_gate.worker.study.laboratory import Laboratory, attempt
 from export_gate.worker.study.masks import FIRST_PROBE
-from export_gate.worker.study.noise import Pair, jittered, numbers_of, stepped
-from export_gate.worker.study.rungs import CHOOSING
+from export_gate.worker.study.noise import Pair, numbers_of, stepped
 
 Bools = npt.NDArray[np.bool_]
 DRAWS = 6
@@ -130,42 +129,13 @@ def _draws(bench: Bench, output: str, sizes: Sizes, turns: range) -> list[bool]:
     return [bench.differs(seen) for seen in (bench.compared(make, output) for make in makers) if seen is not None]
 
 
-def steadiness(
-    bench: Bench, case: ControlCase, expected: Sequence[Leaf], output: str, selects: tuple[str, ...]
-) -> Inspection:
-    """The failing elements at which eager's own answer depends on rounding."""
-    wanted = _array(expected, output)
-    ours = _array(attempt(lambda: bench.run(bind(case.make(), bench.laboratory.parameters))), output)
-    if wanted is None or ours is None or wanted.shape != ours.shape:
-        return Inspection(output=output, case=case.name, selects=selects)
-    tolerance = bench.tolerance(next(leaf.dtype for leaf in expected if leaf.name == output))
-    # Element by element against one bound for the output: what counts is where they differ, not by how much.
-    failing = _apart(wanted, ours, tolerance)
-    unsettled = np.zeros(failing.shape, dtype=np.bool_)
-    if selects:
-        others = [attempt(lambda: bench.laboratory.widened(case.make()))]
-        # A step of one ulp takes values off an exact half, so it says nothing about operators that round.
-        if set(selects) & set(CHOOSING):
-            others += [attempt(lambda v=values: bench.laboratory.again(v)) for values in jittered(case)]  # type: ignore[misc] # bound per draw
-        for other in (_array(leaves, output) for leaves in others):
-            if other is not None and other.shape == wanted.shape:
-                unsettled |= _apart(wanted, other, tolerance)
-    return Inspection(
-        output=output,
-        case=case.name,
-        selects=selects,
-        outside=int(failing.sum()),
-        unsettled=int((failing & unsettled).sum()),
-    )
-
-
 def is_jump(bench: Bench, make: Callable[[], Values], pair: Pair) -> bool:
     """Whether eager gives the artifact's answer at the largest difference once the input moves by one ulp, up or down.
 
     A model that jumps there, as `x % 1` does at whole numbers, shows nothing by an artifact on the other side.
     """
     tolerance = bench.tolerance(pair.comparison.expected_dtype)
-    expected, actual = _array([pair.expected], pair.expected.name), _array([pair.actual], pair.actual.name)
+    expected, actual = array_of([pair.expected], pair.expected.name), array_of([pair.actual], pair.actual.name)
     with np.errstate(all="ignore"):
         gap = (
             np.abs(expected - actual) if expected.shape == actual.shape and expected.dtype.kind in "fc" else np.zeros(0)
@@ -175,18 +145,19 @@ def is_jump(bench: Bench, make: Callable[[], Values], pair: Pair) -> bool:
     worst = int(np.nanargmax(gap))
     for towards in (torch.inf, -torch.inf):
         moved = map_tensors(make(), lambda tensor, to=towards: stepped(tensor, to))  # type: ignore[misc] # bound per turn
-        other = _array(attempt(lambda v=moved: bench.laboratory.again(v)), pair.comparison.output)  # type: ignore[misc] # likewise
+        other = array_of(attempt(lambda v=moved: bench.laboratory.again(v)), pair.comparison.output)  # type: ignore[misc] # likewise
         is_like = other is not None and other.shape == actual.shape
-        if is_like and not _apart(other, actual, tolerance).reshape(-1)[worst]:
+        if is_like and not apart(other, actual, tolerance).reshape(-1)[worst]:
             return True
     return False
 
 
-def _array(leaves: Sequence[Leaf] | None, output: str) -> Any:
+def array_of(leaves: Sequence[Leaf] | None, output: str) -> Any:
+    """The values of one output; None without it."""
     return next((leaf.value for leaf in leaves or () if leaf.name == output), None)
 
 
-def _apart(expected: Any, actual: Any, tolerance: Tolerance) -> Bools:
+def apart(expected: Any, actual: Any, tolerance: Tolerance) -> Bools:
     """Elements outside the tolerance, which is zero for exact dtypes."""
     if expected.dtype.kind not in "fc":
         return np.asarray(expected != actual)

@@ -215,6 +215,7 @@ def _patient(
         is_loose=is_loose,
         is_given=existing_artifact(work.target, work.base) is not None,
         separate=work.separate,
+        masks=work.masks,
     )
 
 

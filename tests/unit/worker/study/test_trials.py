@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from worker_samples import Fn, size
@@ -20,7 +21,8 @@ from export_gate.worker.model.reference import module_runner
 from export_gate.worker.study.allowance import LEAST_S, MOST_S, Allowance
 from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.noise import Pair
-from export_gate.worker.study.trials import Bench, changes, is_jump, size_trial, steadiness
+from export_gate.worker.study.steadiness import steadiness
+from export_gate.worker.study.trials import Bench, changes, is_jump, size_trial
 
 CONTRACT = ModelContract(
     name="m",
@@ -98,22 +100,31 @@ def _steady(
     bench, case = _bench(eager, artifact), _case(*values)
     expected = module_runner(Fn(eager), {})(bind(case.make(), bench.laboratory.parameters))
     found = steadiness(bench, case, expected, "output", (op,))
-    return found.outside, found.unsettled
+    return found.outside, found.unsettled, found.near
 
 
 def test_a_choice_between_equal_scores_is_unsettled():
     """One ulp decides it; a choice with a margin is settled."""
     last = lambda x: len(x) - 1 - x.flip(0).argmax()  # noqa: E731 - beside the lambda that it stands for
 
-    assert _steady(lambda x: x.argmax(), last, 0.5, 0.5, op="argmax") == (1, 1)
-    assert _steady(lambda x: x.argmax(), lambda x: x.argmin(), 0.5, 0.9, op="argmax") == (1, 0)
+    assert _steady(lambda x: x.argmax(), last, 0.5, 0.5, op="argmax") == (1, 1, 1)
+    assert _steady(lambda x: x.argmax(), lambda x: x.argmin(), 0.5, 0.9, op="argmax") == (1, 0, 0)
 
 
 def test_rounding_at_an_exact_half_is_settled():
     """Another rounding mode is a different operator, not a tie."""
     away = lambda x: torch.floor(x + 0.5)  # noqa: E731 - as above
 
-    assert _steady(torch.round, away, 0.5, 2.5, op="round") == (2, 0)
+    assert _steady(torch.round, away, 0.5, 2.5, op="round") == (2, 0, 0)
+
+
+def test_a_step_that_is_near_but_not_met_is_one_of_rounding():
+    """One ulp of the input crosses it, and what float64 alone can tell apart does not."""
+    other = lambda x: torch.floor(x * 3 + 1e-6)  # noqa: E731 - as above
+    beside, exact = float(np.nextafter(np.float32(1 / 3), np.float32(0))), 1.0
+
+    assert _steady(lambda x: torch.floor(x * 3), other, beside, 0.5, op="floor") == (1, 0, 1)
+    assert _steady(torch.floor, lambda x: torch.floor(x - 1e-6), exact, 0.5, op="floor") == (1, 0, 0)
 
 
 def test_experiments_end_with_their_allowance():
