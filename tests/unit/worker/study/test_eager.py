@@ -195,6 +195,33 @@ def test_behaviour_is_observed_on_an_instance_that_stays_fresh(tmp_path: Path):
     assert module.calls == 0
 
 
+class Sprinkled(nn.Module):
+    """Noise from a generator that it seeds once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = torch.Generator().manual_seed(3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """float32[batch, 3] to the same shape."""
+        return x + torch.randn(3, generator=self.generator)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Sprinkled:
+        """As a factory makes it: generators have no copies."""
+        return Sprinkled()
+
+
+def test_a_generator_that_forward_keeps_is_chance(tmp_path: Path):
+    """Two copies draw the same numbers, as two counters count alike, and yet what changes is drawn."""
+    recorder, promised = Recorder(tmp_path), promise()
+    cases = build_control_set(promised, tmp_path).cases
+    facts, _ = observe_behaviour(cases, subject(Sprinkled(), promised), recorder.desk)
+
+    assert facts.state_effects == ()
+    assert [found.output for found in facts.nondeterministic] == ["output"]
+    assert facts.drawn_with == "torch.randn"
+
+
 def test_behaviour_of_a_model_that_raises_is_left_to_its_references(tmp_path: Path):
     """If forward raises, only what was known before is recorded."""
     module, recorder = Halves(), Recorder(tmp_path)
