@@ -94,8 +94,8 @@ def _lax(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) 
     failing = tuple(leaf for leaf in ordered if _exceeds(leaf, scale))
     is_meant = _is_declared(measured, target) and has_contrast(measured, leaves)
     weights = weights_of(measured, target)
-    # Whatever is allowed, a file of other weights is not the model's.
-    is_other = weights is not None and weights.differing_count > 0
+    # Whatever is allowed, a file of other weights is not the model's, unless it rounds them on purpose.
+    is_other = weights is not None and weights.differing_count > 0 and not weights.quantised
     if _is_rounding(measured, target, failing) or (is_meant and not is_other):
         failing = ()
     return Lax(target=target, output=lax[0].output, scale=scale, leaves=tuple(ordered), failing=failing)
