@@ -156,22 +156,22 @@ def load_attribute(reference: str, base: Path, role: str) -> Any:
     return found
 
 
-def seed_everything() -> None:
-    """Seed torch, numpy and Python's `random` with the same seed, before every call."""
-    _seed_torch()
-    np.random.seed(SEED)  # noqa: NPY002 - the legacy global generator is what models use
-    random.seed(SEED)
+def seed_everything(seed: int = SEED) -> None:
+    """Seed torch, numpy and Python's `random`: with the same seed before every call, unless chance is looked for."""
+    _seed_torch(seed)
+    np.random.seed(seed)  # noqa: NPY002 - the legacy global generator is what models use
+    random.seed(seed)
 
 
-def _seed_torch() -> None:
+def _seed_torch(seed: int) -> None:
     """Seed every device, as `torch.manual_seed` does, which takes a millisecond where there is none but the CPU.
 
     For a CUDA that has not started yet it formats a stack trace and queues the seed (torch 2.13).
     """
     if torch.backends.cuda.is_built() or torch.backends.mps.is_built():
-        torch.manual_seed(SEED)
+        torch.manual_seed(seed)
     else:
-        torch.default_generator.manual_seed(SEED)
+        torch.default_generator.manual_seed(seed)
 
 
 def is_scripted(module: torch.nn.Module) -> bool:

@@ -7,7 +7,6 @@ model may draw for some of them only.
 from __future__ import annotations
 
 import hashlib
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
@@ -20,6 +19,7 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves, total_elements
 from export_gate.worker.leaves.compare import compare_leaf
 from export_gate.worker.leaves.values import Leaf, PackedLeaf, pack, unpack
+from export_gate.worker.model.factory import seed_everything
 from export_gate.worker.model.hygiene import unseeded_runner, worst_by_output, worst_differences
 from export_gate.worker.process.children import CAN_FORK
 from export_gate.worker.process.isolated import Isolated
@@ -102,7 +102,7 @@ def _copy(subject: Subject, seed: int) -> Isolated[tuple[int, ControlCase], Said
     def call(given: tuple[int, ControlCase]) -> Said:
         number, case = given
         # Another seed for each call too: with one seed, a model that draws would answer every repeat alike.
-        _seed(1000 * seed + number)
+        seed_everything(1000 * seed + number)
         before = torch.get_rng_state()
         try:
             leaves = run(subject.call(case))
@@ -116,12 +116,6 @@ def _copy(subject: Subject, seed: int) -> Isolated[tuple[int, ControlCase], Said
         )
 
     return Isolated(kind=Said, call=call, died=lambda *_: Said(died=True), limit_s=LIMIT_S)
-
-
-def _seed(seed: int) -> None:
-    torch.manual_seed(seed)
-    np.random.seed(seed)  # noqa: NPY002 - the legacy global generator is what models use
-    random.seed(seed)
 
 
 def _digest(leaves: Sequence[Leaf]) -> str:
