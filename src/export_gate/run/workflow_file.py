@@ -14,6 +14,7 @@ from export_gate.config.problems import Problems
 from export_gate.loosening.check_names import ANYTHING
 from export_gate.loosening.steps import HERE, GateStep, Workflow
 from export_gate.run.pushing import BUILD_FILES
+from export_gate.run.workflow_contents import with_contents
 from export_gate.run.workflow_job import COMMAND, VARIABLE, Job, Known, as_text, gate_steps, script_lines, texts
 
 DEPTH = 4
@@ -36,7 +37,7 @@ def read_workflows(
         scripts: paths of other files that run the gate, which a step may run.
         origin: the file that the runner says this very run comes from, even if nothing in it is known to run the gate.
     """
-    values = {name: read_value(text) for name, text in texts.items()}
+    values = with_contents({name: read_value(text) for name, text in texts.items()})
     called: frozenset[str] = frozenset()
     found: dict[str, Workflow | None] = {}
     known = Known(repository=repository.lower(), called=called, scripts=tuple(scripts))

@@ -49,7 +49,10 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     repository = environment.get("GITHUB_ACTION_REPOSITORY") or GATE
     words = (GATE, "export_gate", repository, "./")
     # All workflows, as the job of one may have the name of the gate's check. With a backslash, YAML spells any word.
-    asked: tuple[tuple[Words, Words], ...] = (((*words, "jobs", "\\"), STARTERS), ((GATE, "export_gate"), SCRIPTS))
+    asked: tuple[tuple[Words, Words], ...] = (
+        ((*words, "jobs", "using", "\\"), STARTERS),
+        ((GATE, "export_gate"), SCRIPTS),
+    )
     before, scripts_before = (dict(_past(base, some, places, environment)) for some, places in asked)
     now, scripts_now = (dict(_present(base.root, some, places, environment)) for some, places in asked)
     # Those of the base first: the change must not hide one behind others.

@@ -128,3 +128,40 @@ def test_a_cache_that_may_be_taken_for_verdicts_is_said(uses: str, has_cache: bo
         if is_said
         else []
     )
+
+
+SETUP = ".github/actions/setup/action.yml"
+OUTER = ".github/actions/outer/action.yml"
+FILES = {
+    "ci.yml": "jobs: {gate: {steps: [{uses: ./.github/actions/outer}, {uses: acme/export-gate@v1}]}}",
+    OUTER: "runs: {using: composite, steps: [{uses: ./.github/actions/setup}]}",
+    SETUP: "name: a\nruns: {using: composite, steps: [{run: echo}, {uses: acme/tool@v1}]}",
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_said"),
+    [
+        ("run: echo", "run: echo lax", True),
+        ("acme/tool@v1", "evil/tool@v1", True),
+        ("acme/tool@v1", "acme/tool@refs/pull/1/head", True),
+        ("acme/tool@v1", "acme/tool@v2", False),
+        ("name: a", "name: b", False),
+    ],
+)
+def test_what_an_action_of_the_repository_runs_beside_the_gate_is_compared(old: str, new: str, is_said: bool):
+    """It can set the gate's variables like a step of the job itself."""
+    before, after = (
+        {name: each for name, each in read_workflows(files, "acme/export-gate").items() if each}
+        for files in (FILES, {**FILES, SETUP: FILES[SETUP].replace(old, new)})
+    )
+
+    found = compare_workflows(before, after)
+
+    assert [each.text.startswith("ci.yml, job gate: steps ") for each in found] == [True] * is_said
+
+
+def test_actions_that_use_each_other_have_an_end():
+    """GitHub refuses them; a change must not make the gate wait."""
+    files = {**FILES, SETUP: "runs: {steps: [{uses: ./.github/actions/outer}, {uses: ./.github/actions/setup}]}"}
+    assert all(read_workflows(files, "acme/export-gate").values())
