@@ -137,6 +137,22 @@ def _recurrent_advice(contract: ModelContract, layers: Sequence[str], *, is_pack
     )
 
 
+def value_words(failure: Failure) -> str:
+    """What of a tensor's values torch.export would have to follow; empty if that is not what it stopped at."""
+    text, line = _text(failure), failure.source.text if failure.source else ""
+    if not DATA_DEPENDENT.search(text) or failure.foreign is not None:
+        return ""
+    if "extract specialized integer" in text:
+        return "a size or index that is read from a tensor's values"
+    if line.startswith("assert "):
+        return "an assertion about a tensor's values"
+    if line.startswith(("while ", "for ")):
+        return "a number of steps that depends on a tensor's values"
+    if "Size-like symbols: u" in text:
+        return "a condition on a size that depends on a tensor's values"
+    return "a branch on a tensor's values" if CONDITION.search(line) else ""
+
+
 def _data_dependent_advice(failure: Failure, text: str) -> str:
     where = _at(failure)
     if failure.foreign is not None:

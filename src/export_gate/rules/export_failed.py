@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.branch_advice import READABLE, is_written, said_readably
-from export_gate.rules.export_advice import export_advice, is_packed, unrolled_layers
+from export_gate.rules.export_advice import export_advice, is_packed, unrolled_layers, value_words
 from export_gate.rules.failures import failures_of, finding, without_suggestions
 from export_gate.rules.measure import Measured
 from export_gate.rules.python_numbers import constant_advice
@@ -44,8 +44,10 @@ def check(measured: Measured) -> Iterator[Finding]:
             found = replace(found, verdict=f"a condition on sizes in {operator.called}: {operator.what}")
             found = replace(found, recipe=operator.lines)
         constant = constant_words(failure, guard) if operator is None and not unrolled else ""
-        if value_size_words(failure.source) and not failure.foreign:
-            found = replace(found, verdict=value_size_words(failure.source))
+        known = "" if failure.foreign else value_size_words(failure.source)
+        values = known or value_words(failure)
+        if values and guard is None and not unrolled:
+            found = replace(found, verdict=values)
         if constant:
             found = replace(found, verdict=f"a size becomes a constant of the program: {constant}")
         # Trials include what torch suggests. What came of them is in the hint, so that nothing contradicts it.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from export_gate.rules.branch_advice import dynamic_ways, without_remainder
+from export_gate.rules.branch_advice import dynamic_ways, is_written, without_remainder
 from export_gate.rules.python_numbers import constant_advice
 from export_gate.rules.size_operators import asking
 from export_gate.rules.wording import at_source, capital, listing
@@ -110,7 +110,9 @@ def _branch_advice(
         ways = ", or ".join(dynamic_ways(guard.broken))
         return f"torch.export follows one side of the condition{_at(failure)} only: {ways}."
     padding = without_remainder(guard.broken) if guard else ""
-    same = f": {padding}" if padding else ""
+    is_users = guard is not None and guard.source is not None and is_written(guard.source)
+    kept = " (if both sides give the same results, keep one of them for every size)" if is_users else ""
+    same = f": {padding}" if padding else kept
     return (
         f"torch.export follows one side of a condition only. {capital(_without(failure, guard, 'it'))}{same}; or give "
         f"the sizes of the other side exports of their own with `{key}.separate`.{in_vain}"
