@@ -68,8 +68,8 @@ _TYPES, _WORD = re.compile(r'\{"types": \["\w+"(, "\w+")*\]\}'), re.compile(r"\w
 _EVEN_IF_FAILED = re.compile(r"(always|cancelled|failure)\s*\(", re.IGNORECASE)
 _USUAL = re.compile(r'\{"branches": (\["(main|master)"\]|"(main|master)")\}')
 """Pushes to the branch that pull requests are merged into, as far as its name tells."""
-_VERSION = re.compile(r"^((?:[\w-]+: )?[\w-]+/[\w./-]+@)(\S+)")
-RELEASE = re.compile(r"(?:[\w-]+[-/@])?v?\d+(?:\.\d+)*(?:(?:[.+-]|a|b|rc)[\w.]+)?|[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
+_VERSION = re.compile(r"^((?:[\w./-]+: )?[\w-]+/[\w./-]+@)(\S+)")
+_RELEASE = re.compile(r"(?:[\w-]+[-/@])?v?\d+(?:\.\d+)*(?:(?:[.+-]|a|b|rc)[\w.]+)?|[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII)
 """A tag or a commit. A branch is not, nor is `refs/pull/3/head`, by which anybody has a version of any action."""
 
 
@@ -175,7 +175,7 @@ def _condition(before: object, after: object) -> Iterator[Step]:
 
 
 def _upgraded(version: str) -> Effect:
-    return "changed" if RELEASE.fullmatch(version) else "loosened"
+    return "changed" if _RELEASE.fullmatch(version) else "loosened"
 
 
 def _around(before: Sequence[str], after: Sequence[str]) -> Iterator[Step]:

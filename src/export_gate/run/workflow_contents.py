@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from export_gate.loosening.workflow import RELEASE
-from export_gate.run.workflow_job import as_text
+from export_gate.run.workflow_job import CONTENT, Job, as_text, step_lines
 
-CONTENT = "content"
-"""The key of a step that says it; GitHub knows none of that name."""
-KEYS = ("runs", "jobs", "env", "defaults")
-"""What of such a file decides what it runs."""
-_USES = re.compile(r'("uses": "[\w./-]+@)([^"]+)"')
+KEYS = ("env", "defaults")
+"""Keys of a workflow that decide about all of its steps."""
 Values = Mapping[str, dict[str, Any] | None]
 
 
 def with_contents(values: Values) -> dict[str, dict[str, Any] | None]:
     """The files by their paths, with what their steps use of each other."""
     found = {name: deepcopy(value) for name, value in values.items()}
-    known: dict[str, str] = {}
+    known: dict[str, list[str]] = {}
     for step in (step for value in found.values() for step in _steps(value or {})):
         uses = _own(step)
         if uses and uses not in known:
-            known[uses] = _content(uses, values)
+            known[uses] = list(_content(uses, values))
         if known.get(uses):
             step[CONTENT] = known[uses]
     return found
@@ -37,21 +32,22 @@ def _own(step: Mapping[str, Any]) -> str:
     return uses.rstrip("/") if uses.startswith("./") else ""
 
 
-def _content(uses: str, values: Values) -> str:
-    """What an action or workflow of the repository runs, and those that it uses, as one text."""
-    texts: dict[str, str] = {}
+def _content(uses: str, values: Values) -> Iterator[str]:
+    """What an action or workflow of the repository runs, and those that it uses, line by line."""
+    told: set[str] = set()
     waiting = [uses]
     while waiting:
         path = waiting.pop().removeprefix(".").removeprefix("/")
         places = (path, *(f"{path}/{name}".lstrip("/") for name in ("action.yml", "action.yaml")))
         place = next((place for place in places if place in values), None)
-        if place is not None and place not in texts:
+        if place is not None and place not in told:
+            told.add(place)
             value = values[place] or {}
-            runs = as_text({key: value[key] for key in KEYS if key in value})
-            # Another release of an action is no other content.
-            texts[place] = _USES.sub(lambda use: use[1] + ("" if RELEASE.fullmatch(use[2]) else use[2]) + '"', runs)
-            waiting += filter(None, map(_own, _steps(value)))
-    return " ".join(texts.values())
+            yield from (f"{place}: {key} {as_text(value[key])}" for key in KEYS if key in value)
+            for step in _steps(value):
+                plain = {key: item for key, item in step.items() if key != "steps"}
+                yield from (f"{place}: {line}" for line in step_lines(plain, Job(name="", jobs={}, workflow={})))
+                waiting += filter(None, [_own(step)])
 
 
 def _steps(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,8 @@ HARMLESS = re.compile(r"(FORCE_|NO_|CLI)?COLOR\w*|TERM|TZ", re.ASCII)
 _COMMENT = re.compile(r"#(?!!|\s*requires\b)", re.IGNORECASE)
 """Not the line that names an interpreter, and not the one by which PowerShell loads a module."""
 _QUOTED = re.compile(r"""["'`\\]""")
+CONTENT = "content of what it uses"
+"""The key of a step that has it as lines; GitHub knows none of that name."""
 ELSEWHERE = ("name", "needs", "if", "steps", "permissions", "concurrency", "timeout-minutes")
 """Keys of a job whose outputs are used that are compared otherwise, or that choose no output."""
 
@@ -200,7 +202,7 @@ def _around(job: Job, known: Known) -> Iterator[str]:
             yield HERE
         else:
             # Of a step that runs the gate, the other keys are settings.
-            lines = script_lines(step.get("run")) if known.is_gate(step) else _lines(step, job)
+            lines = script_lines(step.get("run")) if known.is_gate(step) else step_lines(step, job)
             yield from (HERE if known.is_command(line) else line for line in lines)
 
 
@@ -215,7 +217,7 @@ def _whole(job: Job) -> Iterator[str]:
     """Everything that decides what the job gives to others."""
     if job.steps != [job.value]:  # else it calls a workflow, and its keys are those of the step
         yield from (f"{key} {as_text(value)}" for key, value in job.value.items() if key not in ELSEWHERE)
-    yield from (line for step in job.steps for line in _lines(step, job))
+    yield from (line for step in job.steps for line in step_lines(step, job))
 
 
 def _uploads(job: Job) -> Iterator[str]:
@@ -223,15 +225,16 @@ def _uploads(job: Job) -> Iterator[str]:
     for name in job.jobs:
         other = Job(name=name, jobs=job.jobs, workflow=job.workflow)
         steps = (step for step in other.steps if name != job.name and "upload-artifact" in _action(step))
-        yield from (f"{name}: {line}" for step in steps for line in _lines(step, other))
+        yield from (f"{name}: {line}" for step in steps for line in step_lines(step, other))
 
 
-def _lines(step: Mapping[str, Any], job: Job) -> Iterator[str]:
+def step_lines(step: Mapping[str, Any], job: Job) -> Iterator[str]:
     """A step as lines: the action with its inputs, or the commands, and the keys that say how it runs."""
-    rest = {key: value for key, value in step.items() if key not in ("name", "id", "run", "uses", "with")}
+    rest = {key: value for key, value in step.items() if key not in ("name", "id", "run", "uses", "with", CONTENT)}
     if rest := rest | _id(step, job):
         yield as_text(rest)
     if step.get("uses"):
         given = texts(step.get("with"))
         yield f"{step['uses']}{f' {as_text(given)}' if given else ''}"
     yield from script_lines(step.get("run"))
+    yield from step.get(CONTENT) or ()

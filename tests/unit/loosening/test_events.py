@@ -139,13 +139,17 @@ FILES = {
 }
 
 
+def bare(line: str) -> str:
+    """A step's line without its key."""
+    return line.partition(": ")[2]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "is_said"),
     [
         ("run: echo", "run: echo lax", True),
-        ("acme/tool@v1", "evil/tool@v1", True),
-        ("acme/tool@v1", "acme/tool@refs/pull/1/head", True),
-        ("acme/tool@v1", "acme/tool@v2", False),
+        ("uses: acme/tool@v1", "uses: evil/tool@v1", True),
+        ("uses: acme/tool@v1", "uses: acme/tool@v2", False),
         ("name: a", "name: b", False),
     ],
 )
@@ -156,9 +160,9 @@ def test_what_an_action_of_the_repository_runs_beside_the_gate_is_compared(old: 
         for files in (FILES, {**FILES, SETUP: FILES[SETUP].replace(old, new)})
     )
 
-    found = compare_workflows(before, after)
+    found = [each.text for each in compare_workflows(before, after) if each.effect == "loosened"]
 
-    assert [each.text.startswith("ci.yml, job gate: steps ") for each in found] == [True] * is_said
+    assert found == ([f"ci.yml, job gate: steps {SETUP}: {bare(old)} -> {SETUP}: {bare(new)}"] if is_said else [])
 
 
 def test_actions_that_use_each_other_have_an_end():
