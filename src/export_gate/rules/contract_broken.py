@@ -153,7 +153,7 @@ LAZY_HINT = (
     "Run the model once on an example in the factory, before it returns it (`model(torch.zeros(...))`, in the shape of "
     "the contract's inputs), or use layers whose sizes are written down, such as `nn.Linear`."
 )
-START_HINT = "Call the factory and run forward once in the project's interpreter; the traceback is in the details."
+START_HINT = "Call the factory and run forward once in the project's interpreter."
 
 RULE = Rule(
     name="contract-broken",

@@ -124,7 +124,7 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
         )
     return (
         "Check that the artifact is loaded by the versions that wrote it, that no file next to it (external "
-        "data) is missing, and that the loader knows every custom operator; the traceback is in the details."
+        "data) is missing, and that the loader knows every custom operator."
     )
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from export_gate.wall.observation import Failure, Stage
 from export_gate.wall.source import SourceLine
-from export_gate.worker.process.places import SITES
+from export_gate.worker.process.places import GATE, SITES
 from export_gate.worker.process.preload import DISTRIBUTIONS, missing_packages
 from export_gate.worker.process.statements import statement_at
 
@@ -180,13 +180,21 @@ def _frames(trace: TracebackType | None) -> list[tuple[str, int]]:
 def last_lines(error: BaseException, roots: tuple[Path, ...]) -> str:
     """The traceback for the project's reader: its own frames whole, runs of frames in libraries counted.
 
-    If no frame is the project's own, the last frames stay.
+    If no frame is the project's own, the last frames stay. What the gate raises on purpose has none: its message
+    says it all.
     """
     frames = [frame for raised in chain_of(error) for frame in traceback.extract_tb(raised.__traceback__)]
     own = [frame for frame in frames if is_own(frame.filename, roots)]
+    if not own and frames and _is_raised_by_gate(frames[-1]):
+        return ""
     lines = _abridged(frames, roots) if own else _formatted(frames[-LIBRARY_FRAMES:])
     text = f"{type(error).__name__}: {describe(error)}"
     return "\n".join([*lines, *text.splitlines()][-TRACE_LINES:])[-2 * MESSAGE_LIMIT :]
+
+
+def _is_raised_by_gate(frame: traceback.FrameSummary) -> bool:
+    # On purpose: a line of the gate's that fails is a fault of ours, which its frames explain.
+    return frame.filename.startswith(GATE) and (frame.line or "").startswith("raise ")
 
 
 def _abridged(frames: list[traceback.FrameSummary], roots: tuple[Path, ...]) -> list[str]:

@@ -17,6 +17,7 @@ from export_gate.worker.process.failures import (
     lines_of_trace,
     source_line,
 )
+from export_gate.worker.targets.signature import Names, require_names
 
 
 class Rude(Exception):
@@ -82,6 +83,23 @@ def test_trace_is_short(tmp_path: Path):
     """A deep recursion leaves a few lines."""
     error = raised_by("def f():\n    f()\n\n\nf()\n", tmp_path / "deep.py")
     assert len(failure_of(error, "eager", (tmp_path,)).trace.splitlines()) <= TRACE_LINES
+
+
+def test_what_the_gate_raises_on_purpose_has_no_traceback():
+    """Its message says what is wrong; the gate's own frames would not help anybody."""
+    names = Names(inputs=("x",), outputs=("y",), graph_inputs=("other",), graph_outputs=("y",))
+    with pytest.raises(ValueError, match="lacks") as raised:
+        require_names(names)
+    failure = failure_of(raised.value, "load", ())
+    assert failure.message.startswith("the graph has input 'other'")
+    assert not failure.trace
+
+
+def test_a_line_of_the_gate_that_fails_has_its_frames():
+    """An error that nobody meant to raise is explained by where it happened."""
+    with pytest.raises(AttributeError) as raised:
+        require_names(None)  # type: ignore[arg-type] # a fault of the caller
+    assert "signature.py" in failure_of(raised.value, "load", ()).trace
 
 
 def test_torchs_suggestions_are_kept():
