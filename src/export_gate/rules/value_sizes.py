@@ -22,29 +22,29 @@ DISTRIBUTIONS = (
 
 def value_size_advice(source: SourceLine | None) -> str:
     """The next step; empty if the line calls nothing of the kind."""
-    line = user_line(source)
-    for call in line.calls() if line and source else ():
-        name = name_of(call)
-        if line and name in LIMITS and not _has(call, *LIMITS[name][:2]):
-            argument, _, what = LIMITS[name]
-            written = line.segment(call)
-            fixed = f"{written[:-1].rstrip(', ')}, {argument}=...)"
-            return (
-                f"`{written}` takes {what} from the values of its input, so that its size is another for other inputs: "
-                f"write `{fixed}` with {what} that the model is made for."
-            )
-        if line and name in DISTRIBUTIONS and not _has(call, "validate_args", 99):
-            written = line.segment(call)
-            return (
-                f"`{name}` checks the values of its arguments, which torch.export cannot capture: write "
-                f"`{written[:-1].rstrip(', ')}, validate_args=False)`."
-            )
-    return ""
+    return _found(source)[1]
 
 
 def value_size_words(source: SourceLine | None) -> str:
-    """The same without the advice."""
-    return value_size_advice(source).partition(": write ")[0]
+    """What the call does; empty likewise."""
+    return _found(source)[0]
+
+
+def _found(source: SourceLine | None) -> tuple[str, str]:
+    line = user_line(source)
+    for call in line.calls() if line else ():
+        name, written = name_of(call), line.segment(call) if line else ""
+        start = written[:-1].rstrip(", ")
+        if name in LIMITS and not _has(call, *LIMITS[name][:2]):
+            argument, _, what = LIMITS[name]
+            words = (
+                f"`{written}` takes {what} from the values of its input, so that its size is another for other inputs"
+            )
+            return words, f"Write `{start}, {argument}=...)` with {what} that the model is made for."
+        if name in DISTRIBUTIONS and not _has(call, "validate_args", 99):
+            words = f"`{name}` checks the values of its arguments, which torch.export cannot capture"
+            return words, f"Write `{start}, validate_args=False)`: {words}."
+    return "", ""
 
 
 def _has(call: ast.Call, argument: str, place: int) -> bool:

@@ -107,13 +107,13 @@ def _dims(contract: ModelContract, text: str, held: tuple[str, range] | None) ->
 
 def _trials(dim: Dim, contract: ModelContract, text: str, held: tuple[str, range] | None) -> Iterator[ExportTrial]:
     yield ExportTrial(dim=dim.name, declared={"mode": "auto"})
-    # Time may be short: first where the known condition holds, then the divisors that torch itself names.
+    # Time may be short, and a divisor that torch itself names is the likeliest to help.
+    named = dict.fromkeys(int(number) for number in DIVISORS.findall(text))
+    yield from _steps(dim, [step for step in named if step > 1])
     if held is not None and held[0] == dim.name:
         ends = {"min": (held[1][0], dim.sizes[0]), "max": (held[1][-1], dim.sizes[-1])}
         within: dict[str, int | str] = {key: size for key, (size, declared) in ends.items() if size != declared}
         yield ExportTrial(dim=dim.name, declared=within)
-    named = dict.fromkeys(int(number) for number in DIVISORS.findall(text))
-    yield from _steps(dim, [step for step in named if step > 1])
     for name, low, high in dict.fromkeys(BOUNDS.findall(text)):
         limits: dict[str, int | str] = {
             key: int(size) * dim.multiple_of for key, size in (("min", low), ("max", high)) if size
