@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
@@ -23,9 +23,7 @@ GIVE_CHECKS = ("checks", "statuses")
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 
 
-def read_workflows(
-    texts: Mapping[str, str], repository: str, scripts: Collection[str] = (), origin: str = ""
-) -> dict[str, Workflow | None]:
+def read_workflows(texts: Mapping[str, str], known: Known, origin: str = "") -> dict[str, Workflow | None]:
     """The files by their paths; None for one that cannot be read.
 
     A file that calls another one of the repository which runs the gate runs the gate as well: its inputs may choose
@@ -33,14 +31,12 @@ def read_workflows(
 
     Args:
         texts: of all files that may run the gate or call one that does.
-        repository: that the action comes from, by which it is known under any name.
-        scripts: paths of other files that run the gate, which a step may run.
+        known: what runs the gate but these files.
         origin: the file that the runner says this very run comes from, even if nothing in it is known to run the gate.
     """
     values = with_contents({name: read_value(text) for name, text in texts.items()})
     called: frozenset[str] = frozenset()
     found: dict[str, Workflow | None] = {}
-    known = Known(repository=repository.lower(), called=called, scripts=tuple(scripts))
     for _ in range(DEPTH):
         known = replace(known, called=called)
         found = {name: None if value is None else _workflow(value, known) for name, value in values.items()}

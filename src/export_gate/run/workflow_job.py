@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from export_gate.loosening.steps import HERE, GateStep
@@ -42,10 +42,12 @@ class Known:
 
     repository: str
     """In lower case, since GitHub does not tell case apart."""
-    called: frozenset[str]
+    called: frozenset[str] = frozenset()
     """Files of the repository, as `uses` names them."""
     scripts: tuple[str, ...] = ()
     """Other files of it, by their paths."""
+    beside: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Scripts of a shell that do not run it, with their lines."""
     is_elsewhere: bool = False
     """Whether what runs it is not in the file: then it is behind something of another repository."""
 
@@ -203,7 +205,11 @@ def _around(job: Job, known: Known) -> Iterator[str]:
         else:
             # Of a step that runs the gate, the other keys are settings.
             lines = script_lines(step.get("run")) if known.is_gate(step) else step_lines(step, job)
-            yield from (HERE if known.is_command(line) else line for line in lines)
+            for line in lines:
+                yield HERE if known.is_command(line) else line
+                # A script that the job runs is a part of it.
+                scripts = [] if known.is_command(line) else [name for name in known.beside if name in line]
+                yield from (f"{name}: {inner}" for name in scripts for inner in known.beside[name])
 
 
 def _once(lines: Iterable[str]) -> tuple[str, ...]:

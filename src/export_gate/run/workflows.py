@@ -15,7 +15,7 @@ from export_gate.run.git import UnreadableError, git_output, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.pushing import SCRIPTS, STARTERS
 from export_gate.run.workflow_file import read_script, read_workflows
-from export_gate.run.workflow_job import GATE
+from export_gate.run.workflow_job import GATE, Known, script_lines
 from export_gate.wall.errors import UserError
 
 MAX_BYTES = 512 * 1024
@@ -28,12 +28,14 @@ PREFERRED = {
 }
 """File -> those that GitHub or make reads in its place if they are in the same folder."""
 Words = tuple[str, ...]
-_ENDINGS = "py|[cm]?js|ts|rb|pl|fish|zsh|lua"
+_SHELLS = "sh|bash|ps1|cmd|bat"
+_ENDINGS = rf"{_SHELLS}|py|[cm]?js|ts|rb|pl|fish|zsh|lua"
 _FILE = re.compile(
     rf"(?<![\w./-])(?:[\w.-]+/)*(?:[\w-][\w.-]*\.(?:{_ENDINGS})\b|(?:Docker|Container)file\b|(?<=/)[\w-]+(?![\w./@-]))",
     re.ASCII,
 )
 """A script with such an ending, a container's, or a path whose file has none."""
+_SHELL = re.compile(rf"\.(?:{_SHELLS})$")
 _MODULE = re.compile(r"-m[\s\"',]+([a-zA-Z_][\w.]*)", re.ASCII)
 MOST_NAMED = 500
 """How many files that a text may name are looked for."""
@@ -62,8 +64,10 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
         scripts_before |= _only(named, _past(base, asked[1][0], places, environment))
         scripts_now |= _only(named, _present(base.root, asked[1][0], places, environment))
     origin = _origin(environment)
-    old = _read(before, scripts_before, repository, origin)
-    new = _read(now, scripts_now, repository, origin)
+    shells = tuple(name for name in named if _SHELL.search(name))
+    past, present = ({}, {}) if not shells else _all_of(shells, base, environment)
+    old = _read(before, scripts_before, past, repository, origin)
+    new = _read(now, scripts_now, present, repository, origin)
     # One that this change did not break says nothing about the change.
     broken = [name for name in new if new[name] is None and before.get(name) != now[name]]
     unread = [name for name in broken if _ran(old.get(name)) and any(w in before.get(name, now[name]) for w in words)]
@@ -103,6 +107,13 @@ def _only(named: Words, files: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {path: text for path, text in files if f"/{path}".endswith(tuple(f"/{name}" for name in named))}
 
 
+def _all_of(named: Words, base: Base, environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The files of these names at the base and now; an empty word is in every one."""
+    places = tuple(f":(glob)**/{name}" for name in named)
+    past, present = _past(base, ("",), places, environment), _present(base.root, ("",), places, environment)
+    return _only(named, past), _only(named, present)
+
+
 def _origin(environment: Mapping[str, str]) -> str:
     """The workflow of this repository that the run comes from, as GitHub's runner says; empty elsewhere."""
     owner, path = environment.get("GITHUB_REPOSITORY", ""), environment.get("GITHUB_WORKFLOW_REF", "").partition("@")[0]
@@ -110,12 +121,17 @@ def _origin(environment: Mapping[str, str]) -> str:
 
 
 def _read(
-    texts: Mapping[str, str], scripts: Mapping[str, str], repository: str, origin: str
+    texts: Mapping[str, str], scripts: Mapping[str, str], beside: Mapping[str, str], repository: str, origin: str
 ) -> dict[str, Workflow | None]:
     read = {name: read_script(name, text) for name, text in scripts.items() if name not in texts}
     running = [name for name, script in read.items() if script.steps]
     files = {name: text for name, text in texts.items() if name != HOOKS}
-    workflows = read_workflows(files, repository, running, origin)
+    known = Known(
+        repository=repository.lower(),
+        scripts=tuple(running),
+        beside={name: tuple(script_lines(text)) for name, text in beside.items()},
+    )
+    workflows = read_workflows(files, known, origin)
     hooks = {name: read_hooks(text) for name, text in texts.items() if name == HOOKS}
     return {**workflows, **hooks, **read}
 

@@ -10,7 +10,9 @@ from export_gate.loosening.record import Effect
 from export_gate.loosening.steps import GateStep, Workflow
 from export_gate.loosening.workflow import compare_workflows
 from export_gate.run.workflow_file import read_workflows
+from export_gate.run.workflow_job import Known
 
+KNOWN = Known(repository="acme/export-gate")
 STEP = GateStep(part="", action="acme/export-gate", version="v1")
 
 
@@ -51,7 +53,7 @@ def test_another_event_of_pull_requests_loosens_nothing(filters: str, effect: Ef
 def test_a_token_that_gives_checks_is_said(text: str, said: list[str]):
     """It can give one with the name of the gate's, and so does not need the gate to pass."""
     gate = Workflow(steps=(STEP,), checks=("gate",))
-    after = read_workflows({"new.yml": text}, "acme/export-gate")["new.yml"]
+    after = read_workflows({"new.yml": text}, KNOWN)["new.yml"]
     assert after is not None
 
     found = compare_workflows({"ci.yml": gate}, {"ci.yml": gate, "new.yml": after})
@@ -64,7 +66,7 @@ def test_a_token_that_gives_checks_is_said(text: str, said: list[str]):
 def steps(permissions: str, script: str) -> dict[str, Workflow]:
     """A workflow whose job runs the gate."""
     text = f"jobs: {{gate: {{{permissions} steps: [{{run: {script}}}]}}}}"
-    found = read_workflows({"ci.yml": text}, "acme/export-gate")["ci.yml"]
+    found = read_workflows({"ci.yml": text}, KNOWN)["ci.yml"]
     assert found is not None
     return {"ci.yml": found}
 
@@ -118,7 +120,7 @@ def test_a_line_that_is_repeated_is_another_script():
 def test_a_cache_that_may_be_taken_for_verdicts_is_said(uses: str, has_cache: bool, is_said: bool):
     """GitHub searches the caches of the pull request before those of the default branch."""
     gate = Workflow(steps=(replace(STEP, inputs={"cache": "kept"} if has_cache else {}),))
-    after = read_workflows({"x.yml": f"jobs: {{a: {{steps: [{{uses: {uses}}}]}}}}"}, "acme/export-gate")["x.yml"]
+    after = read_workflows({"x.yml": f"jobs: {{a: {{steps: [{{uses: {uses}}}]}}}}"}, KNOWN)["x.yml"]
     assert after is not None
 
     found = compare_workflows({"ci.yml": gate}, {"ci.yml": gate, "x.yml": after})
@@ -156,7 +158,7 @@ def bare(line: str) -> str:
 def test_what_an_action_of_the_repository_runs_beside_the_gate_is_compared(old: str, new: str, is_said: bool):
     """It can set the gate's variables like a step of the job itself."""
     before, after = (
-        {name: each for name, each in read_workflows(files, "acme/export-gate").items() if each}
+        {name: each for name, each in read_workflows(files, KNOWN).items() if each}
         for files in (FILES, {**FILES, SETUP: FILES[SETUP].replace(old, new)})
     )
 
@@ -168,4 +170,4 @@ def test_what_an_action_of_the_repository_runs_beside_the_gate_is_compared(old: 
 def test_actions_that_use_each_other_have_an_end():
     """GitHub refuses them; a change must not make the gate wait."""
     files = {**FILES, SETUP: "runs: {steps: [{uses: ./.github/actions/outer}, {uses: ./.github/actions/setup}]}"}
-    assert all(read_workflows(files, "acme/export-gate").values())
+    assert all(read_workflows(files, KNOWN).values())

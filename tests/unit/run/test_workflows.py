@@ -606,3 +606,16 @@ def test_a_workflow_is_read_as_it_is_committed(tmp_path: Path):
     git(tmp_path, "add", "--all")
 
     assert said(tmp_path, TEXT) == [f"{other}: a job without the gate has the name of its check, gate"]
+
+
+def test_a_script_beside_the_gate_is_a_part_of_the_job(tmp_path: Path):
+    """It can set the gate's variables as the job's own lines can; one of another job cannot."""
+    text = (
+        "on: push\njobs: {a: {steps: [{run: bash ci/setup.sh}, {uses: acme/export-gate@v1}]},"
+        " b: {steps: [{run: bash ci/b.sh}]}}\n"
+    )
+    committed(tmp_path, {FILE: text, "ci/setup.sh": "pip install a\n", "ci/b.sh": "b\n"})
+    (tmp_path / "ci" / "setup.sh").write_text("pip install a\necho X=y >> $GITHUB_ENV\n")
+    (tmp_path / "ci" / "b.sh").write_text("c\n")
+
+    assert said(tmp_path, text) == [f"{FILE}, job a: steps also ci/setup.sh: echo X=y >> $GITHUB_ENV"]
