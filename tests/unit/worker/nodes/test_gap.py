@@ -77,6 +77,14 @@ def test_placeholders_do_not_set_the_scale():
     assert measure(expected, actual).error == pytest.approx(0.5, rel=1e-3)
 
 
+def test_a_placeholder_that_became_a_number_is_a_difference():
+    """A mask that is off by one differs nowhere else; another fill of that size is none."""
+    expected = np.array([0.5, -0.25, 1.0, -1e9], np.float32)
+
+    assert measure(expected, np.array([0.5, -0.25, 1.0, 0.75], np.float32)).error == np.inf
+    assert not measure(expected, np.array([0.5, -0.25, 1.0, -1.2e9], np.float32)).is_wrong
+
+
 def test_integers_differ_altogether_or_not_at_all():
     """One wrong index is as wrong as many."""
     assert measure(np.array([5, 70000]), np.array([5, 70001])).error == 1
