@@ -97,6 +97,8 @@ class Tracer:
         return self.program
 
     def _fresh(self) -> Any:
+        # What eager compiled of `torch.cond` would be used inside the export, which fails (torch 2.13).
+        torch.compiler.reset()
         contract, parameters = self.forms.context.contract, tuple(self.laboratory.parameters)
         call = reference_call(contract, parameters, self.separate)
         return export_program(self.laboratory.factory(), call, contract, parameters, self.separate).program
