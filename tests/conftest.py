@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -40,6 +42,21 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         keep_signatures()
         list_operators()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Do not search for garbage while packages are imported, nor later among what they hold, as workers do not.
+
+    A search takes as long as the export of a small model.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
