@@ -17,6 +17,7 @@ from export_gate.wall.contract import (
     make_target,
 )
 from export_gate.wall.observation import ModelObservation, RunObservation
+from export_gate.wall.request import Observe
 from export_gate.worker.study.engine import observe_model
 
 pytestmark = pytest.mark.slow
@@ -53,7 +54,7 @@ def observe(
         plain, factory="leaves.py:make", kwargs={"loss": loss}, targets=targets or (make_target("exported-program"),)
     )
     recorder = Recorder(folder)
-    observe_model(job(promised, folder), recorder.desk.channel)
+    observe_model(job(promised, folder), recorder.desk.channel, task=Observe(diagnosis=False))
     return promised, recorder.observation()
 
 

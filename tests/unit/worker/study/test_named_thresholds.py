@@ -13,6 +13,7 @@ from worker_samples import Recorder, contract, job, tensor
 
 from export_gate.wall.contract import Dim, make_target
 from export_gate.wall.observation import ModelObservation
+from export_gate.wall.request import Observe
 from export_gate.worker.study.engine import observe_model
 
 MODEL = """
@@ -37,7 +38,11 @@ def observe(folder: Path, *patterns: str) -> ModelObservation:
     (folder / "clipped.py").write_text(MODEL)
     promised = contract({"x": tensor("batch", 3, range=(-1.0, 1.0))}, Dim(name="batch", min=2, max=6))
     recorder = Recorder(folder)
-    observe_model(job(replace(promised, factory="clipped.py:Clipped"), folder, *patterns), recorder.desk.channel)
+    observe_model(
+        job(replace(promised, factory="clipped.py:Clipped"), folder, *patterns),
+        recorder.desk.channel,
+        task=Observe(diagnosis=False),
+    )
     return recorder.observation()
 
 
@@ -75,7 +80,7 @@ def test_a_wrong_comparison_in_a_file_that_was_handed_in_shows_at_its_constant(t
     promised = contract({"x": tensor("batch", 3, range=(-1.0, 1.0))}, Dim(name="batch", min=2, max=6))
     promised = replace(promised, factory="above.py:Above", targets=(make_target("onnx", artifact="above.onnx"),))
     recorder = Recorder(tmp_path)
-    observe_model(job(promised, tmp_path), recorder.desk.channel)
+    observe_model(job(promised, tmp_path), recorder.desk.channel, task=Observe(diagnosis=False))
 
     (seen,) = recorder.observation().targets
     wrong = {case.case.split("@")[0] for case in seen.cases for output in case.outputs if output.max_abs_diff}

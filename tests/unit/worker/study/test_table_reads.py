@@ -16,6 +16,7 @@ from worker_samples import Recorder, contract, job, tensor
 
 from export_gate.wall.contract import Controls, Dim, ModelContract, make_target
 from export_gate.wall.observation import TableRead, TargetObservation
+from export_gate.wall.request import Observe
 from export_gate.worker.study import table_reads
 from export_gate.worker.study.engine import observe_model
 
@@ -62,7 +63,9 @@ def observed(folder: Path, what: ModelContract) -> TargetObservation:
     (folder / "events").unlink(missing_ok=True)
     (folder / "tables_model.py").write_text(MODEL)
     recorder = Recorder(folder)
-    observe_model(job(replace(what, factory="tables_model.py:make"), folder), recorder.desk.channel)
+    observe_model(
+        job(replace(what, factory="tables_model.py:make"), folder), recorder.desk.channel, task=Observe(diagnosis=False)
+    )
     (target,) = recorder.observation().targets
     assert target.failure is None
     return target
@@ -157,7 +160,11 @@ def test_a_saved_program_that_was_handed_in_is_looked_into_as_well(tmp_path: Pat
         targets=(make_target("pt2", artifact="make.pt2"), make_target("pt2", name="other", artifact="rounded.pt2")),
     )
     recorder = Recorder(tmp_path)
-    observe_model(job(replace(what, factory="shifted_model.py:make"), tmp_path), recorder.desk.channel)
+    observe_model(
+        job(replace(what, factory="shifted_model.py:make"), tmp_path),
+        recorder.desk.channel,
+        task=Observe(diagnosis=False),
+    )
     own, other = recorder.observation().targets
     assert (own.failure, own.tables, other.failure) == (None, (), None)
     (found,) = other.tables
