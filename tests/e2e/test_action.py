@@ -130,7 +130,7 @@ def copy_example(runner: Runner, name: str):
     commit(runner.folder)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_comment_turns_green_after_red(runner: Runner, github: GitHubServer):
     """A violation fails the job and writes a comment; when it is fixed, the same comment says so and the job passes."""
     write(runner, model=BROKEN)
@@ -164,7 +164,7 @@ def test_comment_turns_green_after_red(runner: Runner, github: GitHubServer):
     assert not [name for name in environments[0] if name.startswith(("GITHUB_", "RUNNER_", "ACTIONS_"))]
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_verifying_job_has_no_token_to_steal(runner: Runner, github: GitHubServer):
     """Shards in jobs without a token, one report: a model that takes over its job's later steps finds no token there.
 
@@ -195,7 +195,7 @@ def test_verifying_job_has_no_token_to_steal(runner: Runner, github: GitHubServe
     assert bodies == {"2 of 2 models verified": 1, "1 of 1 model verified": 1}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_recommended_workflow_reports_from_its_second_job(runner: Runner, github: GitHubServer):
     """As examples/workflows/two-jobs.yml stands, both jobs fail by the verdict and the second one comments."""
     write(runner, model=BROKEN)
@@ -210,7 +210,7 @@ def test_recommended_workflow_reports_from_its_second_job(runner: Runner, github
     assert "file=model.py,line=6" in annotation
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_comment_on_a_fork_is_written_by_the_second_stage(runner: Runner, github: GitHubServer):
     """A fork's run cannot comment: it fails by its verdict and keeps its results; fork-comment.yml then comments."""
     fork = "stranger/shop"
@@ -237,7 +237,7 @@ def test_comment_on_a_fork_is_written_by_the_second_stage(runner: Runner, github
     assert "actions/runs/101" in body
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_the_base_of_a_shallow_checkout_is_fetched(runner: Runner, github: GitHubServer):
     """A copied workflow works in a repository with a lock: the checkout has one commit, and the base's lock counts."""
     lock = runner.folder / "export-gate.lock"
@@ -260,7 +260,7 @@ def test_the_base_of_a_shallow_checkout_is_fetched(runner: Runner, github: GitHu
     assert results["lock"]["is_base"] is True
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_release_attests_the_verified_files(runner: Runner, github: GitHubServer):
     """As examples/workflows/release.yml stands, it attests what was verified, by the manifest's sha256."""
     write(runner, config=CONFIG.replace("exported-program", "pt2"))
@@ -277,7 +277,7 @@ def test_release_attests_the_verified_files(runner: Runner, github: GitHubServer
     assert set(attested) == {f"verified/{artifact['path']}", "verified/artifacts/head/manifest.json"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_merge_queue_is_gated_without_a_comment(runner: Runner, github: GitHubServer):
     """In a merge queue the verdict is the job's result. A config in a folder works, and a token in .git is reported."""
     git(runner.folder, "config", "http.https://github.com/.extraheader", "AUTHORIZATION: basic eA==")
@@ -313,7 +313,7 @@ def test_merge_queue_is_gated_without_a_comment(runner: Runner, github: GitHubSe
     assert github.log == []
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=15)
 def test_unchanged_models_are_not_run_and_only_the_default_branch_keeps_verdicts(runner: Runner):
     """A push to it keeps what a pull request then uses; what the pull request changes runs, and is not kept."""
     kept = runner.work / "kept"

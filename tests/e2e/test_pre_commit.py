@@ -108,7 +108,7 @@ def project(tmp_path: Path, checkout: Path, clean_environment: dict[str, str], s
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_good_model_is_pushed_and_a_broken_one_is_not(project: Project):
     """A push with a verified model reaches the remote; the next one, with a model that cannot be exported, does not."""
     first = git(project.folder, "rev-parse", "HEAD")
@@ -130,7 +130,7 @@ def test_good_model_is_pushed_and_a_broken_one_is_not(project: Project):
     assert git(project.folder, "status", "--porcelain") == ""
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_push_of_another_commit_and_of_a_changed_tree_is_said(project: Project):
     """The hook says so when what it verified is not what is pushed: another commit, or changes that are not in it."""
     pushed = git(project.folder, "rev-parse", "HEAD")
@@ -148,7 +148,7 @@ def test_push_of_another_commit_and_of_a_changed_tree_is_said(project: Project):
     assert done.stdout.index("note: ") < done.stdout.index("model with")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_an_import_that_nobody_added_stops_the_push(project: Project):
     """The push is stopped because the model's process read a file that the commit does not contain."""
     before = project.pushed()
@@ -171,7 +171,7 @@ def test_an_import_that_nobody_added_stops_the_push(project: Project):
     assert project.push("v2").returncode == 0
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_a_push_of_ignored_files_starts_no_interpreter(project: Project):
     """It prints one line before any project code runs, and what the config loosens is compared with the remote's."""
     project.write("export-gate.yml", CONFIG.replace("version: 1", 'version: 1\nignore: ["*.md"]'))
@@ -194,7 +194,7 @@ def test_a_push_of_ignored_files_starts_no_interpreter(project: Project):
     assert "head: controls.limit 2 -> 1" in loosened.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_a_push_that_changes_no_model_ends_at_once(project: Project):
     """What was verified before the first push is not run before the second one, and the hook says since when."""
     (project.environment).pop("EXPORT_GATE_RUN_NO_CACHE")
@@ -232,7 +232,7 @@ def test_wrong_key_is_flagged_at_commit(project: Project):
     assert not (project.folder / "interpreter.log").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=10)
 def test_hook_never_takes_its_own_environment_for_the_projects(project: Project, tmp_path: Path):
     """Without a named interpreter, the hook takes the user's activated environment, not pre-commit's."""
     project.write("export-gate.yml", CONFIG.replace(f"python: {sys.executable}\n", ""))

@@ -211,7 +211,7 @@ def violations(results: dict[str, Any], model: str) -> set[str]:
     return {f["rule"] for f in results["findings"] if f["model"] == model and f["severity"] == "violation"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=14)
 @pytest.mark.parametrize("name", HEALTHY)
 def test_any_callable_verifies_a_file(results: dict[str, Any], name: str):
     """TorchScript (compiled, traced or loaded), functions, partials, methods and objects work; nothing is exported."""

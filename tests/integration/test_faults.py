@@ -103,7 +103,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     )
 
 
-@pytest.mark.slow(seconds=25)
+@pytest.mark.slow(seconds=45)
 def test_run_with_faults_is_red_and_complete(run: Run):
     """A dying model affects only its own verdict: exit 1, and results and report contain every model."""
     assert run.status == 1, run.output

@@ -150,14 +150,14 @@ def outcome(run: Run, name: str) -> tuple[str, set[str]]:
     return problem["message"] if problem else "", {found["rule"] for found in run.violations(name)}
 
 
-@pytest.mark.slow(seconds=25)
+@pytest.mark.slow(seconds=60)
 @pytest.mark.parametrize("name", ATTEMPTS)
 def test_no_attempt_is_green(run: Run, name: str):
     """Each attempt ends red, or the message names what it replaced; honest models next to it are verified."""
     require_as_expected(run, name)
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=12)
 def test_experiments_do_not_help_an_attempt(tmp_path: Path):
     """They run the project's code again after a difference was found, and whatever it does then, there is one."""
     names = ("exporting", "json", "results")

@@ -340,7 +340,7 @@ def shapes(values: Any) -> dict[str, list[str | int]]:
     return {v.name: [dim.dim_param or dim.dim_value for dim in v.type.tensor_type.shape.dim] for v in values}
 
 
-@pytest.mark.slow(seconds=30)
+@pytest.mark.slow(seconds=60)
 @pytest.mark.parametrize("model", ["counter", "counter-last"])
 def test_running_one_target_changes_no_other(outcome: Outcome, model: str):
     """A program with a counter behaves like a fresh eager model in every target, in any order of targets."""
@@ -643,7 +643,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Outcome]:
     return made, check(made, [convolved, damaged], TORCHINDUCTOR_CACHE_DIR=str(made / "cache"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=40)
 def test_compiled_package_is_verified(compiled: tuple[Path, Outcome]):
     """AOTInductor's package gives eager's values within the tolerance, under the contract's names."""
     made, outcome = compiled

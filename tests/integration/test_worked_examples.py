@@ -40,7 +40,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=35)
 def test_every_example_is_verified(results: dict[str, Any]):
     """No example on the page is out of date."""
     names = [name for example in EXAMPLES for name in yaml.safe_load(example["config"])["models"]]

@@ -91,7 +91,7 @@ def test_an_output_declared_none_is_none_everywhere(tmp_path: Path):
     assert {promise.message for promise in seen.broken} == {"output 'loss' is float32, declared none"}
 
 
-@pytest.mark.slow
+@pytest.mark.slow(seconds=20)
 def test_a_compiled_package_may_lack_what_is_none(tmp_path: Path):
     """AOTInductor compiles a model with such an output, and the other outputs are compared."""
     promised, seen = observe(tmp_path, Output(name="aux", leaf="ignore"), make_target("aoti"))
