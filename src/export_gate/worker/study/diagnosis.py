@@ -24,8 +24,9 @@ from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.allowance import LEAST_GIVEN_S, LEAST_S, Allowance
 from export_gate.worker.study.file_weights import compare_weights
 from export_gate.worker.study.forks import fork
+from export_gate.worker.study.mask_places import masks_of
 from export_gate.worker.study.mask_trial import mask_trial
-from export_gate.worker.study.masks import Masks, masks_of
+from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.rungs import Climber, Forms, climb, selecting
 from export_gate.worker.study.shrinking import Shrinker
 from export_gate.worker.study.steadiness import steadiness

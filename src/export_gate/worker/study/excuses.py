@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from export_gate.wall.observation import MaskReason
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.study.masks import FIRST_REDRAW, REDRAWS, Mask, Masks, leaves_of, masks_of, samples, spread
+from export_gate.worker.study.mask_places import Mask, masks_of, samples, spread
+from export_gate.worker.study.masks import FIRST_REDRAW, REDRAWS, Masks, leaves_of
 
 Bools = npt.NDArray[np.bool_]
 Places = dict[MaskReason, Bools]

@@ -28,7 +28,8 @@ from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
 from export_gate.worker.study.further import Asked, Further
 from export_gate.worker.study.handed_in import existing_artifact
-from export_gate.worker.study.masks import Masks, axes_of_outputs
+from export_gate.worker.study.mask_places import axes_of_outputs
+from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.probing import Probing
 from export_gate.worker.study.records import Export, Study, Variant
 from export_gate.worker.study.refused_guard import described, refused_guard

@@ -18,7 +18,8 @@ from export_gate.worker.model.factory import Factory, bind, forward_parameters
 from export_gate.worker.model.reference import Reference, module_runner
 from export_gate.worker.study.excuses import compared
 from export_gate.worker.study.laboratory import Laboratory
-from export_gate.worker.study.masks import Masks, axes_of_outputs
+from export_gate.worker.study.mask_places import axes_of_outputs
+from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.suspects import Inquiry, suspect
 
 

@@ -18,8 +18,9 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.model.factory import Factory, forward_parameters
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.study.laboratory import Laboratory
+from export_gate.worker.study.mask_places import Mask, samples, spread
 from export_gate.worker.study.mask_trial import mask_trial
-from export_gate.worker.study.masks import Mask, Masks, samples, spread
+from export_gate.worker.study.masks import Masks
 from export_gate.worker.study.trials import Bench
 
 N = size("n")
