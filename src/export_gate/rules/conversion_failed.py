@@ -62,6 +62,10 @@ def check(measured: Measured) -> Iterator[Finding]:
         hint = way or _hint(contract, failure, target, stopped, recipe)
         found = finding(RULE.name, contract, group, message, f"{hint}{failed_ways(trials)}")
         source = found.source or (stopped.source if stopped else None)
+        missing = NO_TRANSLATION.search(plain(failure.message))
+        if missing and failure.kind != "missing-package":
+            numbers = " for complex tensors" if missing["input"] == "complex" else ""
+            found = replace(found, verdict=f"torch.onnx has no translation of {_named(missing, stopped)}{numbers}")
         yield replace(found, source=source, recipe=recipe.lines if recipe else "")
 
 

@@ -196,7 +196,12 @@ def _wrong_node(inspection: Inspection | None) -> str:
     if trace is None or trace.guilty is None or trace.origin != "introduced" or not trace.guilty.file_nodes:
         return ""
     nodes = listing(trace.guilty.file_nodes, limit=2)
-    return f"given the exported program's values, it still computes others with {nodes}"
+    # Where most of the program has no counterpart, names differ, and nothing follows from one more.
+    absent = trace.guilty.absent if trace.unmapped < trace.mapped else ()
+    lacks = (
+        f"; it has no {listing([f'`{name}`' for name in absent])} before that, which the program has" if absent else ""
+    )
+    return f"given the exported program's values, it still computes others with {nodes}{lacks}"
 
 
 def _is_layout(measured: Measured, target: TargetName, faults: Sequence[Measurement]) -> bool:

@@ -45,6 +45,8 @@ class GuiltyNode:
     """Of its first tensor, as torch writes it, where a runtime stopped at it; else empty."""
     dtype_lines: tuple[SourceLine, ...] = ()
     """The project's lines that name that dtype, if it is one of fewer bits than float32."""
+    absent: tuple[str, ...] = ()
+    """Operators of the program whose results it takes, and that have no counterpart in the file; at most four."""
     source: SourceLine | None = None
     """The innermost line of the project's own code that leads to it."""
     foreign: SourceLine | None = None

@@ -20,7 +20,16 @@ from export_gate.worker.leaves.values import Call
 from export_gate.worker.nodes.file import FileGraph, fetch, parents
 from export_gate.worker.nodes.gap import Gap, choose_equals, measure, with_gap
 from export_gate.worker.nodes.points import points
-from export_gate.worker.nodes.program import Stopped, array_of, described, module_of, nodes_of, unmapped, walk
+from export_gate.worker.nodes.program import (
+    Stopped,
+    array_of,
+    described,
+    module_of,
+    nodes_of,
+    operator_of,
+    unmapped,
+    walk,
+)
 from export_gate.worker.nodes.search import Suspicion, suspicions
 from export_gate.worker.targets.onnx import call_tensors
 
@@ -29,6 +38,7 @@ Array = npt.NDArray[Any]
 BUDGET_BYTES = 512 * 1024 * 1024
 """Values of one side that are held at a time."""
 FILE_NODES = 16
+ABSENT = 4
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,7 +194,14 @@ class FileTrace:
         # Where the converter merges nodes, the value has the name of the last one, and the file's node that of its own.
         own_node = origins[0] if len(origins) == 1 and origins[0] in self.nodes else node
         files = tuple(self.graph.label(at) for at in reversed(nodes[-FILE_NODES:]))
-        return with_gap(replace(described(self.nodes[own_node], self.roots), point=node, file_nodes=files), gap, own)
+        found = replace(described(self.nodes[own_node], self.roots), point=node, file_nodes=files)
+        return with_gap(replace(found, absent=self._absent(own_node)), gap, own)
+
+    def _absent(self, node: str) -> tuple[str, ...]:
+        """Operators of the program that the file should have before this node and does not."""
+        known = set(self.mapped.values())
+        before = (given for given in self.nodes[node].all_input_nodes if given.name in self.nodes)
+        return tuple(operator_of(given) for given in before if given.name not in known)[:ABSENT]
 
 
 def _is_confirmed(suspicion: Suspicion, own: Mapping[str, Gap | None], gaps: Mapping[str, Gap]) -> bool:

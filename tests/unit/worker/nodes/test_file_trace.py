@@ -92,6 +92,21 @@ def test_the_node_its_line_and_its_error_are_named(edited: Edit):
     assert errors["linear"] < 1e-6 < errors["layer_norm"]
 
 
+def _without_norm(model: Any) -> None:
+    norm = next(node for node in model.graph.node if node.op_type == "LayerNormalization")
+    for node in model.graph.node:
+        node.input[:] = [norm.input[0] if name == norm.output[0] else name for name in node.input]
+    model.graph.node.remove(norm)
+
+
+def test_an_operator_that_the_file_lacks_is_named(edited: Edit):
+    """The node after it is wrong with the expected inputs, although it is as it should be."""
+    trace = _trace(edited(_without_norm))
+    assert trace is not None
+    assert trace.guilty is not None
+    assert trace.guilty.absent == ("aten.layer_norm.default",)
+
+
 def test_an_output_before_the_fault_has_no_guilty_node(edited: Edit):
     """Only what leads to the output is examined; an output that agrees has no trace."""
     found = edited(_other_epsilon)
