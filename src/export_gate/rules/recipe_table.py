@@ -183,6 +183,13 @@ RECIPES = (
         cost=BOUNDARIES,
     ),
     Recipe(
+        names=("aten.searchsorted",),
+        call="torch.searchsorted(boundaries, x, right=True)",
+        lines="out = (x.unsqueeze(-1) >= boundaries.unsqueeze(-2)).sum(-1)",
+        when={"right": "True", "side": "None", "out_int32": "False"},
+        cost=BOUNDARIES,
+    ),
+    Recipe(
         names=("aten.cummax",),
         call="x.cummax({dim}).values",
         lines=f"{KEPT}out = torch.where(kept, x.unsqueeze(-2), -torch.inf).amax(-1).transpose({{dim}}, -1)",

@@ -78,6 +78,10 @@ EXAMPLES = (
     Example(
         "torch.searchsorted(boundaries, x)", lambda n: {"boundaries": _floats(n).sort().values, "x": _floats(3, n)}
     ),
+    Example(
+        "torch.searchsorted(boundaries, x, right=True)",
+        lambda n: {"boundaries": _whole(3, n, below=9).float().sort().values, "x": _whole(3, 4, below=9).float()},
+    ),
     Example("x.cummax(1).values", lambda n: {"x": _floats(3, n, 2)}),
     Example("x.cummin(1).values", lambda n: {"x": _floats(3, n, 2)}),
     Example("x.cumprod(1)", lambda n: {"x": _floats(3, n, 2)}),
@@ -128,7 +132,7 @@ EXAMPLES = (
     Example("x << y", lambda n: {"x": _whole(n, below=9), "y": _whole(n, below=5)}),
     Example("x >> y", lambda n: {"x": _whole(n, below=99), "y": _whole(n, below=5)}),
     Example("x.mode(-1).values", lambda n: {"x": _whole(n, 7, below=4)}),
-    Example("x.nanmedian(1).values", lambda n: {"x": _holes(3, n)}),
+    Example("x.nanmedian(1).values", lambda n: {"x": torch.cat([_holes(3, n), torch.full((1, n), torch.nan)])}),
     Example("torch.atan2(y, x)", lambda n: {"y": _floats(n, 9).round() + 0.0, "x": _floats(n, 9).round() + 0.0}),
 )
 
