@@ -158,10 +158,11 @@ def test_noise_that_is_memory_follows_from_it():
     """Eager's answers to one input differ by what it remembers, and float32 is not to blame."""
     root = Finding(rule="state-carried", severity="violation", model="m", message="", hint="", output="logits")
     noise = replace(root, rule="nothing-compared", target="onnx", cause="rounding")
+    warned = replace(noise, rule="ill-conditioned", severity="warning")
     other = replace(noise, output="hidden")
-    left = without_follow_ups([root, noise, other], observed(target()))
+    left = without_follow_ups([root, noise, warned, other], observed(target()))
 
-    assert [(finding.rule, finding.follow_ups) for finding in left] == [("state-carried", 1), ("nothing-compared", 0)]
+    assert [(finding.rule, finding.follow_ups) for finding in left] == [("state-carried", 2), ("nothing-compared", 0)]
 
 
 @pytest.mark.parametrize(
