@@ -25,8 +25,8 @@ BY_CAUSE: dict[Cause, str] = {
     ),
     "layout": "Pass dense tensors (`x.contiguous()`): the artifact reads a strided input as if it were dense.",
     "state": (
-        "Make the state an input and an output of forward, or recompute it in every call: an artifact starts from the "
-        "state at export and never changes it."
+        "Make the state an input and an output of forward, or, if it is to stay as it is in use, write it only when "
+        "`self.training`: an artifact starts from the state at export and never changes it."
     ),
     "randomness": (
         "The artifact draws other numbers than eager, because export drops `torch.manual_seed` and generators: draw "
@@ -60,8 +60,8 @@ BY_OWNER: dict[Owner, str] = {
         "operation with simpler ones, and report it to ONNX Runtime with the command below."
     ),
     "artifact": (
-        "The file that was handed in computes something else: rebuild it from this commit with the versions above; if "
-        "it still differs, look at how it is made."
+        "The file that was handed in computes something else: rebuild it from this commit; if it still "
+        "differs, look for other settings in the script that makes it, and for edits afterwards."
     ),
 }
 QUANTISED = (

@@ -93,9 +93,10 @@ def _owner(broken: Sequence[PromiseBroken], observation: ModelObservation) -> Ow
 def _broken(measured: Measured, broken: Sequence[PromiseBroken]) -> Finding:
     contract, observation = measured.contract, measured.observation
     first, relations = broken[0], observation.relations
+    what = "raises inside the contract" if RAISED.match(first.message) else "breaks the contract"
     return RULE.finding(
         contract.name,
-        f"eager breaks the contract{at_source(first.source)}: {first_line(first.message)}",
+        f"eager {what}{at_source(first.source)}: {first_line(first.message)}",
         hint=_broken_hint(measured, first, relations),
         case=first.case,
         occurrences=len(broken),

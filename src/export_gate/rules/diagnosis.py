@@ -101,7 +101,8 @@ def weights_words(weights: WeightsCompared) -> tuple[str, ...]:
     """What differs between the file's weights and the module's."""
     how = "of the same name" if weights.by_name else "of the same shape"
     if weights.differing_count == weights.found:
-        first = f"none of the {count(weights.found, 'weight')} {how} has the file's values"
+        every = f"all {weights.found} weights" if weights.found > 1 else "the one weight"
+        first = f"{every} {how} {'differ' if weights.found > 1 else 'differs'} from the file's"
     else:
         first = f"{weights.differing_count} of {count(weights.found, 'weight')} {how} differ from the file's"
     return (f"{first}: {listing(weights.differing, limit=3)}",)

@@ -184,8 +184,9 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
     if "Size-like symbols: u" in text:
         return (
             f"The condition{where} is about a size that depends on a tensor's values (`nonzero`, a boolean index, "
-            "`unique`): compute with a mask instead, which keeps the shape (`(x * mask).sum() / mask.sum()`); or, if "
-            "only one side can happen, say so before it: `torch._check(n > 0)`."
+            "`unique`): compute for all elements instead and take the result where it counts, which keeps the shape "
+            "(`torch.where(mask, f(x), y)`); or, if only one side can happen, say so before it: `torch._check(n > 0)` "
+            "for a size `n`."
         )
     made = [name for name in ("float", "bool") if counted(line, name)]
     if made and not CONDITION.search(line):

@@ -91,8 +91,9 @@ def _hint(operators: Sequence[str], rows: RowsDiffering | None, called: str = ""
     """What draws, as far as it is known, and what to write instead."""
     if called.startswith(CLOCKS):
         what = (
-            "Read the clock outside of the model and take the time as an input of forward: an exported program keeps "
-            "the time of its export."
+            "Compute outside of the model what comes from the clock, and make that an input of forward (and of the "
+            "contract): an exported program keeps the time of its export. Seconds since 1970 are no such input: in "
+            "float32 they move in steps of 128."
         )
     elif "empty" in called:
         what = "`torch.empty` returns memory as it is: write every element before it is read, or use `torch.zeros`."
@@ -107,7 +108,10 @@ def _hint(operators: Sequence[str], rows: RowsDiffering | None, called: str = ""
             "is meant to be on (Monte Carlo dropout), draw the mask outside and take it as an input of forward."
         )
     elif any(operators):
-        what = "Draw only when `self.training` (else use the mean), or take the random numbers as an input of forward."
+        what = (
+            "Draw only when `self.training`, and use the mean of what is drawn otherwise (the gate runs the model in "
+            "eval mode); or take the random numbers as an input of forward. An exported program may keep one draw."
+        )
     else:
         what = (
             "Look for dropout that is always on (`F.dropout` without `training=self.training`), `torch.rand*` in "

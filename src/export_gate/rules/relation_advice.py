@@ -56,8 +56,8 @@ def _tried(found: MissingRelation) -> str:
         return f" This was tried: {drawn} drawn again like that, and eager takes {them}."
     if found.tried < found.refused:
         return (
-            f" This was tried: {found.tried} of the refused inputs were drawn again like that (no more are tried), and "
-            "eager takes all of these."
+            f" This was tried: {found.tried} of the {found.refused} refused inputs (no more are tried) were drawn "
+            f"again like that, and eager takes all {found.tried}."
         )
     return f" This was tried: eager takes {found.tried} inputs drawn like that."
 

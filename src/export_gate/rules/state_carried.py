@@ -71,8 +71,8 @@ def state_advice(hygiene: HygieneObservation) -> str:
     listed = listing([f"`{name}`" for name in names], limit=3)
     declared = f" (the contract then has {listed} under `inputs`, and the new values are outputs)" if names else ""
     return (
-        f"{where}Make the state an input and an output of forward{declared}, or recompute it in every call: an "
-        "artifact starts from the state at export and never changes it."
+        f"{where}Make the state an input and an output of forward{declared}, or, if it is to stay as it is in use, "
+        "write it only when `self.training`: an artifact starts from the state at export and never changes it."
     )
 
 

@@ -29,7 +29,7 @@ def test_an_index_is_said_with_its_range_and_with_what_takes_it():
     assert "the index of `self.table` takes at most" in relation_words(OF, found, table)
     assert relation_hint(OF, found) == (
         "Declare `range: [0, T-1]` at `models.glyph-head.inputs.ids`, or clamp it in the model. This was tried: 12 of "
-        "the refused inputs were drawn again like that (no more are tried), and eager takes all of these."
+        "the 37 refused inputs (no more are tried) were drawn again like that, and eager takes all 12."
     )
 
 
