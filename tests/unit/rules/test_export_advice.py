@@ -495,7 +495,7 @@ def test_an_operator_without_translation_is_named(models: Any):
         (
             "if rows.shape[0] == 0:",
             "Could not guard on data-dependent expression Eq(u0, 0). (Size-like symbols: u0)",
-            "compute with a mask instead, which keeps the shape",
+            "compute for all elements instead and take the result where it counts",
         ),
         (
             "n = int(k.max())",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -259,20 +260,21 @@ class Bent(nn.Module):
 
 
 @pytest.mark.parametrize(
-    ("module", "is_affine"),
+    ("make", "is_affine"),
     [
-        (Bent(), False),
-        (nn.Linear(3, 2), True),
-        (nn.Linear(3, 2, dtype=torch.float64), True),
-        (nn.Linear(3, 2, dtype=torch.bfloat16), True),
-        (nn.Sequential(nn.Linear(3, 2), nn.ReLU()), False),
-        (nn.Softmax(-1), False),
-        (Squared(), False),
+        (Bent, False),
+        (lambda: nn.Linear(3, 2), True),
+        (lambda: nn.Linear(3, 2, dtype=torch.float64), True),
+        (lambda: nn.Linear(3, 2, dtype=torch.bfloat16), True),
+        (lambda: nn.Sequential(nn.Linear(3, 2), nn.ReLU()), False),
+        (lambda: nn.Softmax(-1), False),
+        (Squared, False),
     ],
 )
-def test_affine_maps_keep_midpoints(module: nn.Module, is_affine: bool):
+def test_affine_maps_keep_midpoints(make: Callable[[], nn.Module], is_affine: bool):
     """The fast filter distinguishes affine maps from others, up to the rounding of each dtype."""
     torch.manual_seed(0)
+    module = make()
     dtype = str(next((p.dtype for p in module.parameters()), torch.float32)).removeprefix("torch.")
     assert looks_affine(subject(Through(module), contract({"x": tensor(4, 3, dtype=dtype)}))) is is_affine
 
