@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.blame import NOT_KNOWN, Blame
 from export_gate.rules.branch_advice import condition_of, guard_advice, parting_line, single_advice
+from export_gate.rules.causes import dim_of_size_one
 from export_gate.rules.conversion_ways import trials_of, way_that_works
-from export_gate.rules.diagnosis import diagnose, dim_of_size_one
+from export_gate.rules.diagnosis import diagnose
 from export_gate.rules.forms import inspection_of
 from export_gate.rules.measure import Excuse, Measured, Measurement
 from export_gate.rules.recipe_table import Recipe

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from export_gate.rules.advice import BY_CAUSE
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.diagnosis import weights_of, weights_words
 from export_gate.rules.measure import Measured
 from export_gate.rules.tolerances import Lax, lax_outputs
+from export_gate.rules.weights import weights_of, weights_words
 from export_gate.rules.wording import scientific, targets_key
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.cases import other_cases
-from export_gate.rules.diagnosis import weights_of
 from export_gate.rules.measure import Measured, Measurement
+from export_gate.rules.weights import weights_of
 from export_gate.wall.contract import TargetName
 from export_gate.wall.equivalence import is_excused, is_lax, second_tolerance, whole_norm
 from export_gate.wall.noise import FLAT_FAMILIES, MOST_TELLING, TELLING, telling_bound, telling_share
