@@ -11,7 +11,7 @@ from export_gate.rules.conversion_ways import failed_ways, trials_of, way_that_w
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
-from export_gate.rules.recipe_table import Recipe
+from export_gate.rules.recipe_table import COMPLEX, Recipe
 from export_gate.rules.recipes import called, recipe_of
 from export_gate.rules.wording import at_source, capital, first_line, plain, targets_key
 from export_gate.wall.contract import ModelContract, TargetName
@@ -58,13 +58,14 @@ def check(measured: Measured) -> Iterator[Finding]:
         )
         trials = trials_of(measured, target)
         way = way_that_works(contract, target, trials)
-        recipe = None if way else recipe_of(stopped)
+        missing = NO_TRANSLATION.search(plain(failure.message))
+        is_complex = missing is not None and missing["input"] == COMPLEX
+        recipe = None if way else recipe_of(stopped, COMPLEX if is_complex else "")
         hint = way or _hint(contract, failure, target, stopped, recipe)
         found = finding(RULE.name, contract, group, message, f"{hint}{failed_ways(trials)}")
         source = found.source or (stopped.source if stopped else None)
-        missing = NO_TRANSLATION.search(plain(failure.message))
         if missing and failure.kind != "missing-package":
-            numbers = " for complex tensors" if missing["input"] == "complex" else ""
+            numbers = " for complex tensors" if is_complex else ""
             found = replace(found, verdict=f"torch.onnx has no translation of {_named(missing, stopped)}{numbers}")
         yield replace(found, source=source, recipe=recipe.lines if recipe else "")
 
@@ -122,10 +123,10 @@ def _hint(
     missing = NO_TRANSLATION.search(plain(failure.message))
     own = called(stopped) if stopped and stopped.function else _named(missing, None) if missing else ""
     otherwise = f"if you do not need this format, remove `{target}` from {targets_key(contract)}."
-    if missing and missing["input"] == "complex":
-        return f"Compute {own} on real and imaginary parts (`torch.view_as_real`). {capital(otherwise)}"
     if recipe:
         return f"{recipe.words}. {capital(otherwise)}"
+    if missing and missing["input"] == COMPLEX:
+        return f"Compute {own} on real and imaginary parts (`torch.view_as_real`). {capital(otherwise)}"
     if missing:
         return f"{_rewrite(own, stopped)}. {capital(otherwise)}"
     step = (

@@ -14,6 +14,10 @@ from export_gate.rules.wording import listing
 
 POSITIVE = "> 0"
 """A positive number, or a list with one."""
+OF_TWO = "of two"
+"""An equation of two tensors: `ij,jk->ik`."""
+COMPLEX = "complex"
+"""In place of an error, for an operator that has no translation for complex tensors alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +31,7 @@ class Recipe:
     lines: str
     """What to write instead; the result is `out`."""
     when: Mapping[str, str] = field(default_factory=dict)
-    """Arguments for which it holds, as Python writes them; or `POSITIVE`."""
+    """Arguments for which it holds, as Python writes them; or `POSITIVE`, or `OF_TWO`."""
     error: str = ""
     """What a runtime's message must hold, where the operator is wrong for some inputs alone."""
 
@@ -117,6 +121,18 @@ RECIPES = (
         call="torch.cdist(x, y, p={p})",
         lines="out = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs().pow({p}).sum(-1).pow(1 / {p})",
         cost=PAIRS,
+    ),
+    Recipe(
+        names=("aten.einsum", "torch.einsum"),
+        call="torch.einsum({equation}, x, y)",
+        lines="""\
+real = torch.einsum({equation}, x.real, y.real)
+real = real - torch.einsum({equation}, x.imag, y.imag)
+imag = torch.einsum({equation}, x.real, y.imag)
+imag = imag + torch.einsum({equation}, x.imag, y.real)
+out = torch.complex(real, imag)""",
+        when={"equation": OF_TWO},
+        error=COMPLEX,
     ),
     # Before the one of the operator, to which it becomes with a further axis.
     _pool(("torch.adaptive_max_pool1d",), "F.adaptive_max_pool1d", 1, "amax", "[{output_size_last}]"),

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from export_gate.rules.placing import placed
-from export_gate.rules.recipe_table import POSITIVE, RECIPES, Recipe
+from export_gate.rules.recipe_table import OF_TWO, POSITIVE, RECIPES, Recipe
 from export_gate.wall.nodes import GuiltyNode
 
 LIST = re.compile(r"\[-?\d+(?:, -?\d+)*\]")
@@ -45,10 +45,15 @@ def called(node: GuiltyNode) -> str:
 
 def _fits(recipe: Recipe, arguments: Mapping[str, str]) -> bool:
     # A guilty part of a function does not have the function's arguments, which are then not known.
-    return all(
-        _has_positive(arguments.get(name, "")) if value == POSITIVE else arguments.get(name, value) == value
-        for name, value in recipe.when.items()
-    )
+    return all(_is_met(arguments.get(name), value) for name, value in recipe.when.items())
+
+
+def _is_met(argument: str | None, wanted: str) -> bool:
+    if wanted == POSITIVE:
+        return _has_positive(argument or "")
+    if wanted == OF_TWO:
+        return (argument or "").count(",") == 1
+    return argument is None or argument == wanted
 
 
 def _has_positive(text: str) -> bool:

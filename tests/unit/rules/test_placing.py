@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from export_gate.rules.recipe_table import Recipe
+from export_gate.rules.recipe_table import COMPLEX, Recipe
 from export_gate.rules.recipes import recipe_of
 from export_gate.rules.user_lines import converted_call
 from export_gate.wall.nodes import GuiltyNode
@@ -135,3 +135,17 @@ def test_a_call_is_converted_with_its_dtype_argument(text: str, edited: str):
     """Only where one argument alone can be a tensor."""
     node = _node(text, "aten.cumsum.default", "torch.cumsum", {})
     assert converted_call(node, "int32", "uint8") == edited
+
+
+@pytest.mark.parametrize(
+    ("equation", "error", "is_advised"),
+    [("'bix,iox->box'", COMPLEX, True), ("'i,j,k->ijk'", COMPLEX, False), ("'bix,iox->box'", "", False)],
+)
+def test_a_complex_product_of_two_tensors_has_parts(equation: str, error: str, is_advised: bool):
+    """That of three has others, and real tensors have a translation."""
+    text = f"low = torch.einsum({equation}, spectrum, self.weight)"
+    found = recipe_of(_node(text, "aten.einsum.default", "torch.einsum", {"equation": equation}), error)
+    assert (found is not None) is is_advised
+    if found is not None:
+        assert found.lines.splitlines()[-1] == "low = torch.complex(real_, imag_)"
+        assert f"torch.einsum({equation}, spectrum.real, self.weight.imag)" in found.lines
