@@ -130,7 +130,7 @@ def _in_vain(trials: Sequence[ExportTrial]) -> str:
 
 
 def _written(trial: ExportTrial) -> str:
-    return " with ".join(f"`{name}: {value}`" for name, value in trial.declared.items())
+    return f"`{', '.join(f'{name}: {value}' for name, value in trial.declared.items())}`"
 
 
 def _declared(contract: ModelContract, trial: ExportTrial) -> str:

@@ -112,7 +112,7 @@ def test_an_export_with_other_results_is_told_apart_from_a_refusal():
     )
     advice = export_advice(contract(dims=(Dim(name="n", min=2, max=20),)), CHUNKED, {}, trials)
     assert advice.endswith(
-        "Tried and refused: `min: 4` with `max: 9`. Exported, but with other results than eager's: `mode: auto`."
+        "Tried and refused: `min: 4, max: 9`. Exported, but with other results than eager's: `mode: auto`."
     )
 
 
