@@ -11,7 +11,7 @@ Where a goal is missed (2 cores, Python 3.11, torch 2.13, sampled with the proce
   (`chance`), five are guards, sizes and control inputs that were found on the way, three are hygiene and the
   surroundings, two check that the project's code replaced nothing, and two are digests of weights and files. A second
   instance of the model for the export, and the report, are the rest.
-* One small model takes 0.91 to 0.97 times the script's wall time. Four tenths of the run import torch and the exporter,
+* One small model takes 0.91 to 1.05 times the script's wall time. Four tenths of the run import torch and the exporter,
   three export, convert and load, and a quarter verifies: the first two have nothing to save.
 """
 
