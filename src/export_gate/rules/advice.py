@@ -81,7 +81,7 @@ def advice(contract: ModelContract, target: TargetName, blame: Blame) -> str:
     resized = size_advice(blame.trace.guilty) if blame.cause == "size-arithmetic" and blame.trace else ""
     if resized:
         return resized
-    if blame.cause == "weights" and "quantised" in blame.verdict:
+    if blame.is_quantised:
         return QUANTISED.format(tolerance=targets_key(contract, target, "tolerance"))
     # The cause first: it names what to change, the owner only where.
     if blame.cause in BY_CAUSE:

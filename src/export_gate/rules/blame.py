@@ -45,6 +45,8 @@ class Blame:
     verdict: str = ""
     """Owner and cause in one sentence, with what shows them; empty without experiments."""
     evidence: tuple[str, ...] = ()
+    is_quantised: bool = False
+    """Whether the file computes with quantised numbers, and the model does not."""
     cure: Change | None = None
     """The change to the input's values after which it agrees; None if none was found."""
     trace: NodeTrace | None = None

@@ -27,7 +27,9 @@ def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequen
     if weights is not None and weights.quantised and not _has_quantisers(inspection):
         seen = count(weights.quantised, "node")
         words = f"the file is quantised ({seen} of it compute with quantised numbers), and eager is not"
-        return Blame(owner="artifact", cause="weights", verdict=words, trace=trace, smallest=smallest)
+        return Blame(
+            owner="artifact", cause="weights", verdict=words, is_quantised=True, trace=trace, smallest=smallest
+        )
     # Other weights explain any difference, so the experiments, which compare forms of one model, prove nothing.
     if weights is not None and weights.differing_count:
         # Where most differ, the first node that does is only the first that has weights.

@@ -12,7 +12,7 @@ from export_gate.rules.export_advice import export_advice, is_packed, unrolled_l
 from export_gate.rules.failures import failures_of, finding, without_suggestions
 from export_gate.rules.measure import Measured
 from export_gate.rules.python_numbers import constant_advice
-from export_gate.rules.size_operators import asking
+from export_gate.rules.size_operators import Asking, asking
 from export_gate.rules.trial_advice import FIXED
 from export_gate.rules.value_sizes import value_size_words
 from export_gate.rules.wording import at_source, first_line, listing, place, plain
@@ -35,24 +35,29 @@ def check(measured: Measured) -> Iterator[Finding]:
         message = f"{where}: {_refused_sizes(contract, guard) if guard else _refused_model(failure)}"
         advice = export_advice(contract, failure, seen.recurrent, seen.export_trials, guard)
         unrolled = unrolled_layers(contract, failure, seen.recurrent)
+        operator = None if unrolled else asking(guard)
         found = replace(
             finding(RULE.name, contract, group, message, advice),
-            verdict=_unrolls(unrolled, is_packed=is_packed(failure)),
+            verdict=_unrolls(unrolled, is_packed=is_packed(failure))
+            if unrolled
+            else _stopped_at(failure, guard, operator),
+            recipe=operator.lines if operator else "",
         )
-        operator = None if unrolled else asking(guard)
-        if operator is not None:
-            found = replace(found, verdict=f"a condition on sizes in {operator.called}: {operator.what}")
-            found = replace(found, recipe=operator.lines)
-        constant = constant_words(failure, guard) if operator is None and not unrolled else ""
-        known = "" if failure.foreign else value_size_words(failure.source)
-        values = known or value_words(failure)
-        if values and guard is None and not unrolled:
-            found = replace(found, verdict=values)
-        if constant:
-            found = replace(found, verdict=f"a size becomes a constant of the program: {constant}")
         # Trials include what torch suggests. What came of them is in the hint, so that nothing contradicts it.
         is_tried = any(trial.answer != "not-tried" for trial in seen.export_trials)
         yield replace(found, details=without_suggestions(found.details)) if is_tried else found
+
+
+def _stopped_at(failure: Failure, guard: ExportGuard | None, operator: Asking | None) -> str:
+    """The cause in words where no recurrent layer is it; empty if nothing known is."""
+    if operator is not None:
+        return f"a condition on sizes in {operator.called}: {operator.what}"
+    constant = constant_words(failure, guard)
+    if constant:
+        return f"a size becomes a constant of the program: {constant}"
+    if guard is not None:
+        return ""
+    return ("" if failure.foreign else value_size_words(failure.source)) or value_words(failure)
 
 
 def constant_words(failure: Failure, guard: ExportGuard | None) -> str:

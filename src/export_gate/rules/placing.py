@@ -104,7 +104,7 @@ def _written(recipe: Recipe, line: UserLine, part: ast.expr, given: Mapping[str,
     is_short = recipe.lines.count("\n") == 0 and not bound
     if not is_short and not _takes_lines_before(line, part):
         return None
-    texts = {name: _atom(line, node) for name, node in given.items()}
+    texts = {name: line.atom(node) for name, node in given.items()}
     if is_short:
         assert isinstance(tree.body[0], ast.Assign)
         value = with_names(ast.unparse(tree.body[0].value), texts)
@@ -142,13 +142,6 @@ def _takes_lines_before(line: UserLine, part: ast.expr) -> bool:
     return not isinstance(line.tree, (ast.While, ast.For)) and not any(
         isinstance(outer, OWN_SCOPE) for outer in path_to(line.tree, part)
     )
-
-
-def _atom(line: UserLine, node: ast.expr) -> str:
-    if not hasattr(node, "col_offset"):
-        return ast.unparse(node)
-    text = line.segment(node)
-    return text if isinstance(node, PRIMARY) else f"({text})"
 
 
 def _times(tree: ast.AST, name: str) -> int:

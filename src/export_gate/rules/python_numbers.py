@@ -65,7 +65,7 @@ def _casts(node: ast.AST) -> Iterator[str]:
         yield f"{whole}: compute it in integers (`//`), without `int(...)`"
     elif name in ROOTS:
         yield f"{whole}: write `({inner}) ** 0.5`"
-    elif name.startswith(("math.",)) and name.partition(".")[2] not in ("ceil", "floor", "prod"):
+    elif name.startswith("math.") and name.partition(".")[2] not in ("ceil", "floor", "prod"):
         function = name.partition(".")[2]
         yield f"{whole}: write `torch.{function}(torch.scalar_tensor({inner}))`"
 

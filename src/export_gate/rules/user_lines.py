@@ -26,11 +26,22 @@ class UserLine:
         """The user's own text of a part."""
         return ast.get_source_segment(self.text, node) or ast.unparse(node)
 
+    def atom(self, node: ast.expr) -> str:
+        """The same, in parentheses where what comes after it would bind to a part of it."""
+        text = self.segment(node)
+        return text if isinstance(node, PRIMARY) else f"({text})"
+
     def replaced(self, node: ast.expr, text: str) -> str:
         """The statement with other text for a part of it."""
-        # Python counts columns in bytes of UTF-8.
-        whole, (start, end) = self.text.encode(), (node.col_offset, node.end_col_offset or 0)
-        return (whole[:start] + text.encode() + whole[end:]).decode()
+        return self.edited([(node.col_offset, node.end_col_offset or 0, text)])
+
+    def edited(self, edits: Sequence[tuple[int, int, str]]) -> str:
+        """The statement with other text between these columns, which do not overlap."""
+        # Python counts columns in bytes of UTF-8. From the right: a replacement moves what comes after it.
+        whole = self.text.encode()
+        for start, end, text in sorted(edits, reverse=True):
+            whole = whole[:start] + text.encode() + whole[end:]
+        return whole.decode()
 
     def calls(self, *names: str) -> list[ast.Call]:
         """The calls of functions and methods with one of these names, which may have dots; all without a name."""
@@ -118,16 +129,17 @@ def converted_call(node: GuiltyNode | None, inner: str, outer: str) -> str:
     if line is None or not given or not all(_is_setting(argument) for argument in given[1:]):
         return ""
     (call,), first = calls, given[0]
-    text = line.segment(first) if isinstance(first, PRIMARY) else f"({line.segment(first)})"
-    edits = [(first, f"{text}.to(torch.{inner})")]
+    edits = [(first, f"{line.atom(first)}.to(torch.{inner})")]
     edits += [(each.value, f"torch.{inner}") for each in call.keywords if each.arg == "dtype"]
     if not all(_is_setting(each.value) or each.arg == "dtype" for each in call.keywords):
         return ""
-    whole, end = line.text.encode(), call.end_col_offset or 0
-    pieces = [*((n.col_offset, n.end_col_offset or 0, t) for n, t in edits), (end, end, f".to(torch.{outer})")]
-    for start, stop, new in sorted(pieces, reverse=True):
-        whole = whole[:start] + new.encode() + whole[stop:]
-    return whole.decode()
+    end = call.end_col_offset or 0
+    return line.edited(
+        [
+            *((part.col_offset, part.end_col_offset or 0, text) for part, text in edits),
+            (end, end, f".to(torch.{outer})"),
+        ]
+    )
 
 
 def _is_setting(node: ast.expr) -> bool:

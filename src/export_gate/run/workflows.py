@@ -59,13 +59,13 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     now, scripts_now = (dict(_present(base.root, some, places, environment)) for some, places in asked)
     # Those of the base first: the change must not hide one behind others.
     named = _named((*before.values(), *scripts_before.values(), *now.values(), *scripts_now.values()))
-    if named:
-        places = tuple(f":(glob)**/{name}" for name in named)
-        scripts_before |= _only(named, _past(base, asked[1][0], places, environment))
-        scripts_now |= _only(named, _present(base.root, asked[1][0], places, environment))
+    named_before, named_now = _of_names(named, asked[1][0], base, environment)
+    scripts_before |= named_before
+    scripts_now |= named_now
     origin = _origin(environment)
     shells = tuple(name for name in named if _SHELL.search(name))
-    past, present = ({}, {}) if not shells else _all_of(shells, base, environment)
+    # An empty word is in every file.
+    past, present = _of_names(shells, ("",), base, environment)
     old = _read(before, scripts_before, past, repository, origin)
     new = _read(now, scripts_now, present, repository, origin)
     # One that this change did not break says nothing about the change.
@@ -107,10 +107,14 @@ def _only(named: Words, files: Iterable[tuple[str, str]]) -> dict[str, str]:
     return {path: text for path, text in files if f"/{path}".endswith(tuple(f"/{name}" for name in named))}
 
 
-def _all_of(named: Words, base: Base, environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The files of these names at the base and now; an empty word is in every one."""
+def _of_names(
+    named: Words, words: Words, base: Base, environment: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The files of these names that have one of the words, at the base and now."""
+    if not named:
+        return {}, {}
     places = tuple(f":(glob)**/{name}" for name in named)
-    past, present = _past(base, ("",), places, environment), _present(base.root, ("",), places, environment)
+    past, present = _past(base, words, places, environment), _present(base.root, words, places, environment)
     return _only(named, past), _only(named, present)
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,23 @@ def job(promised: ModelContract, folder: Path, *cases: str) -> Job:
     """A job on the contract in that folder."""
     artifacts = str(folder / "report" / "artifacts" / promised.name)
     return Job(contract=promised, base=str(folder), pythonpath=(), artifacts=artifacts, cases=cases)
+
+
+@contextmanager
+def written_module(folder: Path, name: str, code: str) -> Iterator[Any]:
+    """The module of that source, which has a file and is imported within."""
+    path = folder / f"{name}.py"
+    path.write_text(code)
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+        yield module
+    finally:
+        del sys.modules[name]
 
 
 class Recorder:

@@ -16,7 +16,7 @@ FOREIGN = (
     "numpy", "numpy._core._methods", "numpy._core.fromnumeric", "numpy._core.numeric", "numpy._core.shape_base",
     "numpy._core._ufunc_config", "numpy.lib._index_tricks_impl", "numpy.lib._shape_base_impl", "torch",
 )  # fmt: skip
-"""Modules whose functions the gate decides with; of torch and the builtins, what the gate names (see `_is_named`)."""
+"""Modules whose functions the gate decides with; of torch and the builtins, what the gate names (see `_names_used`)."""
 FOREIGN_CLASSES = (("torch", "Tensor"), ("json.encoder", "JSONEncoder"), ("pathlib", "Path"), ("pathlib", "PurePath"))
 
 

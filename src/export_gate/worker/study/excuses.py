@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from export_gate.wall.observation import MaskReason
 from export_gate.worker.controls.record import ControlCase
-from export_gate.worker.study.mask_places import Mask, masks_of, samples, spread
+from export_gate.worker.study.mask_places import Bools, Mask, masks_of, samples, spread
 from export_gate.worker.study.masks import FIRST_REDRAW, REDRAWS, Masks, leaves_of
 
-Bools = npt.NDArray[np.bool_]
 Places = dict[MaskReason, Bools]
 NEARLY_ALL = 0.9
 """An output in which this share of the elements moves in every redraw does not ignore what is switched off."""

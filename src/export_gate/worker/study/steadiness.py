@@ -41,16 +41,19 @@ def steadiness(
     if selects:
         again, widened = bench.laboratory.again, bench.laboratory.widened
 
-        def moved(ask: Ask, inputs: Iterable[Values], beside: Any = wanted) -> Bools:
+        def answers(ask: Ask, inputs: Iterable[Values]) -> Iterator[Any]:
             others = (array_of(attempt(lambda: ask(values)), output) for values in inputs)  # noqa: B023 - used in its turn
-            alike = (each for each in others if each is not None and each.shape == wanted.shape)
-            return reduce(np.logical_or, (apart(beside, other, tolerance) for other in alike), near)
+            return (each for each in others if each is not None and each.shape == wanted.shape)
+
+        def moved(ask: Ask, inputs: Iterable[Values], beside: Any = wanted) -> Bools:
+            return reduce(np.logical_or, (apart(beside, other, tolerance) for other in answers(ask, inputs)), near)
 
         # A step of one ulp takes values off an exact half, so it says nothing about operators that round.
         choices = jittered(case) if set(selects) & set(CHOOSING) else ()
-        unsettled = moved(widened, [case.make()]) | moved(again, choices)
-        exact = array_of(attempt(lambda: widened(case.make())), output)
-        if exact is not None and exact.shape == wanted.shape:
+        unsettled = moved(again, choices)
+        exact = next(answers(widened, [case.make()]), None)
+        if exact is not None:
+            unsettled = unsettled | apart(wanted, exact, tolerance)
             near = unsettled | moved(again, swayed(case, _by_ulps)) & ~moved(widened, swayed(case, _by_less), exact)
     return Inspection(
         output=output,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from torch import nn
+from worker_samples import written_module
 
 from export_gate.wall.source import SourceLine
 from export_gate.worker.model.dtype_lines import lines_naming
@@ -48,16 +47,9 @@ class Model(nn.Module):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Any]]:
     """The file, and an instance of its model."""
-    path = tmp_path_factory.mktemp("kept") / "kept_model.py"
-    path.write_text(CODE)
-    spec = importlib.util.spec_from_file_location("kept_model", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    sys.modules["kept_model"] = module
-    yield path, module.Model()
-    del sys.modules["kept_model"]
+    folder = tmp_path_factory.mktemp("kept")
+    with written_module(folder, "kept_model", CODE) as module:
+        yield folder / "kept_model.py", module.Model()
 
 
 @pytest.mark.parametrize(

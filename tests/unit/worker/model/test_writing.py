@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+from worker_samples import written_module
 
 from export_gate.wall.source import SourceLine
 from export_gate.worker.leaves.values import Call
@@ -72,16 +72,8 @@ class New(Model):
 @pytest.fixture
 def models(tmp_path: Path) -> Any:
     """The user's module."""
-    path = tmp_path / "written_models.py"
-    path.write_text(MODEL)
-    spec = importlib.util.spec_from_file_location("written_models", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["written_models"] = module
-    spec.loader.exec_module(module)
-    yield module
-    del sys.modules["written_models"]
+    with written_module(tmp_path, "written_models", MODEL) as module:
+        yield module
 
 
 def _call() -> Call:

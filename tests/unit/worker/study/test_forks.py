@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any, cast
+
+from worker_samples import written_module
 
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.study.forks import fork
@@ -30,20 +31,14 @@ def _case(size: int) -> ControlCase:
 
 def test_the_last_common_line_is_the_condition(tmp_path: Path):
     """And inputs that run the same lines have none."""
-    path = tmp_path / "parting.py"
-    path.write_text(CODE)
-    spec = importlib.util.spec_from_file_location("parting", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    with written_module(tmp_path, "parting", CODE) as module:
 
-    class Runs:
-        def again(self, values: Any) -> int:
-            return cast("int", module.forward(**values))
+        class Runs:
+            def again(self, values: Any) -> int:
+                return cast("int", module.forward(**values))
 
-    laboratory = cast("Laboratory", Runs())
-    found = fork(laboratory, (tmp_path,), "output", _case(1), [_case(5), _case(3)]).forked_at
-    assert found is not None
-    assert (found.line, found.text) == (7, "if n == 1:")
-    assert fork(laboratory, (tmp_path,), "output", _case(4), [_case(5)]).forked_at is None
+        laboratory = cast("Laboratory", Runs())
+        found = fork(laboratory, (tmp_path,), "output", _case(1), [_case(5), _case(3)]).forked_at
+        assert found is not None
+        assert (found.line, found.text) == (7, "if n == 1:")
+        assert fork(laboratory, (tmp_path,), "output", _case(4), [_case(5)]).forked_at is None
