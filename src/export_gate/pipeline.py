@@ -80,7 +80,7 @@ def verify(
     planned = make_plan(config, order.selection, order.folder)
     jobs = planned if order.shard is None else jobs_of(order.shard, planned)
     python = find_interpreter(order.python, config.python, folder, order.environment)
-    found = find_lock(config, order.base, order.environment)
+    found = find_lock(config, order.base, order.environment, base_terms)
     # Before the models run: somebody may commit or check out meanwhile.
     head = head_revision(folder)
     # The last step before the worker: a mistake in the order must not remove an earlier run's results.

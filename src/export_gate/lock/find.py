@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from export_gate.config import Config
 from export_gate.lock.file import HINT, LARGEST_BYTES, lock_path, parse_lock, read_lock
-from export_gate.loosening.compare import arrow
-from export_gate.loosening.record import CONFIG, Alteration, ConfigChange
-from export_gate.rules.lock.difference import differences
-from export_gate.rules.lock.facts import UNKNOWN
-from export_gate.rules.lock.margin_shrunk import FLOOR, GROWTH
-from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget, LockedTensor, LockUsed, Margin
+from export_gate.lock.lost import unlocked
+from export_gate.loosening.record import Alteration, ConfigChange
+from export_gate.rules.lock.record import Lock, LockUsed
 from export_gate.run.base import FETCH, SHOWN_SHA, Base, Wanted, file_at, find_commit
 from export_gate.run.change import base_of
 from export_gate.run.git import UnreadableError
 from export_gate.run.moved import moved_from
-from export_gate.wall.contract import ModelContract
-from export_gate.wall.equivalence import ratio
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
-
-LARGER = 1.5
-"""How many times larger an artifact of the lock must have become to be said; new versions of a converter add little."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,22 +34,23 @@ class Found:
         return replace(change, alterations=(*self.alterations, *change.alterations)) if change else None
 
 
-def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) -> Found:
+def find_lock(config: Config, base: str | None, environment: Mapping[str, str], past: Config | None = None) -> Found:
     """Find the lock next to the config, or at commit `base`.
 
     Args:
         config: whose lock.
         base: a commit; None or empty means the working tree.
         environment: for git.
+        past: the config at the base of the change; None if it is as now.
 
     Raises:
         UserError: the file is not a lock, or the base cannot be read although there is a lock.
     """
-    folder, path = config.place.parent, lock_path(config.place)
+    folder, path, past = config.place.parent, lock_path(config.place), past or config
     # Needed even with a base: it shows which models the change has removed from the lock.
     here = read_lock(path, repository_root(folder))
     if not base:
-        said = tuple(_unlocked_since(config, here, environment))
+        said = tuple(_unlocked_since(past, config, here, environment))
         used = None if here is None else _used(here, config, origin=path.name, here=here)
         return Found(lock=used, alterations=said)
     try:
@@ -73,13 +65,15 @@ def find_lock(config: Config, base: str | None, environment: Mapping[str, str]) 
     if content is not None:
         lock = parse_lock(content, at)
         used = _used(lock, config, origin=at, here=here, is_base=True)
-        return Found(lock=used, alterations=tuple(_unlocked(lock, here, config, path.name)))
+        return Found(lock=used, alterations=tuple(unlocked(lock, here, past, config)))
     if here is None:
         return Found()
     return Found(lock=LockUsed(origin=f"{shown}, which has no {path.name}", is_base=True))
 
 
-def _unlocked_since(config: Config, here: Lock | None, environment: Mapping[str, str]) -> Iterator[Alteration]:
+def _unlocked_since(
+    past: Config, config: Config, here: Lock | None, environment: Mapping[str, str]
+) -> Iterator[Alteration]:
     """Before a push: what the lock, which counts, does not hold any more of what the remote has."""
     since, path = base_of(None, environment), lock_path(config.place)
     # The change as a whole says that the remote's commit cannot be read.
@@ -87,7 +81,7 @@ def _unlocked_since(config: Config, here: Lock | None, environment: Mapping[str,
         if since is not None:
             place, content = _past_content(find_commit(since, path.parent, environment), config, path, environment)
             if content is not None:
-                yield from _unlocked(parse_lock(content, place.name), here, config, path.name)
+                yield from unlocked(parse_lock(content, place.name), here, past, config)
 
 
 def _past_content(base: Base, config: Config, path: Path, environment: Mapping[str, str]) -> tuple[Path, bytes | None]:
@@ -100,71 +94,6 @@ def _past_content(base: Base, config: Config, path: Path, environment: Mapping[s
 
 def _wanted(path: Path) -> Wanted:
     return Wanted(path=path, noun="lock", largest_bytes=LARGEST_BYTES, hint=HINT)
-
-
-def _unlocked(before: Lock, now: Lock | None, config: Config, name: str) -> Iterator[Alteration]:
-    """What the change's own lock says otherwise of models that the config still has. Others are reported as gone."""
-    if now is None:
-        what = f"{name} is removed, so that no interface is compared after the merge"
-        yield Alteration(effect="loosened", model=CONFIG, what=what)
-        return
-    for contract in config.models:
-        old, new = before.models.get(contract.name), now.models.get(contract.name)
-        if old is not None:
-            said = ["removed from the interface lock"] if new is None else _said(old, new, contract)
-            yield from (Alteration(effect="loosened", model=contract.name, what=what) for what in said)
-
-
-def _said(before: LockedModel, now: LockedModel, contract: ModelContract) -> Iterator[str]:
-    """What the change's lock says otherwise, so that the next change is compared with less."""
-    named = {target.name for target in contract.targets}
-    if gone := [
-        *_emptied(before, now),
-        *(d.name for d in contract.dims if d.name in before.dims and d.name not in now.dims),
-        *_vaguer((*before.inputs, *before.outputs), (*now.inputs, *now.outputs)),
-    ]:
-        yield f"in the interface lock, the model: no {', '.join(gone)} any more"
-    for each in differences(before, now):
-        if each.breaks and (each.target is None or each.target in named):
-            yield f"in the interface lock, {each.target or 'the model'}: {each.what}"
-    for name in (name for name in named if name in before.targets and name in now.targets):
-        old, new = before.targets[name], now.targets[name]
-        if gone := list(_emptied(old, new)):
-            yield f"in the interface lock, {name}: no {', '.join(gone)} any more"
-        for key in (key for key in old.sizes if new.sizes.get(key, 0) > LARGER * old.sizes[key]):
-            yield f"in the interface lock, {name}: {key} {arrow(old.sizes[key], new.sizes[key])} bytes"
-        for key in (key for key in old.margins if key in new.margins and _is_wider(old.margins[key], new.margins[key])):
-            worst = arrow(old.margins[key].measured, new.margins[key].measured)
-            yield f"in the interface lock, {name}: worst error of {key} {worst}"
-
-
-def _emptied(before: LockedModel | LockedTarget, now: LockedModel | LockedTarget) -> Iterator[str]:
-    """Fields without any entry, with which nothing can be compared."""
-    for field in dataclasses.fields(before):
-        if getattr(before, field.name) and not getattr(now, field.name):
-            yield field.name.replace("_", " ")
-
-    if isinstance(before, LockedTarget) and isinstance(now, LockedTarget):
-        for name, old, new in (("size", before.sizes, now.sizes), ("margin", before.margins, now.margins)):
-            # Without any, it is said above; nothing has grown in comparison with 0 bytes.
-            yield from (f"{name} of {key}" for key in old if new and not new.get(key))
-
-
-def _vaguer(before: Sequence[LockedTensor], now: Sequence[LockedTensor]) -> Iterator[str]:
-    """What is not known of a tensor any more, with which nothing can be compared either."""
-    known = {tensor.name: tensor for tensor in now}
-    for old in before:
-        new = known.get(old.name, old)
-        if old.range and not new.range:
-            yield f"range of {old.name}"
-        if any(axis == UNKNOWN != was for was, axis in zip(old.shape, new.shape, strict=False)):
-            yield f"shape of {old.name}"
-
-
-def _is_wider(before: Margin, now: Margin) -> bool:
-    # Of the smaller bound: a larger one would make any error a small share of it.
-    allowed = min(now.allowed, before.allowed)
-    return now.measured >= GROWTH * before.measured and ratio(now.measured, allowed) >= FLOOR
 
 
 def _used(lock: Lock, config: Config, *, origin: str, here: Lock | None, is_base: bool = False) -> LockUsed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 from dataclasses import replace
@@ -406,6 +407,16 @@ def onnx(**changed: Any) -> dict[str, LockedModel]:
             onnx(margins={"y": Margin(measured=1e3, allowed=1e9)}),
             "`m`: in the interface lock, onnx: worst error of y 1e-06 -> 1000",
         ),
+        # Of a tenth of the bound, no error can be ten times as large.
+        (
+            onnx(margins={"y": Margin(measured=1e-6, allowed=1e-6)}),
+            "`m`: in the interface lock, onnx: allowed error of y 1e-05 -> 1e-06",
+        ),
+        (
+            onnx(margins={"y": Margin(measured=1e-6, allowed=math.inf)}),
+            "`m`: in the interface lock, onnx: allowed error of y 1e-05 -> inf",
+        ),
+        (onnx(margins={"y": Margin(measured=2e-6, allowed=5e-6)}), ""),
         (onnx(sizes={"main": 0}), "`m`: in the interface lock, onnx: no size of main any more"),
         (
             onnx(margins={"z": Margin(measured=1, allowed=2)}),
@@ -442,6 +453,23 @@ def test_what_a_change_takes_out_of_the_lock_is_said(config: Path, now: dict[str
     assert [each.text for each in pushed.alterations] == ([said] if said else [])
     assert (pushed.lock is None) == (now is None)
     assert pushed.lock is None or not pushed.lock.is_base
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rtol", "is_said"), [("1e-5", False), ("9e-5", True)])
+def test_a_lock_after_a_lower_tolerance_has_lower_bounds(config: Path, rtol: str, is_said: bool):
+    """By as much as the tolerance was lowered, and no more."""
+    lock, tolerance = config.with_suffix(".lock"), "    tolerance: {{atol: 0, rtol: {}}}\n"
+    config.write_text(CONFIG + tolerance.format("1e-4"))
+    lock.write_text(lock_text(Lock(models={"m": MODEL})))
+    base = commit(config.parent)
+    past = load_config(config)
+    config.write_text(CONFIG + tolerance.format(rtol))
+    lock.write_text(lock_text(Lock(models=onnx(margins={"y": Margin(measured=1e-6, allowed=8e-7)}))))
+
+    found = find_lock(load_config(config), base, dict(os.environ), past)
+
+    assert bool(found.alterations) == is_said
 
 
 @pytest.mark.slow
