@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from export_gate.loosening.compare import Step, arrow, fewer, larger, loosened_by_any, weaker
-from export_gate.loosening.others import folders
 from export_gate.loosening.record import CONFIG, Alteration, Checked, ConfigChange
 from export_gate.loosening.together import default_sizes, lengths, ties
 from export_gate.loosening.tolerances import tolerances
@@ -83,7 +82,8 @@ def _source(contract: ModelContract) -> tuple[str, str]:
 def _top_level(before: Checked, after: Checked) -> Iterator[Alteration]:
     steps = {
         "python": loosened_by_any(before.python, after.python),
-        "pythonpath": folders(before.pythonpath, after.pythonpath),
+        # Also one at the end: all of them come before what is installed.
+        "pythonpath": loosened_by_any(before.pythonpath, after.pythonpath),
         "relaxed": weaker("fail", "warn")(before.relaxed, after.relaxed),
         "fail-on": weaker("warning", "violation")(before.fail_on, after.fail_on),
         "waivers-max-days": larger(before.waivers_max_days, after.waivers_max_days),

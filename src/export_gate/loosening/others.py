@@ -41,12 +41,6 @@ def variables(before: Mapping[str, object], after: Mapping[str, object]) -> Iter
             yield "loosened", name, " -> ".join(texts)
 
 
-def folders(before: tuple[str, ...], after: tuple[str, ...]) -> Iterator[Step]:
-    """Folders that are searched in order: one that is not the last may have another module of the same name."""
-    if before != after:
-        yield "changed" if after[: len(before)] == before else "loosened", "", arrow(before, after)
-
-
 def lost_or_other(before: object, after: object) -> Iterator[Step]:
     """Without it, less is checked, and nobody sees whether another one checks as much."""
     if before != after:

@@ -18,7 +18,7 @@ from export_gate.run.committed import interpreter_alterations
 from export_gate.run.contents import content_alterations
 from export_gate.run.git import UnreadableError
 from export_gate.run.left import unreadable_alterations
-from export_gate.run.moved import SIBLINGS, configs_at, gone_configs, moved_from, require_read
+from export_gate.run.moved import SIBLINGS, configs_at, gone_configs, moved_from, require_read, stands_in
 from export_gate.run.pushing import few
 from export_gate.run.same_file import with_moved_files
 from export_gate.run.workflows import workflow_alterations
@@ -67,17 +67,15 @@ def find_change(
     except UnreadableError as error:
         change, terms, is_certain = _unreadable(config, commit.commit[:SHOWN_SHA], error), config, False
     if not is_certain:
-        change, terms = _strictest(config, commit, environment, change, terms)
+        others: list[Config] = []
+        with suppress(UnreadableError):
+            others = [other for _, other in configs_at(config, commit, environment)]
+        change, terms = _strictest(others, change, terms)
     return replace(change, alterations=(*around, *change.alterations)), terms
 
 
-def _strictest(
-    config: Config, base: Base, environment: Mapping[str, str], change: ConfigChange, terms: Config
-) -> tuple[ConfigChange, Config]:
+def _strictest(others: Collection[Config], change: ConfigChange, terms: Config) -> tuple[ConfigChange, Config]:
     """The same with the policies of the other configs: a change must not choose whose counts by choosing its config."""
-    others: list[Config] = []
-    with suppress(UnreadableError):
-        others = [other for _, other in configs_at(config, base, environment)]
     return (
         replace(change, policy="fail" if any(o.relaxed == "fail" for o in others) else change.policy),
         replace(terms, fail_on="warning" if any(o.fail_on == "warning" for o in others) else terms.fail_on),
@@ -107,22 +105,26 @@ def _own(config: Config, base: Base, path: Path, environment: Mapping[str, str])
         change, terms = _moved(config, base, path, old, environment)
     else:
         require_read(base, environment)
-        change = _new(config, base, [old for old, _ in all_gone], environment)
+        change, terms = _new(config, base, [old for old, _ in all_gone], environment)
     gone = [(old, other) for old, other in all_gone if old != place]
     policy: Policy = "fail" if any(other.relaxed == "fail" for _, other in gone) else change.policy
     said = (_gone(Path(os.path.relpath(old, path.parent)).as_posix(), other) for old, other in gone)
     return replace(change, policy=policy, alterations=(*said, *change.alterations)), terms
 
 
-def _new(config: Config, base: Base, gone: Collection[Path], environment: Mapping[str, str]) -> ConfigChange:
+def _new(
+    config: Config, base: Base, gone: Collection[Path], environment: Mapping[str, str]
+) -> tuple[ConfigChange, Config]:
     """A config without a past: the first one, or one beside others, which whatever chose it no longer chooses."""
     path, origin = config.place, base.commit[:SHOWN_SHA]
     said = f"{path.name} is new: the base has none"
-    kept = [other for other, _ in configs_at(config, base, environment) if other not in gone]
+    kept = {place: other for place, other in configs_at(config, base, environment) if place not in gone}
     if not kept:
-        return _only("changed", origin, said)
-    names = [Path(os.path.relpath(other, path.parent)).as_posix() for other in kept]
-    return _only("loosened", origin, f"{said}, and this run does not check the models of {few(names)}")
+        return _only("changed", origin, said), config
+    names = [Path(os.path.relpath(place, path.parent)).as_posix() for place in kept]
+    change = _only("loosened", origin, f"{said}, and this run does not check the models of {few(names)}")
+    # It may be that of another project, about which the others say nothing.
+    return _strictest([other for other in kept.values() if stands_in(config, other)], change, config)
 
 
 def _gone(name: str, config: Config) -> Alteration:

@@ -11,6 +11,7 @@ from export_gate.config.load import load_config, parse_config
 from export_gate.config.source import MAX_BYTES
 from export_gate.run.base import Base, Wanted, file_at, within
 from export_gate.run.git import UnreadableError, git_paths
+from export_gate.run.named import sources
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.errors import UserError
 
@@ -30,7 +31,8 @@ def moved_from(config: Config, base: Base, environment: Mapping[str, str]) -> Pa
     """Where the config was at the base, absolute; None if it was here, or no file there is about its models.
 
     A file that git calls renamed is the one. Else it is the one with the most models of the same names; if it still
-    exists, they must have the same factories too, since projects of one repository may use the same names.
+    exists, they must have the same factories of the same files too, since projects of one repository may use the same
+    names.
 
     Raises:
         UnreadableError: the config may have been in a submodule whose commit is not here.
@@ -142,10 +144,17 @@ def _is_usual(place: Path) -> bool:
 
 def _shared(config: Config, old: Path, before: Config) -> int:
     """How many of the config's models the one at the base has."""
-    still_there = old.exists()
-    known = {_identity(contract, whole=still_there) for contract in before.models}
-    return sum(_identity(contract, whole=still_there) in known for contract in config.models)
+    names = {contract.name: contract for contract in before.models}
+    pairs = [(names[contract.name], contract) for contract in config.models if contract.name in names]
+    return len([pair for pair in pairs if _is_same(before, config, *pair)] if old.exists() else pairs)
 
 
-def _identity(contract: ModelContract, *, whole: bool) -> tuple[str, ...]:
-    return (contract.name, contract.factory, repr(contract.kwargs)) if whole else (contract.name,)
+def _is_same(before: Config, config: Config, old: ModelContract, new: ModelContract) -> bool:
+    facts = [(contract.factory, repr(contract.kwargs)) for contract in (old, new)]
+    return facts[0] == facts[1] and not sources(before, old).isdisjoint(sources(config, new))
+
+
+def stands_in(config: Config, other: Config) -> bool:
+    """Whether the config may be checked in place of the other one: it is beside it, or about the same code."""
+    own, theirs = ({place for model in each.models for place in sources(each, model)} for each in (config, other))
+    return config.place.parent == other.place.parent or not own.isdisjoint(theirs)

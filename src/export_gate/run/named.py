@@ -21,6 +21,12 @@ def named_files(config: Config, root: Path) -> frozenset[str]:
     return frozenset(os.path.relpath(path, root.resolve()).replace(os.sep, "/") for path in paths)
 
 
+def sources(config: Config, model: ModelContract) -> frozenset[Path]:
+    """Where the file of the model's factory may be, without the ending of a module."""
+    folder = config_folder(config.path)
+    return frozenset(Path(os.path.normpath(folder / name)) for name in _file(model.factory, config.pythonpath))
+
+
 def model_files(model: ModelContract, pythonpath: Sequence[str]) -> Iterator[str]:
     """What a model's contract names, from the config's folder: files, folders and texts that may name one."""
     yield from model.paths

@@ -136,6 +136,30 @@ def test_a_new_config_is_said(config: Path):
     assert [(each.effect, each.text) for each in change.alterations] == [("loosened", said)]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("place", "pythonpath", "policy"),
+    [("nets/new.yml", "[.]", "fail"), ("other/new.yml", "[../nets]", "fail"), ("other/export-gate.yml", "[.]", "warn")],
+)
+def test_a_new_config_that_stands_in_for_another_one_has_its_policy(
+    config: Path, place: str, pythonpath: str, policy: str
+):
+    """It is beside it or about the same code. That of another project has none, though it is made like this one."""
+    text = CONFIG if place.endswith("export-gate.yml") else CONFIG.replace("  m:", "  m2:")
+    new = config.parents[1] / place
+    new.parent.mkdir(exist_ok=True)
+    new.write_text(text.replace("models:", f"pythonpath: {pythonpath}\nmodels:", 1).replace("real.npz", "own.npz"))
+    (new.parent / "own.npz").touch()
+
+    change, terms = find_change(load_config(new), "HEAD", dict(os.environ))
+
+    assert change is not None
+    assert [(each.effect, each.what.partition(":")[0]) for each in change.alterations] == [
+        ("loosened", f"{new.name} is new")
+    ]
+    assert (change.policy, terms.fail_on) == (policy, "violation")
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
