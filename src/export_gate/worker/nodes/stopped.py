@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,21 +34,23 @@ def stopped_node(error: BaseException | None, roots: tuple[Path, ...]) -> Guilty
     return None
 
 
-def named_node(message: str, path: Path | None, program: Any, roots: tuple[Path, ...]) -> GuiltyNode | None:
+def named_node(
+    message: str, path: Path | None, made_from: Callable[[], Any] | None, roots: tuple[Path, ...]
+) -> GuiltyNode | None:
     """The program's node behind the node of a file that a runtime's message names; None if it is not known.
 
     Args:
         message: the runtime's.
         path: the ONNX file.
-        program: what the file was made from, as the converter decomposed it; None if the file was handed in.
+        made_from: returns what the file was made from, as the converter decomposed it; None if it was handed in.
         roots: the project's folders.
     """
     named = NAMED.search(message)
-    if named is None or path is None or path.suffix != ".onnx" or program is None:
+    if named is None or path is None or path.suffix != ".onnx" or made_from is None:
         return None
     graph, wanted = FileGraph.read(path), next(filter(None, named.groups()))
     names = graph.origins([at for at, node in enumerate(graph.model.graph.node) if node.name == wanted])
-    nodes = nodes_of(program.graph_module)
+    nodes = nodes_of(made_from().graph_module)
     node = next((nodes[name] for name in names if name in nodes), None)
     if node is None:
         return None

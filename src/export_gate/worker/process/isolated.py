@@ -34,12 +34,20 @@ class Copy:
     token: bytes
     """Stands before each record."""
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Kill it, whatever it does, and wait for it."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
+        self.ended()
+
+    def ended(self) -> str:
+        """Wait for its end; what ended it: a signal's name or an exit status."""
         os.close(self.reader)
-        _ending(self.pid)
+        try:
+            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        except ChildProcessError:  # the model ignores SIGCHLD, so the system has forgotten it
+            return "an unknown status"
+        return signal_name(-code) if code < 0 else f"exit {code}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +64,10 @@ class Isolated(Generic[Input, Record]):
     def each(self, inputs: Sequence[Input]) -> tuple[Record, ...]:
         """The record of every input, in order."""
         with self.begun(inputs) as records:
-            return records()
+            return tuple(records())
 
     @contextmanager
-    def begun(self, inputs: Sequence[Input]) -> Iterator[Callable[[], tuple[Record, ...]]]:
+    def begun(self, inputs: Sequence[Input]) -> Iterator[Callable[[], Iterator[Record]]]:
         """Let a forked copy of this process, as it is now, begin with the inputs; yields what waits for the records.
 
         The copy works through the inputs; where it dies, another one goes on after the input it died of. Where there
@@ -70,23 +78,31 @@ class Isolated(Generic[Input, Record]):
             with contextlib.suppress(OSError):  # no process available now: try again when the records are requested
                 copies.append(self._copy(inputs))
 
-        def records() -> tuple[Record, ...]:
+        def records() -> Iterator[Record]:
             if not CAN_FORK:
-                return tuple(self.call(given) for given in inputs)
-            found: list[Record] = []
-            while len(found) < len(inputs):
-                rest = inputs[len(found) :]
-                more, ending = self._read(copies.pop() if copies else self._copy(rest))
-                found += more
-                if len(found) < len(inputs):
-                    found.append(self.died(inputs[len(found)], ending))
-            return tuple(found)
+                yield from map(self.call, inputs)
+                return
+            count = 0
+            while count < len(inputs):
+                if not copies:
+                    copies.append(self._copy(inputs[count:]))
+                try:
+                    for record in self._read(copies[0]):
+                        count += 1
+                        yield record
+                    ending = copies.pop().ended()
+                except TimeoutError:
+                    copies.pop().kill()
+                    ending = f"still running after {self.limit_s:g} s"
+                if count < len(inputs):
+                    count += 1
+                    yield self.died(inputs[count - 1], ending)
 
         try:
             yield records
         finally:
             for copy in copies:
-                copy.end()
+                copy.kill()
 
     def _copy(self, inputs: Sequence[Input]) -> Copy:
         reader, writer = os.pipe()
@@ -106,18 +122,18 @@ class Isolated(Generic[Input, Record]):
         os.close(writer)
         return Copy(pid=pid, reader=reader, token=token)
 
-    def _read(self, copy: Copy) -> tuple[list[Record], str]:
-        """The copy's records, and what ended it."""
-        records: list[Record] = []
-        try:
-            for line in _lines_within(copy.reader, self.limit_s):
-                record = self._record(line.partition(copy.token)[2], len(records))
-                records += [] if record is None else [record]
-        except TimeoutError:
-            copy.end()
-            return records, f"still running after {self.limit_s:g} s"
-        os.close(copy.reader)
-        return records, _ending(copy.pid)
+    def _read(self, copy: Copy) -> Iterator[Record]:
+        """The copy's records up to its end.
+
+        Raises:
+            TimeoutError: it works on one input for too long.
+        """
+        number = 0
+        for line in _lines_within(copy.reader, self.limit_s):
+            record = self._record(line.partition(copy.token)[2], number)
+            if record is not None:
+                number += 1
+                yield record
 
     def _work(self, inputs: Sequence[Input], writer: int, token: bytes) -> None:
         # At once and whole: the next call may kill the process, and a signal may cut a write short.
@@ -135,15 +151,6 @@ class Isolated(Generic[Input, Record]):
         return None
 
 
-def _ending(pid: int) -> str:
-    """What ended a process of ours: a signal's name or an exit status."""
-    try:
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    except ChildProcessError:  # the model ignores SIGCHLD, so the system has forgotten it
-        return "an unknown status"
-    return signal_name(-code) if code < 0 else f"exit {code}"
-
-
 def _lines_within(reader: int, limit_s: float) -> Iterator[bytes]:
     """Lines of a pipe up to its end.
 
@@ -159,6 +166,6 @@ def _lines_within(reader: int, limit_s: float) -> Iterator[bytes]:
             return
         *lines, pending = (pending + chunk).split(b"\n")
         for line in lines:
-            # Each line is the answer to one input, and the limit is for each input.
-            deadline = time.monotonic() + limit_s
             yield line
+            # Each line is the answer to one input, and the limit is for each input: what the caller did is not counted.
+            deadline = time.monotonic() + limit_s

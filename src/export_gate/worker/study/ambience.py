@@ -65,7 +65,7 @@ def _replies(subject: Subject, case: ControlCase, changes: Sequence[tuple[Surrou
     copies = _copies(subject, case)
     with ExitStack() as stack:
         begun = [stack.enter_context(copies.begun([some])) for some in changes]
-        return [answers()[0] for answers in begun]
+        return [next(answers()) for answers in begun]
 
 
 def _is_other(plain: Reply, reply: Reply) -> bool:

@@ -60,7 +60,7 @@ def eager_asked(
     with isolated.begun([probe for probe in tried if not probe.case]) as records:
 
         def answers(references: Mapping[str, Reference]) -> tuple[Answer, ...]:
-            said = iter(records())
+            said = records()
             # Both in the order of `tried`, so that `next` below gives each probe its own answer.
             further = iter(isolated.each([p for p in tried if p.case and p.case not in references]))
             return tuple(
@@ -147,7 +147,7 @@ def probes_begun(
     with Isolated(kind=Probe, call=call, died=died, limit_s=limit_s).begun(asked) as records:
 
         def probes(results: Mapping[str, CaseResult]) -> tuple[Probe, ...]:
-            said = iter(records())
+            said = records()
             return tuple(
                 _probe(eager, checks, *_verdict_of(results[eager.probe.case], is_equal))
                 if eager.probe.case in known

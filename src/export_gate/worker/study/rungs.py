@@ -20,11 +20,11 @@ from export_gate.wall.equivalence import faults, worst_norm
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model.reference import Runner, module_runner
-from export_gate.worker.nodes.program import prepared
 from export_gate.worker.process.failures import describe
+from export_gate.worker.study.conversions import decomposed
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context
-from export_gate.worker.targets.onnx import DECOMPOSED, evaluator_runner
+from export_gate.worker.targets.onnx import evaluator_runner
 
 PROGRAM: tuple[RungName, ...] = ("exported-program",)
 ONNX: tuple[RungName, ...] = ("exported-program", "file-unoptimised", "file", "decomposed", "reference-evaluator")
@@ -72,10 +72,7 @@ class Forms:
 
     def decomposed(self) -> Any:
         """The program as the ONNX exporter decomposes it: as it did, or once more."""
-        kept = self.context.kept
-        if DECOMPOSED not in kept:
-            kept[DECOMPOSED] = prepared(self.context.exported.program)
-        return kept[DECOMPOSED]
+        return decomposed(self.context, self.target)
 
     def _of_program(self, program: Any) -> Runner:
         # A copy, because the module shares its buffers with the program, which the next form is made of.

@@ -26,6 +26,7 @@ from export_gate.worker.model.twin import twin_of
 from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
+from export_gate.worker.study.conversions import conversions_begun
 from export_gate.worker.study.further import Asked, Further
 from export_gate.worker.study.handed_in import existing_artifact
 from export_gate.worker.study.mask_places import axes_of_outputs
@@ -57,11 +58,13 @@ def observe_variants(study: Study, desk: Desk, each: EachTarget | None = None) -
         base = Path(study.job.base)
         ready = [t for t in targets if export is not None or existing_artifact(t, base) is not None]
         asked = further.asked_by(export, variant) if ready else Asked()
-        for target in ready:
-            work = _verification(study, target, variant, export, asked=asked, masks=masks)
-            verify_target(work, desk)
-            if each is not None:
-                each(study, work, desk)
+        works = [_verification(study, target, variant, export, asked=asked, masks=masks) for target in ready]
+        made = [(w.context, w.target) for w in works if existing_artifact(w.target, base) is None]
+        with conversions_begun(made) as convert:
+            for work in works:
+                verify_target(replace(work, convert=convert), desk)
+                if each is not None:
+                    each(study, work, desk)
 
 
 def run_on(target: Target, cases: tuple[ControlCase, ...]) -> tuple[ControlCase, ...]:

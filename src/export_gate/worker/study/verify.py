@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-
-import torch
 
 from export_gate.wall.contract import ModelContract, Output, Target, Tolerance, cases_folder
 from export_gate.wall.diagnosis import ConversionTrial
@@ -25,6 +24,7 @@ from export_gate.worker.process.collection import uncollected
 from export_gate.worker.process.integrity import guarded
 from export_gate.worker.process.stages import Desk, StageFailed
 from export_gate.worker.study.allowance import MOST_S, TRIALS_S, Allowance
+from export_gate.worker.study.conversions import Convert, convert, decomposed
 from export_gate.worker.study.diagnosis import Patient, diagnose
 from export_gate.worker.study.excuses import compared
 from export_gate.worker.study.handed_in import existing_artifact
@@ -40,7 +40,6 @@ from export_gate.worker.study.trial_conversions import Converter, converted_wron
 from export_gate.worker.study.trials import Bench
 from export_gate.worker.targets import TARGETS
 from export_gate.worker.targets.base import Context, Loaded, describe_artifact
-from export_gate.worker.targets.onnx import DECOMPOSED
 
 Results = tuple[dict[str, CaseResult], list[Suspect], list[Suspect]]
 
@@ -69,6 +68,7 @@ class Verification:
     """Folder of the config, where artifacts that were handed in are looked for."""
     artifacts: Path
     """The model's folder in the report folder."""
+    convert: Convert = convert
 
     @property
     def report(self) -> Path:
@@ -133,7 +133,10 @@ def verify_target(work: Verification, desk: Desk) -> None:
 
 
 def _named(failure: Failure, path: Path | None, work: Verification, desk: Desk) -> GuiltyNode | None:
-    return named_node(failure.message, path, work.context.kept.get(DECOMPOSED), desk.roots)
+    # A file that was handed in was made from another program.
+    is_ours = work.context.program is not None and existing_artifact(work.target, work.base) is None
+    made_from = partial(decomposed, work.context, work.target) if is_ours else None
+    return named_node(failure.message, path, made_from, desk.roots)
 
 
 def _trials_after(failure: Failure, stopped: GuiltyNode | None, work: Verification) -> tuple[ConversionTrial, ...]:
@@ -292,10 +295,8 @@ def _artifact(work: Verification, desk: Desk) -> Path | None:
     path = existing_artifact(work.target, work.base)
     root = work.report if path is None else work.base
     if path is None:
-        with desk.stage("convert", target=work.key), uncollected():
-            work.context.folder.mkdir(parents=True, exist_ok=True)
-            with torch.no_grad():  # as the program was exported
-                path = guarded(module.convert)(work.context, work.target)
+        with desk.stage("convert", target=work.key):
+            path = work.convert(work.context, work.target)
     if path is None:
         return None
     with desk.stage("load", target=work.key):  # a damaged file shows itself here first

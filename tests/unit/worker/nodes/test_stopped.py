@@ -43,7 +43,7 @@ def test_the_node_has_the_users_function_line_and_arguments(message: str, tmp_pa
     """Without them a reader has only the name that the converter gave."""
     program = torch.export.export(Doubled(), (torch.ones(2),))
     path = _file(tmp_path, "%mul : [num_users=1] = call_function")
-    found = named_node(message, path, program, (Path(__file__).parent,))
+    found = named_node(message, path, lambda: program, (Path(__file__).parent,))
 
     assert found is not None
     assert (found.name, found.function) == ("mul", "torch.mul")
@@ -56,8 +56,8 @@ def test_nothing_is_said_of_a_node_that_is_not_known(tmp_path: Path):
     """A file of other origin, another node, another message, or no file."""
     program = torch.export.export(Doubled(), (torch.ones(2),))
     path = _file(tmp_path, "made elsewhere")
-    assert named_node(RUNNING, path, program, ()) is None
-    assert named_node(RUNNING.replace("node_mul", "other"), path, program, ()) is None
-    assert named_node("no", path, program, ()) is None
-    assert named_node(RUNNING, None, program, ()) is None
+    assert named_node(RUNNING, path, lambda: program, ()) is None
+    assert named_node(RUNNING.replace("node_mul", "other"), path, lambda: program, ()) is None
+    assert named_node("no", path, lambda: program, ()) is None
+    assert named_node(RUNNING, None, lambda: program, ()) is None
     assert named_node(RUNNING, path, None, ()) is None

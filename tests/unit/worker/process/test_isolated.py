@@ -211,3 +211,39 @@ def test_a_model_that_ignores_its_children_loses_no_answer():
         assert ask(say("first"), os.abort, say("last")) == ["first", "died: an unknown status", "last"]
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_a_record_is_there_before_the_next_call_ends():
+    """Who waits for one does not wait for all."""
+    reader, writer = os.pipe()
+    runner = Isolated(kind=Said, call=lambda action: Said(text=str(action())), died=lambda *_: Said(text="died"))
+    with runner.begun([say("first"), lambda: os.read(reader, 5)]) as records:
+        found = records()
+        assert next(found).text == "first"
+        os.write(writer, b"ended")
+        assert [said.text for said in found] == ["b'ended'"]
+
+
+def test_what_the_reader_does_between_two_records_is_not_the_copys_time():
+    """The limit is for each call."""
+    reader, writer = os.pipe()
+    runner = Isolated(
+        kind=Said, call=lambda action: Said(text=str(action())), died=lambda *_: Said(text="died"), limit_s=0.4
+    )
+    with runner.begun([say("first"), lambda: os.read(reader, 5)]) as records:
+        found = records()
+        next(found)
+        time.sleep(0.5)
+        # The copy has not answered, and is asked only now.
+        os.write(writer, b"ended")
+        assert next(found).text == "b'ended'"
+
+
+def test_a_copy_whose_records_nobody_takes_is_killed():
+    """Also one of which some were taken."""
+    pids = []
+    runner = Isolated(kind=Said, call=lambda action: Said(text="", pid=int(action())), died=lambda *_: Said(text=""))
+    with runner.begun([os.getpid, lambda: time.sleep(60)]) as records:
+        pids.append(next(records()).pid)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
