@@ -45,7 +45,8 @@ def _forms(name: str) -> set[str]:
 
 
 def can_be_one(name: str, other: str) -> bool:
-    """Whether both patterns can be the same name."""
+    """Whether both patterns can be the same name. GitHub's API says of some checks that case does not count."""
+    name, other = name.casefold(), other.casefold()
     # The places in `other` up to which it can be what `name` is up to now; ANYTHING may be nothing.
     places = _further({0}, other)
     for character in name:

@@ -8,7 +8,7 @@ from typing import Any
 
 from export_gate.loosening.steps import GateStep, Workflow
 from export_gate.run.workflow_file import read_value
-from export_gate.run.workflow_job import COMMAND, GATE, as_text, texts
+from export_gate.run.workflow_job import GATE, Known, as_text, texts
 
 HOOKS = ".pre-commit-config.yaml"
 _NAMES = ("id", "name", "alias", "description", "verbose", "log_file")
@@ -17,19 +17,19 @@ _SHARED = ("files", "exclude", "default_stages", "default_install_hook_types", "
 """Keys at the top level that choose which hooks run, when, and with what."""
 
 
-def read_hooks(text: str) -> Workflow | None:
+def read_hooks(text: str, known: Known) -> Workflow | None:
     """The hooks as steps; None if the file cannot be read."""
     value = read_value(text)
-    return None if value is None else Workflow(steps=tuple(_hooks(value)))
+    return None if value is None else Workflow(steps=tuple(_hooks(value, known)))
 
 
-def _hooks(value: dict[str, Any]) -> Iterator[GateStep]:
+def _hooks(value: dict[str, Any], known: Known) -> Iterator[GateStep]:
     shared = {key: as_text(value[key]) for key in _SHARED if key in value}
     for repo in _mappings(value.get("repos")):
         source = str(repo.get("repo") or "")
         for hook in _mappings(repo.get("hooks")):
             name = str(hook.get("id"))
-            if name.startswith(GATE) or GATE in re.split(r"[/.]", source) or COMMAND.search(as_text(hook)):
+            if name.startswith(GATE) or GATE in re.split(r"[/.]", source) or known.is_command(as_text(hook)):
                 yield GateStep(
                     part=f"hook {name}",
                     action=source,

@@ -39,14 +39,14 @@ def read_workflows(texts: Mapping[str, str], known: Known, origin: str = "") -> 
     found: dict[str, Workflow | None] = {}
     for _ in range(DEPTH):
         known = replace(known, called=called)
-        found = {name: None if value is None else _workflow(value, known) for name, value in values.items()}
+        found = {name: None if value is None else _workflow(name, value, known) for name, value in values.items()}
         running = frozenset(_reference(name) for name, workflow in found.items() if workflow and workflow.steps)
         if running == called:
             break
         called = running
     behind, value = found.get(origin), values.get(origin)
     if behind is not None and value is not None and not behind.steps:
-        found[origin] = _workflow(value, replace(known, is_elsewhere=True))
+        found[origin] = _workflow(origin, value, replace(known, is_elsewhere=True))
     return found
 
 
@@ -79,10 +79,10 @@ def _reference(name: str) -> str:
     return f"./{folder}" if file in ("action.yml", "action.yaml") else f"./{name}"
 
 
-def _workflow(value: dict[str, Any], known: Known) -> Workflow:
+def _workflow(file: str, value: dict[str, Any], known: Known) -> Workflow:
     jobs = value.get("jobs")
     if isinstance(jobs, dict):
-        all_jobs = [Job(name=name, jobs=jobs, workflow=value) for name in jobs]
+        all_jobs = [Job(name=name, jobs=jobs, workflow=value, file=file) for name in jobs]
         found = [step for job in all_jobs for step in gate_steps(job, known)]
         running = {step.part for step in found}
         checks = {f"job {job.name}": _check(job) for job in all_jobs}
@@ -99,7 +99,7 @@ def _workflow(value: dict[str, Any], known: Known) -> Workflow:
     # An action has `runs` with the steps, where a workflow has jobs.
     runs = value.get("runs")
     inner = {**runs, "outputs": value.get("outputs")} if isinstance(runs, dict) else None
-    steps = gate_steps(Job(name="", jobs={"": inner}, workflow={}), known)
+    steps = gate_steps(Job(name="", jobs={"": inner}, workflow={}, file=file), known)
     return Workflow(steps=tuple(steps), defaults=texts(value.get("inputs")))
 
 

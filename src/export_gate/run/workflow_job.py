@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from export_gate.loosening.steps import HERE, GateStep
 from export_gate.loosening.workflow import COMMENTS, JOB, STEP
+from export_gate.run.scripts import lines_of
 
 GATE = "export-gate"
 COMMAND = re.compile(r"""export[-_]gate(?:\.exe)?(?:\[[\w,-]*\])?(?:(?:@|[=~<>!]=)[\w.*]+)?["']?[\s,]+["']?-*[a-z]""")
@@ -79,6 +80,8 @@ class Job:
     name: str
     jobs: Mapping[str, Any]
     workflow: Mapping[str, Any]
+    file: str = ""
+    """Where it is written, if that is known."""
 
     @property
     def value(self) -> dict[str, Any]:
@@ -107,7 +110,7 @@ class Job:
             needs = waiting.pop().value.get("needs")
             for name in map(str, needs if isinstance(needs, list) else [needs] if needs else []):
                 if name in self.jobs and name not in found:
-                    found[name] = Job(name=name, jobs=self.jobs, workflow=self.workflow)
+                    found[name] = replace(self, name=name)
                     waiting.append(found[name])
         return found
 
@@ -193,7 +196,7 @@ def _id(step: Mapping[str, Any], job: Job) -> dict[str, Any]:
 
 def _around(job: Job, known: Known) -> Iterator[str]:
     """What the job runs, what jobs run whose outputs it uses, and what may replace the results that it reports."""
-    asked = as_text(job.value)
+    asked, told = f"{job.file} {as_text(job.value)} {as_text(job.workflow.get('defaults'))}", set[str]()
     for name, needed in job.needed().items():
         if re.search(rf"needs\s*\.\s*{re.escape(name)}\b|needs\s*\[|toJSON\s*\(\s*needs", asked, re.IGNORECASE):
             yield from (f"{name}: {line}" for line in _whole(needed))
@@ -208,8 +211,15 @@ def _around(job: Job, known: Known) -> Iterator[str]:
             for line in lines:
                 yield HERE if known.is_command(line) else line
                 # A script that the job runs is a part of it.
-                scripts = [] if known.is_command(line) else [name for name in known.beside if name in line]
-                yield from (f"{name}: {inner}" for name in scripts for inner in known.beside[name])
+                yield from () if known.is_command(line) else lines_of(line, f"{asked} {line}", known.beside, told)
+    # So is one that a shell loads before each step, or that is the shell.
+    for text in (
+        job.workflow.get("env"),
+        job.workflow.get("defaults"),
+        job.value.get("env"),
+        job.value.get("defaults"),
+    ):
+        yield from lines_of(as_text(text), asked, known.beside, told)
 
 
 def _once(lines: Iterable[str]) -> tuple[str, ...]:
@@ -229,7 +239,7 @@ def _whole(job: Job) -> Iterator[str]:
 def _uploads(job: Job) -> Iterator[str]:
     """Files that other jobs of the workflow upload, which may be results of their own."""
     for name in job.jobs:
-        other = Job(name=name, jobs=job.jobs, workflow=job.workflow)
+        other = replace(job, name=name)
         steps = (step for step in other.steps if name != job.name and "upload-artifact" in _action(step))
         yield from (f"{name}: {line}" for step in steps for line in step_lines(step, other))
 

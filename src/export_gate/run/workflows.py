@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,13 +13,16 @@ from export_gate.run.base import Base, Wanted, file_at
 from export_gate.run.git import UnreadableError, git_output, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.pushing import SCRIPTS, STARTERS
-from export_gate.run.workflow_file import read_script, read_workflows
+from export_gate.run.scripts import is_shell, may_be_shell, names_in
+from export_gate.run.workflow_file import DEPTH, read_script, read_workflows
 from export_gate.run.workflow_job import GATE, Known, script_lines
 from export_gate.wall.errors import UserError
 
 MAX_BYTES = 512 * 1024
 TOO_LARGE = f"{GATE}: ["
 """In place of the text of a larger file, or of a link at the base: it cannot be read as YAML, and may run the gate."""
+WORKFLOWS = ".github/workflows/"
+"""A file there that nobody here can read may have a job with the name of the gate's check."""
 PREFERRED = {
     "action.yaml": ("action.yml",),
     "makefile": ("GNUmakefile",),
@@ -28,17 +30,6 @@ PREFERRED = {
 }
 """File -> those that GitHub or make reads in its place if they are in the same folder."""
 Words = tuple[str, ...]
-_SHELLS = "sh|bash|ps1|cmd|bat"
-_ENDINGS = rf"{_SHELLS}|py|[cm]?js|ts|rb|pl|fish|zsh|lua"
-_FILE = re.compile(
-    rf"(?<![\w./-])(?:[\w.-]+/)*(?:[\w-][\w.-]*\.(?:{_ENDINGS})\b|(?:Docker|Container)file\b|(?<=/)[\w-]+(?![\w./@-]))",
-    re.ASCII,
-)
-"""A script with such an ending, a container's, or a path whose file has none."""
-_SHELL = re.compile(rf"\.(?:{_SHELLS})$")
-_MODULE = re.compile(r"-m[\s\"',]+([a-zA-Z_][\w.]*)", re.ASCII)
-MOST_NAMED = 500
-"""How many files that a text may name are looked for."""
 
 
 def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Alteration, ...]:
@@ -52,26 +43,33 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     words = (GATE, "export_gate", repository, "./")
     # All workflows, as the job of one may have the name of the gate's check. With a backslash, YAML spells any word.
     asked: tuple[tuple[Words, Words], ...] = (
-        ((*words, "jobs", "using", "\\"), STARTERS),
+        ((*words, "jobs", "using", "repos", "\\"), STARTERS),
         ((GATE, "export_gate"), SCRIPTS),
     )
     before, scripts_before = (dict(_past(base, some, places, environment)) for some, places in asked)
     now, scripts_now = (dict(_present(base.root, some, places, environment)) for some, places in asked)
     # Those of the base first: the change must not hide one behind others.
-    named = _named((*before.values(), *scripts_before.values(), *now.values(), *scripts_now.values()))
+    named = names_in((*before.values(), *scripts_before.values(), *now.values(), *scripts_now.values()))
     named_before, named_now = _of_names(named, asked[1][0], base, environment)
     scripts_before |= named_before
     scripts_now |= named_now
     origin = _origin(environment)
-    shells = tuple(name for name in named if _SHELL.search(name))
-    # An empty word is in every file.
-    past, present = _of_names(shells, ("",), base, environment)
+    past, present = _shells(named, base, environment)
     old = _read(before, scripts_before, past, repository, origin)
     new = _read(now, scripts_now, present, repository, origin)
     # One that this change did not break says nothing about the change.
     broken = [name for name in new if new[name] is None and before.get(name) != now[name]]
-    unread = [name for name in broken if _ran(old.get(name)) and any(w in before.get(name, now[name]) for w in words)]
-    said = (Alteration(effect="loosened", model=CONFIG, what=f"{name}: cannot be read any more") for name in unread)
+    unread = [
+        name
+        for name in broken
+        if _ran(old.get(name)) and (WORKFLOWS in name or any(word in before.get(name, now[name]) for word in words))
+    ]
+    said = (
+        Alteration(
+            effect="loosened", model=CONFIG, what=f"{name}: cannot be read{' any more' if old.get(name) else ''}"
+        )
+        for name in unread
+    )
     read = [{name: workflow for name, workflow in each.items() if workflow} for each in (old, new)]
     hidden = _hidden(base, [name for name, workflow in read[0].items() if workflow.steps], environment)
     return (*said, *hidden, *compare_workflows({n: w for n, w in read[0].items() if n not in unread}, read[1]))
@@ -89,19 +87,6 @@ def _hidden(base: Base, names: Iterable[str], environment: Mapping[str, str]) ->
                     yield Alteration(effect="loosened", model=CONFIG, what=what)
 
 
-def _named(texts: Iterable[str]) -> Words:
-    """Scripts that these texts may run, by their paths, their names, or as Python's modules."""
-    found = dict.fromkeys(
-        name
-        for text in texts
-        for name in (
-            *(match.group().removeprefix("./") for match in _FILE.finditer(text)),
-            *(f"{match[1].replace('.', '/')}.py" for match in _MODULE.finditer(text)),
-        )
-    )
-    return tuple(found)[:MOST_NAMED]
-
-
 def _only(named: Words, files: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The files of these names: git takes a name for that of a folder, too, and finds what is in it."""
     return {path: text for path, text in files if f"/{path}".endswith(tuple(f"/{name}" for name in named))}
@@ -116,6 +101,27 @@ def _of_names(
     places = tuple(f":(glob)**/{name}" for name in named)
     past, present = _past(base, words, places, environment), _present(base.root, words, places, environment)
     return _only(named, past), _only(named, present)
+
+
+def _shells(named: Words, base: Base, environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Scripts of shells of these names, and of those that they name in turn, at the base and now."""
+    past: dict[str, str] = {}
+    present: dict[str, str] = {}
+    wanted = tuple(filter(may_be_shell, named))
+    for _ in range(DEPTH):
+        # An empty word is in every file.
+        pair = _of_names(wanted, ("",), base, environment)
+        found = tuple({name: text for name, text in each.items() if is_shell(name, text)} for each in pair)
+        new = [text for known, each in zip((past, present), found, strict=True) for text in _added(known, each)]
+        wanted = tuple(filter(may_be_shell, names_in(new)))
+    return past, present
+
+
+def _added(known: dict[str, str], found: Mapping[str, str]) -> list[str]:
+    """The texts of files that were not known; they are from now on."""
+    new = {name: text for name, text in found.items() if name not in known}
+    known.update(new)
+    return list(new.values())
 
 
 def _origin(environment: Mapping[str, str]) -> str:
@@ -136,7 +142,7 @@ def _read(
         beside={name: tuple(script_lines(text)) for name, text in beside.items()},
     )
     workflows = read_workflows(files, known, origin)
-    hooks = {name: read_hooks(text) for name, text in texts.items() if name == HOOKS}
+    hooks = {name: read_hooks(text, known) for name, text in texts.items() if name == HOOKS}
     return {**workflows, **hooks, **read}
 
 

@@ -267,7 +267,7 @@ def test_steps_that_moved_to_other_events_are_gone(repository: Path):
 
 
 def test_another_job_with_the_name_of_the_check_is_said(repository: Path):
-    """Branch protection knows a check by its name, whichever job and file it is from."""
+    """Branch protection knows a check by its name, whichever file it is from; GitHub may read what we cannot."""
     other = (repository / FILE).with_name("other.yml")
     other.write_text(
         "on: push\njobs: {a: {name: gate, steps: [{run: 'true'}]}, b: {name: test, steps: [{run: 'true'}]}}\n"
@@ -276,7 +276,8 @@ def test_another_job_with_the_name_of_the_check_is_said(repository: Path):
     broken.write_text("jobs: [\n")
     try:
         assert said(repository, TEXT) == [
-            ".github/workflows/other.yml: a job without the gate has the name of its check, gate"
+            ".github/workflows/broken.yml: cannot be read",
+            ".github/workflows/other.yml: a job without the gate has the name of its check, gate",
         ]
     finally:
         other.unlink()
@@ -290,6 +291,7 @@ def test_another_job_with_the_name_of_the_check_is_said(repository: Path):
         ("gate: {name: the check, %s}", 'name: "the ${{ matrix.word }}"'),
         ("gate: {strategy: {matrix: {leg: [one]}}, %s}", "name: gate (one)"),
         ("gate: {name: the check, %s}", 'name: " the  check "'),
+        ("gate: {name: the check, %s}", "name: The Check"),
         ("gate: {uses: acme/ci/.github/workflows/export-gate.yml@v1}", "name: gate / verify"),
         ("gate: {name: the check, %s}", 'name: the check, "\\u0073teps": []'),
     ],
@@ -590,7 +592,7 @@ def test_a_new_workflow_that_is_too_large_to_read_is_said(tmp_path: Path):
     committed(tmp_path, {FILE: TEXT})
     (tmp_path / other).write_text(large)
 
-    assert said(tmp_path, TEXT) == [f"{other}: cannot be read any more"]
+    assert said(tmp_path, TEXT) == [f"{other}: cannot be read"]
 
     git(tmp_path, "add", "--all")
     git(tmp_path, "commit", "--quiet", "--message", "large")
@@ -619,3 +621,52 @@ def test_a_script_beside_the_gate_is_a_part_of_the_job(tmp_path: Path):
     (tmp_path / "ci" / "b.sh").write_text("c\n")
 
     assert said(tmp_path, text) == [f"{FILE}, job a: steps also ci/setup.sh: echo X=y >> $GITHUB_ENV"]
+
+
+SCRIPT = "ci/setup.sh"
+WAYS = {
+    "a folder of the step": "jobs: {a: {steps: [{run: bash setup.sh, working-directory: ci}, %s]}}",
+    "a folder of all steps": "defaults: {run: {working-directory: ci}}\njobs: {a: {steps: [{run: sh setup.sh}, %s]}}",
+    "a folder that is entered": "jobs: {a: {steps: [{run: cd ci && bash setup.sh}, %s]}}",
+    "a folder in a variable": "jobs: {a: {steps: [{run: bash $GITHUB_WORKSPACE/ci/setup.sh}, %s]}}",
+    "a folder in an expression": "jobs: {a: {steps: [{run: 'bash ${{ github.workspace }}/ci/setup.sh'}, %s]}}",
+    "a path in quotes": 'jobs: {a: {steps: [{run: \'bash "$PWD"/ci/"setup.sh"\'}, %s]}}',
+    "a path of Windows": "jobs: {a: {steps: [{run: '.\\ci\\setup.sh'}, %s]}}",
+    "what a shell loads": "jobs: {a: {steps: [%s]}}\nenv: {BASH_ENV: ci/setup.sh}",
+    "a shell of the job": "jobs: {a: {defaults: {run: {shell: 'bash ci/setup.sh {0}'}}, steps: [%s]}}",
+    "another script": "jobs: {a: {steps: [{run: ci/outer.sh}, %s]}}",
+    "a script without an ending": "jobs: {a: {steps: [{run: bin/outer}, %s]}}",
+    "an action of the repository": "jobs: {a: {steps: [{uses: ./ci}, %s]}}",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_a_script_is_found_however_it_is_named(tmp_path: Path, way: str):
+    """In whatever folder the step runs, through whatever runs it; one of the same name elsewhere is another."""
+    text = f"on: push\n{WAYS[way] % '{uses: acme/export-gate@v1}'}\n"
+    action = "runs: {using: composite, steps: [{shell: bash, run: bash $GITHUB_ACTION_PATH/setup.sh}]}\n"
+    files = {FILE: text, SCRIPT: "a\n", "docs/setup.sh": "a\n", "ci/outer.sh": ". ci/setup.sh\n"}
+    committed(tmp_path, files | {"bin/outer": f"#!/bin/sh\n. ./{SCRIPT}\n", "ci/action.yml": action})
+    (tmp_path / "docs" / "setup.sh").write_text("b\n")
+    assert said(tmp_path, text) == []
+
+    (tmp_path / SCRIPT).write_text("b\n")
+
+    assert said(tmp_path, text) == [f"{FILE}, job a: steps {SCRIPT}: a -> {SCRIPT}: b"]
+
+
+@pytest.mark.slow
+def test_a_hook_that_runs_a_script_of_the_gate_is_compared(tmp_path: Path):
+    """Nothing in the hooks' file names the gate then."""
+    hook = "repos: [{repo: local, hooks: [{id: own, entry: ci/gate, language: script}]}]\n"
+    hooks = tmp_path / ".pre-commit-config.yaml"
+    committed(tmp_path, {FILE: "on: push\n", hooks.name: hook, "ci/gate": "#!/bin/sh\nexport-gate run\n"})
+    (tmp_path / "ci" / "gate").write_text("#!/bin/sh\nexport-gate run || true\n")
+    change = "[export-gate run] -> [export-gate run || true]"
+    assert said(tmp_path, "on: push\n") == [f"ci/gate: commands {change}"]
+
+    git(tmp_path, "checkout", "--quiet", "ci/gate")
+    hooks.write_text(hook.replace("ci/gate", "ci/other"))
+
+    assert said(tmp_path, "on: push\n") == [f"{hooks.name}, hook own: no longer runs the gate"]

@@ -1,0 +1,74 @@
+"""Find the scripts that a text may run: those that it names, in whatever folder it is, and what they name in turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+_SHELLS = "sh|bash|ps1|cmd|bat"
+_ENDINGS = rf"{_SHELLS}|py|[cm]?js|ts|rb|pl|fish|zsh|lua"
+_FILE = re.compile(
+    rf"(?<![\w./-])(?:[\w.-]+/)*(?:[\w-][\w.-]*\.(?:{_ENDINGS})\b|(?:Docker|Container)file\b|(?<=/)[\w-]+(?![\w./@-]))",
+    re.ASCII,
+)
+"""A script with such an ending, a container's, or a path whose file has none."""
+_SHELL = re.compile(rf"\.(?:{_SHELLS})$")
+_SHEBANG = re.compile(r"#!.*sh\b")
+_MODULE = re.compile(r"-m[\s\"',]+([a-zA-Z_][\w.]*)", re.ASCII)
+_SOMEWHERE = re.compile(r"\$(?:\{\{.*?\}\}|\{?(?:env:)?\w+\}?)/")
+"""A folder that is known when the text runs, such as `$GITHUB_WORKSPACE/`."""
+MOST_NAMED = 500
+"""How many files that texts may name are looked for."""
+
+
+def names_in(texts: Iterable[str]) -> tuple[str, ...]:
+    """Scripts that these texts may run, by their paths, their names, or as Python's modules."""
+    found = dict.fromkeys(
+        name
+        for text in texts
+        for name in (
+            *(match.group().removeprefix("./") for match in _FILE.finditer(_plain(text))),
+            *(f"{match[1].replace('.', '/')}.py" for match in _MODULE.finditer(text)),
+        )
+    )
+    return tuple(found)[:MOST_NAMED]
+
+
+def _plain(text: str) -> str:
+    """The text without quotes, which may be around any part of a path, and with `/` in paths of Windows."""
+    return _SOMEWHERE.sub("", re.sub(r"[\"']", "", text).replace("\\", "/"))
+
+
+def may_be_shell(name: str) -> bool:
+    """Whether a file of that name may be a script of a shell."""
+    return bool(_SHELL.search(name)) or "." not in name.rpartition("/")[2]
+
+
+def is_shell(name: str, text: str) -> bool:
+    """Whether the file is one: its name has such an ending, or none and its first line says so."""
+    return bool(_SHELL.search(name)) or (may_be_shell(name) and bool(_SHEBANG.match(text)))
+
+
+def lines_of(text: str, around: str, scripts: Mapping[str, tuple[str, ...]], told: set[str]) -> Iterator[str]:
+    """The lines of those scripts that the text runs, and of what they run, behind their paths; each script once.
+
+    Args:
+        text: a line, or anything else that may name a script.
+        around: all that may say in which folder it runs.
+        scripts: by their paths.
+        told: the paths of those that were given; they are added to it.
+    """
+    names = names_in([text])
+    for path in scripts:
+        if path not in told and any(_may_be(path, name, around) for name in names):
+            told.add(path)
+            for line in scripts[path]:
+                yield f"{path}: {line}"
+                yield from lines_of(line, f"{around} {path}", scripts, told)
+
+
+def _may_be(path: str, name: str, around: str) -> bool:
+    """Whether the file is the one of that name: from the root, or from a folder that is named nearby."""
+    if not f"/{path}".endswith(f"/{name}"):
+        return False
+    return path[: -len(name)].rstrip("/").rpartition("/")[2] in around
