@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os.path
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,10 @@ SCRIPTS = ("*.sh", "*.bash", "*.ps1", "*.cmd", "*.bat", *BUILD_FILES)
 """With those that do nothing but what their lines say, one after the other."""
 BEGINNING = 8000
 """Bytes by which git tells a binary file from a text."""
+LINK = "120000"
+"""The mode of a link."""
+_KEYWORD = re.compile(rb"\$Id: [0-9a-f]{40,64} \$")
+"""What `ident` puts into files; git takes any other text between the dollars for the same."""
 WHOLE = "."
 """Stands for all files of a checkout."""
 
@@ -80,11 +85,24 @@ def _notes(base: Base) -> Iterator[str]:
         yield f"the check includes uncommitted changes that will not be pushed: {few(changed)}"
     if untracked := shown_untracked(base.root):
         yield f"the check includes untracked files that will not be pushed: {few(untracked)}"
-    absent = (path for tag, _, path in tracked(base.root) if tag in "Ss")
+    absent = (path for tag, _, path in tracked(base.root) if _is_left_alone(tag))
     if missing := [path for path in absent if not os.path.lexists(base.root / path)]:
         yield f"the check has no files that are not checked out: {few(missing)}"
+    if led_out := [path for _, mode, path in tracked(base.root) if mode == LINK and _leads_out(base.root, path)]:
+        yield f"the check follows links to what will not be pushed: {few(led_out)}"
     if nowhere := [path for path in submodules(base.root) if _is_nowhere(base, path)]:
         yield f"the pushed commit records one of a submodule that its remote is not known to have: {few(nowhere)}"
+
+
+def _is_left_alone(tag: str) -> bool:
+    """Whether git was told not to look for changes of the file: `--skip-worktree`, `--assume-unchanged`."""
+    return tag == "S" or tag.islower()
+
+
+def _leads_out(root: Path, path: str) -> bool:
+    """Whether a link leads to something outside of the checkout, or in git's own folder."""
+    target, top = (root / path).resolve(), root.resolve()
+    return target.exists() and (top not in target.parents or ".git" in target.relative_to(top).parts)
 
 
 def _is_nowhere(base: Base, path: str) -> bool:
@@ -123,7 +141,7 @@ def _differing(root: Path, commit: str) -> Iterator[str]:
     # Untracked files in submodules are left to `_untracked`, which names them.
     seen = git_paths(root, *DIFF, "--ignore-submodules=untracked", commit, "--")
     yield from seen
-    flagged = (path for tag, _, path in tracked(root) if tag == "S" or tag.islower())
+    flagged = (path for tag, _, path in tracked(root) if _is_left_alone(tag))
     for path in flagged:
         # hash-object applies the filters of `git add`, so line endings alone are not a difference.
         if (
@@ -132,20 +150,25 @@ def _differing(root: Path, commit: str) -> Iterator[str]:
             and git_line(root, "hash-object", "--", path) != git_line(root, "rev-parse", f"{commit}:{path}")
         ):
             yield path
-    converted = (*_filtered(root), *_converted(root))
+    # With `core.symlinks=false`, a file that has its path stands for a link, and a model reads that path in it.
+    links = (path for _, mode, path in tracked(root) if mode == LINK and path not in seen)
+    yield from (path for path in links if (root / path).is_file() and not (root / path).is_symlink())
+    converted = dict.fromkeys((*_filtered(root), *_converted(root)))
     yield from (path for path in converted if path not in seen and not _is_as_checked_out(root, commit, path))
     for path in submodules(root):
         recorded = git_line(root, "rev-parse", f"{commit}:{path}") if path not in seen else None
         yield from (f"{path}/{name}" for name in (_differing(root / path, recorded) if recorded else ()))
 
 
-def _filtered(root: Path) -> tuple[str, ...]:
-    """Files with a filter of `.gitattributes`, which may make other bytes of a file the same to git.
+def _filtered(root: Path) -> Iterator[str]:
+    """Files with a filter, an encoding or a keyword of `.gitattributes`, where other bytes may be the same to git.
 
-    Those of LFS do not: git compares digests of the content, and a checkout may have to download it.
+    Filters of LFS are none: git compares digests of the content, and a checkout may have to download it.
     """
     # `!filter` is where no line of .gitattributes says a filter; a list of exclusions alone starts from all files.
-    return git_paths(root, "ls-files", "--", ":(exclude,attr:!filter)", ":(exclude,attr:filter=lfs)")
+    yield from git_paths(root, "ls-files", "--", ":(exclude,attr:!filter)", ":(exclude,attr:filter=lfs)")
+    yield from git_paths(root, "ls-files", "--", ":(exclude,attr:!working-tree-encoding)")
+    yield from git_paths(root, "ls-files", "--", ":(attr:ident)")
 
 
 def _converted(root: Path) -> Iterator[str]:
@@ -159,7 +182,12 @@ def _converted(root: Path) -> Iterator[str]:
 
 def _is_as_checked_out(root: Path, commit: str, path: str) -> bool:
     place = root / path
-    return not place.is_file() or git_output(root, "cat-file", "--filters", f"{commit}:{path}") == place.read_bytes()
+    if not place.is_file():
+        return True
+    checked_out = git_output(root, "cat-file", "--filters", f"{commit}:{path}")
+    # A commit does not write the new digest into the file, so after an edit it has the old one.
+    here, there = (_KEYWORD.sub(b"$Id$", content) for content in (place.read_bytes(), checked_out or b""))
+    return checked_out is not None and here == there
 
 
 def _pushed(environment: Mapping[str, str]) -> str | None:

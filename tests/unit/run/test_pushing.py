@@ -492,7 +492,7 @@ def looks_the_same(root: Path) -> None:
     """A change that a filter takes back when git looks."""
     (root / ".git" / "info").mkdir(exist_ok=True)
     (root / ".git" / "info" / "attributes").write_text("lib filter=own\n")
-    git(root, "config", "filter.own.clean", "printf one")
+    git(root, "config", "filter.own.clean", "printf 'one $Id$'")
     (root / "lib").write_text("two")
 
 
@@ -503,15 +503,42 @@ def shows_nothing(root: Path) -> None:
     (root / "lib").write_text("two")
 
 
+def has_a_keyword(root: Path) -> None:
+    """Any text in a keyword, for which git stores none."""
+    (root / ".git" / "info").mkdir(exist_ok=True)
+    (root / ".git" / "info" / "attributes").write_text("lib ident\n")
+    git(root, "checkout", "--quiet", "lib")
+    (root / "lib").write_text("one $Id: two $")
+
+
+def is_encoded(root: Path) -> None:
+    """Other bytes that mean the same in the encoding that the file is said to have."""
+    (root / ".git" / "info").mkdir(exist_ok=True)
+    (root / ".git" / "info" / "attributes").write_text("lib working-tree-encoding=UTF-7\n")
+    (root / "lib").write_text("+AG8-ne +ACQ-Id+ACQ-")
+
+
+def stands_for_a_link(root: Path) -> None:
+    """A file that has the path of a link."""
+    git(root, "config", "core.symlinks", "false")
+    git(root, "rm", "--quiet", "lib")
+    (root / "lib").symlink_to("model.py")
+    git(root, "-c", "core.symlinks=true", "add", "lib")
+    git(root, "commit", "--quiet", "--message", "link")
+    (root / "lib").unlink()
+    (root / "lib").write_text("model.py")
+
+
 @pytest.mark.parametrize(
     ("hide", "has_file"),
     [(ignores_itself, False), (is_ignored_here, False)]
-    + [(hide, True) for hide in (reports_no_change, looks_the_same, shows_nothing)],
+    + [(hide, True) for hide in (reports_no_change, looks_the_same, shows_nothing)]
+    + [(hide, True) for hide in (has_a_keyword, is_encoded, stands_for_a_link)],
 )
 def test_no_setting_hides_what_is_not_pushed(repository: Path, hide: Callable[[Path], None], has_file: bool):
     """Others have neither the settings nor the files."""
     if has_file:
-        (repository / "lib").write_text("one")
+        (repository / "lib").write_text("one $Id$")
         git(repository, "add", "--all")
         git(repository, "commit", "--quiet", "--message", "lib")
     hide(repository)
@@ -529,9 +556,35 @@ def test_a_comparison_that_fails_is_no_push_without_differences(repository: Path
     assert push.unpushed == {".": "git cannot tell"}
 
 
-def test_files_that_are_not_checked_out_are_said(repository: Path):
+def test_the_old_digest_in_a_keyword_is_no_difference(repository: Path):
+    """A commit does not write the new one into the file; a checkout does."""
+    (repository / ".gitattributes").write_text("lib ident\n")
+    (repository / "lib").write_text(f"$Id: {'a' * 40} $")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "keyword")
+
+    assert find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository).unpushed == {}
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_links_to_what_is_not_pushed_are_said(repository: Path, tmp_path_factory: pytest.TempPathFactory, inside: bool):
+    """Others get the link alone, from which nothing can be read there."""
+    helper = (repository / ".git" if inside else tmp_path_factory.mktemp("elsewhere")) / "helper.py"
+    helper.write_text("x")
+    (repository / "helper.py").symlink_to(helper)
+    (repository / "same.py").symlink_to("model.py")
+    git(repository, "add", "--all")
+    git(repository, "commit", "--quiet", "--message", "links")
+
+    assert said({"PRE_COMMIT_TO_REF": "HEAD"}, repository) == [
+        "the check follows links to what will not be pushed: helper.py"
+    ]
+
+
+@pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
+def test_files_that_are_not_checked_out_are_said(repository: Path, flag: str):
     """In a sparse checkout the commit has more than what was verified."""
-    git(repository, "update-index", "--skip-worktree", "model.py")
+    git(repository, "update-index", flag, "model.py")
     (repository / "model.py").unlink()
 
     assert said({"PRE_COMMIT_TO_REF": "HEAD"}, repository) == [
