@@ -14,6 +14,8 @@ from export_gate.wall.source import SourceLine
 
 READABLE = 40
 """Characters of a condition that people read; sizes say more than a longer one."""
+FEW = 4
+"""Sizes that fit into a line of the config."""
 CONDITION = re.compile(r"\b(?:if|while|assert)\b")
 RESHAPES = re.compile(r"\.(?:reshape|view)\(")
 SHORT_WAYS = ("choose between them with `torch.cond`", "compute both and choose with `torch.where`")
@@ -90,7 +92,7 @@ def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool)
         dims = f"models.{contract.name}.dims.{branch.dims[0]}"
         return (
             "torch.export takes sizes of 0 and 1 for constants, since they broadcast: give the sizes at which "
-            f"`{branch.words}` exports of their own (`{dims}.separate`), or leave them out of `{dims}`."
+            f"`{branch.words}` exports of their own ({_separate(branch, dims)}), or leave them out of `{dims}`."
         )
     is_long = condition_of(branch) != f"`{branch.words}`"
     reshapes = RESHAPES.search(branch.source.text) if branch.source and not is_written(branch.source) else None
@@ -141,8 +143,14 @@ def _is_torchs_own(branch: Branch) -> bool:
 
 def _of_one_dim(contract: ModelContract, branch: Branch, *, is_separate: bool) -> list[str]:
     dims = f"models.{contract.name}.dims.{branch.dims[0]}"
-    apart = [] if is_separate else [f"give the sizes at which it holds exports of their own (`{dims}.separate`)"]
+    own = f"give the sizes at which it holds exports of their own ({_separate(branch, dims)})"
+    apart = [] if is_separate else [own]
     return [*apart, f"leave those sizes out of `{dims}`"]
+
+
+def _separate(branch: Branch, dims: str) -> str:
+    few = f": {list(branch.sizes)}" if 0 < len(branch.sizes) <= FEW else ""
+    return f"`{dims}.separate{few}`"
 
 
 def _parsed(words: str) -> ast.expr | None:

@@ -12,9 +12,10 @@ from export_gate.wall.observation import Branch
 from export_gate.wall.source import SourceLine
 
 
-def _advice(words: str, text: str) -> str:
+def _advice(words: str, text: str, *sizes: int) -> str:
     source = SourceLine(path="model.py", line=9, text=text)
-    return branch_advice(contract(), Branch(words=words, cases=(), dims=("batch",), source=source), is_separate=False)
+    branch = Branch(words=words, cases=(), dims=("batch",), source=source, sizes=sizes)
+    return branch_advice(contract(), branch, is_separate=False)
 
 
 def test_a_size_of_one_that_no_line_asks_about_is_torchs_own():
@@ -24,6 +25,13 @@ def test_a_size_of_one_that_no_line_asks_about_is_torchs_own():
     assert hint.startswith("torch.export takes sizes of 0 and 1 for constants, since they broadcast: ")
     assert "`models.glyph-head.dims.batch.separate`" in hint
     assert "torch.cond" not in hint
+
+
+@pytest.mark.parametrize(("words", "text"), [("batch == 1", "p = x.view(5, -1)"), ("batch == 7", "if len(x) == 7:")])
+def test_few_sizes_are_written_as_in_the_config(words: str, text: str):
+    """So that the key can be copied."""
+    assert "(`models.glyph-head.dims.batch.separate: [1, 7]`)" in _advice(words, text, 1, 7)
+    assert "(`models.glyph-head.dims.batch.separate`)" in _advice(words, text, 1, 2, 3, 4, 5)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from export_gate.worker.controls.build import reference_sizes, reference_values
 from export_gate.worker.controls.layout import tensors_of
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.threshold_rows import threshold_cases
-from export_gate.worker.export.branches import guards_in_dims
+from export_gate.worker.export.branches import Guard, guards_in_dims
 from export_gate.worker.export.randomness import random_operators, random_source
 from export_gate.worker.export.thresholds import thresholds
 from export_gate.worker.model.factory import bind
@@ -25,6 +25,7 @@ from export_gate.worker.study.branching import branching, with_swept
 from export_gate.worker.study.eager import ask_eager
 from export_gate.worker.study.handed_in import existing_artifact
 from export_gate.worker.study.records import Export, Study, Variant
+from export_gate.worker.study.refused_guard import in_one_dim
 from export_gate.worker.study.sweeping import Sweep, affordable, answered
 from export_gate.worker.study.table_reads import edited_rows
 from export_gate.worker.study.trial import is_named
@@ -60,17 +61,17 @@ class Further:
         """
         if self.study.hygiene.state_changed:
             return Asked()
-        patterns = self.study.job.cases
+        patterns, guards = self.study.job.cases, self._guards(export, variant)
         swept: tuple[ControlCase, ...] = ()
         if patterns:
             cases = tuple(case for case in self._at_thresholds(export, variant) if is_named(case, patterns))
         else:
-            cases = () if export is None else self._branching(export, variant)
+            cases = () if export is None else self._branching(export, guards, variant)
             cases += self._at_thresholds(export, variant)
             nodes = len(export.exported.program.graph.nodes) if export else None
             swept = () if variant.separate else self._swept((*variant.cases, *cases), nodes)
-            if export and swept:
-                self._sort_swept(export, swept)
+            if swept:
+                self._sort_swept(guards, swept)
         if not cases and not swept:
             return Asked()
         run = module_runner(export.eager() if export else self.study.factory(), self.study.eager.names)
@@ -80,21 +81,27 @@ class Further:
         self._report()
         return Asked(cases=cases, references=references, sweep=sweep)
 
-    def _branching(self, export: Export, variant: Variant) -> tuple[ControlCase, ...]:
+    def _guards(self, export: Export | None, variant: Variant) -> tuple[Guard, ...]:
+        if export is None:
+            return ()
+        contract = self.study.contract
+        found = guards_in_dims(export.exported, contract, self.study.parameters)
+        simpler = [in_one_dim(contract, guard, variant.separate) for guard in found]
+        return tuple({guard.words: guard for guard in simpler}.values())
+
+    def _branching(self, export: Export, guards: Sequence[Guard], variant: Variant) -> tuple[ControlCase, ...]:
         drawing = random_operators(export.exported.program)
         self.operators += [name for name in drawing if name not in self.operators]
         self.desk.channel.set("random_operators", self.operators)
         if drawing:
             self.desk.channel.set("random_source", random_source(export.exported.program, self.desk.roots))
-        guards = guards_in_dims(export.exported, self.study.contract, self.study.parameters)
         found = branching(self.study.contract, guards, variant.separate, variant.cases, self.desk.roots)
         self.branches += found.branches
         self.desk.channel.set("branches", self.branches)
         return found.cases
 
-    def _sort_swept(self, export: Export, swept: tuple[ControlCase, ...]) -> None:
+    def _sort_swept(self, guards: Sequence[Guard], swept: tuple[ControlCase, ...]) -> None:
         """Say which sizes of the sweep take a branch that this export did not follow."""
-        guards = guards_in_dims(export.exported, self.study.contract, self.study.parameters)
         self.branches = [with_swept(branch, guards, swept) for branch in self.branches]
         self.desk.channel.set("branches", self.branches)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def refused_guard(
         parameters: of `forward`.
         fixed: dims that the export fixes.
     """
-    guards = noted_in_dims(noted, contract, parameters)
+    guards = [in_one_dim(contract, guard, fixed) for guard in noted_in_dims(noted, contract, parameters)]
     kept = [_kept(guard, contract, fixed) for guard in guards]
     broken = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count < total]
     fixing = [guard for guard, (count, total) in zip(guards, kept, strict=True) if count == 1 < total]
@@ -79,6 +80,24 @@ def sizes_that_hold(guard: Guard | None, contract: ModelContract) -> tuple[str, 
     held = dim.sizes[int(below[-1]) + 1 if below.size else 0 : middle + int(above[0]) if above.size else None]
     # A condition that few sizes meet fixes a value that is computed from the size, which no narrower range mends.
     return (dim.name, held) if len(sizes) // 2 < len(held) < len(sizes) else None
+
+
+def in_one_dim(contract: ModelContract, guard: Guard, fixed: Mapping[str, int]) -> Guard:
+    """The guard as `batch != 1` if one size of one dim is all that breaks it, whatever the others are.
+
+    torch asks many things of shapes that come to no more than that, such as whether an expanded tensor is contiguous.
+    """
+    if len(guard.dims) == 1:
+        return guard
+    tuples = search_sizes(contract, fixed, guard.dims)
+    broken = guard.is_broken(tuples, len(next(iter(tuples.values()))))
+    for name in guard.dims:
+        sizes = np.unique(tuples[name][broken])
+        if len(sizes) == 1 and not broken.all() and np.array_equal(broken, tuples[name] == sizes[0]):
+            holds = f"{name} != {sizes[0]}"
+            code = compile(holds, "<guard>", "eval")
+            return replace(guard, words=f"{name} == {sizes[0]}", holds=holds, dims=(name,), code=code)
+    return guard
 
 
 def breaking_sizes(contract: ModelContract, guard: Guard, fixed: Mapping[str, int]) -> tuple[int, ...]:

@@ -12,11 +12,11 @@ from worker_samples import contract, tensor
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.diagnosis import ExportGuard
 from export_gate.worker.controls.build import reference_sizes, reference_values
-from export_gate.worker.export.branches import guards_in_dims
+from export_gate.worker.export.branches import Guard, guards_in_dims
 from export_gate.worker.export.guard_lines import GuardLine
 from export_gate.worker.export.program import export_program
 from export_gate.worker.model.factory import Parameter, bind, forward_parameters
-from export_gate.worker.study.refused_guard import described, line_of, refused_guard, sizes_that_hold
+from export_gate.worker.study.refused_guard import described, in_one_dim, line_of, refused_guard, sizes_that_hold
 
 HERE = (Path(__file__).parent,)
 LENGTH = Dim(name="length", min=2, max=12)
@@ -145,3 +145,26 @@ def test_a_line_of_another_package_is_named_beside_the_callers():
     assert (guard.foreign.path, guard.foreign.line) == ("scans/layers.py", 7)
     assert guard.source is not None
     assert guard.source.path == __file__
+
+
+@pytest.mark.parametrize(
+    ("condition", "words", "dims"),
+    [
+        ("(length + 1) % (batch * (length + 1)) != 0", "batch == 1", ("batch",)),
+        ("(batch - 3) * length != 0", "batch == 3", ("batch",)),
+        ("batch * length != 4", "original", ("batch", "length")),
+        ("batch * length > 4", "original", ("batch", "length")),
+        ("batch + length < 0", "original", ("batch", "length")),
+        ("batch + length > 0", "original", ("batch", "length")),
+    ],
+    ids=["expanded", "product", "two-sizes", "several", "always", "never"],
+)
+def test_a_guard_of_several_dims_that_is_about_one_size_says_so(condition: str, words: str, dims: tuple[str, ...]):
+    """What torch asks of a shape can be long, and come to `batch != 1`."""
+    promised = contract({"x": tensor("batch", "length")}, Dim(name="batch", min=1, max=4), LENGTH)
+    code = compile(condition, "<guard>", "eval")
+    given = Guard(words="original", holds=condition, dims=("batch", "length"), code=code)
+    found = in_one_dim(promised, given, {})
+    assert (found.words, found.dims) == (words, dims)
+    sizes = [{"batch": batch, "length": length} for batch in range(1, 5) for length in LENGTH.sizes]
+    assert [bool(found.is_broken(each)[0]) for each in sizes] == [bool(given.is_broken(each)[0]) for each in sizes]
