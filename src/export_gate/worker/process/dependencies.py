@@ -67,8 +67,8 @@ def _search_path() -> Iterator[str]:
 
 def _passing(job: Job) -> Callable[[str], bool]:
     """What says whether a file is of the report folder, a compiler's, or a temporary one that is gone."""
-    # `artifacts/MODEL` in the report folder.
-    report = f"{Path(job.artifacts).parents[1]}{os.sep}"
+    # `artifacts/MODEL` in the report folder: what else may be there is nothing that the gate writes meanwhile.
+    report = f"{Path(job.artifacts).parent}{os.sep}"
     root = f"{repository_root(Path(job.base))}{os.sep}"
     temporary = tuple(f"{place}{os.sep}" for place in {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())})
 
@@ -78,9 +78,15 @@ def _passing(job: Job) -> Callable[[str], bool]:
         # With a separator behind it, or the report folder itself would not count.
         is_report = f"{path}{os.sep}".startswith(report)
         # Code without a file, such as `<string>`, is one in the current folder once its name is made absolute.
-        return is_report or f"{os.sep}<" in path or f"{os.sep}{_GENERATED}" in path or "__pycache__" in path
+        return is_report or f"{os.sep}<" in path or f"{os.sep}{_GENERATED}" in path or _is_compiled(path)
 
     return is_passing
+
+
+def _is_compiled(path: str) -> bool:
+    """Whether Python compiled it; the folder may have other files."""
+    folder, _, name = path.rpartition(os.sep)
+    return folder.endswith("__pycache__") and ".pyc" in name
 
 
 def _module_files() -> Iterator[str]:

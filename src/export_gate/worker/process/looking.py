@@ -12,8 +12,8 @@ from typing import Any
 from export_gate.worker.process.places import is_foreign
 from export_gate.worker.process.recording import Seen, absolute
 
-_LOOKS = ("stat", "lstat", "readlink", "access")
-_ALWAYS = ("time", "time_ns")
+_LOOKS = ("stat", "lstat", "readlink", "access", "open")
+_ALWAYS = ("time", "time_ns", "clock_gettime", "clock_gettime_ns")
 _WITHOUT_ARGUMENT = {"localtime": 0, "gmtime": 0, "ctime": 0, "strftime": 1}
 """Functions of `time` that read the clock unless they get more arguments than that, besides None."""
 
@@ -36,11 +36,15 @@ def looks_noted(seen: Seen) -> Iterator[None]:
 
 def _looking(function: Callable[..., Any], seen: Seen) -> Callable[..., Any]:
     def look(path: Any, *args: Any, **kwargs: Any) -> Any:
-        if kwargs.get("dir_fd") is None:
-            name = absolute(path)
-            # `os.path.realpath` looks for a link at each folder on the way to a file.
-            if name and not (function.__name__ == "lstat" and os.path.isdir(name)):  # noqa: PTH112
-                seen.look("looked", name)
+        folder = kwargs.get("dir_fd")
+        name = absolute(path, folder)
+        if folder is not None and not name:
+            seen.note("unknown", "it looks for files in a folder that is open")
+        # Python itself reports what is opened, but not in which folder. `os.path.realpath` looks for a link at each
+        # folder on the way to a file.
+        is_known = function.__name__ == "open" and folder is None
+        if name and not is_known and not (function.__name__ == "lstat" and os.path.isdir(name)):  # noqa: PTH112
+            seen.look("looked", name)
         return function(path, *args, **kwargs)
 
     look.__name__ = function.__name__

@@ -11,6 +11,8 @@ SITES = ("site-packages", "dist-packages")
 """Names of the folders that installers put packages into."""
 SYSTEM = tuple(f"{os.sep}{name}{os.sep}" for name in ("proc", "sys", "dev"))
 """Files that the system makes up when they are read."""
+SHARED = f"{os.sep}dev{os.sep}shm{os.sep}"
+"""Not those: anybody may keep files in memory there."""
 GATE = f"{Path(__file__).resolve().parents[2]}{os.sep}"
 STDLIB = tuple(
     {
@@ -30,7 +32,8 @@ def site_of(path: str) -> str:
 
 def is_foreign(path: str) -> bool:
     """Whether it is code or data of Python, of an installed package, of the gate or of the system."""
-    return bool(site_of(path)) or path.startswith((*STDLIB, *SYSTEM, GATE, "<"))
+    is_system = path.startswith(SYSTEM) and not path.startswith(SHARED)
+    return is_system or bool(site_of(path)) or path.startswith((*STDLIB, GATE, "<"))
 
 
 def source_of(path: str) -> str:

@@ -8,21 +8,30 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import unquote
 
 from export_gate.worker.process.places import STDLIB, is_foreign
 
+ALL = "*"
+"""Stands for every variable."""
 _IMPORTING = ("<frozen importlib", *(f"{folder}importlib{os.sep}" for folder in STDLIB))
 _WRITES = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NETWORK = (
     "socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.sendto",
     "socket.sendmsg", "socket.bind", "urllib.Request",
 )  # fmt: skip
+_LEADING = re.compile(r"/proc/(self|thread-self|\d+)/(cwd|root|fd/\d+)(?=/|$)|/dev/fd/\d+$")
+"""Links of the system that lead to any place."""
+_ENVIRON = re.compile(r"/proc/(self|thread-self|\d+)/environ")
+_READLINK = os.readlink
+"""As it is before `looking.py` puts its own in place of it."""
 _PROGRAMS = ("subprocess.Popen", "os.posix_spawn", "os.spawn", "os.exec", "os.system", "os.startfile", "pty.spawn")
 
 
@@ -99,6 +108,8 @@ class _Notes:
 
     def opened(self, path: Any, _mode: Any, flags: Any) -> None:
         name, asked = absolute(path), flags or 0
+        if _ENVIRON.fullmatch(name):
+            self.seen.note("asked", ALL)
         if asked & _WRITES:
             self._wrote(name)
         if name and not asked & (os.O_WRONLY | os.O_TRUNC):
@@ -107,7 +118,7 @@ class _Notes:
     def listed(self, path: Any = None, *_: Any) -> None:
         # Python itself lists the folders in which it looks for modules and for what is installed.
         is_import = sys._getframe(2).f_code.co_filename.startswith(_IMPORTING)  # noqa: SLF001
-        name = "" if is_import else absolute("." if path is None else path)
+        name = "" if is_import else absolute(".", path) if isinstance(path, int) else absolute(path or ".")
         if name:
             self.seen.note("listed", name)
 
@@ -153,24 +164,39 @@ def _handlers(seen: Seen) -> dict[str, Callable[..., None]]:
         "os.scandir": notes.listed,
         "import": notes.imported,
         "ctypes.dlopen": notes.loaded,
-        "sqlite3.connect": notes.loaded,
+        "sqlite3.connect": lambda name: notes.loaded(_of_uri(name)),
         "os.rename": notes.renamed,
         **dict.fromkeys(_PROGRAMS, notes.started),
         **dict.fromkeys(_NETWORK, notes.connected),
     }
 
 
-def absolute(path: Any) -> str:
-    """The path as it is now, whatever folder the process works in later; empty for what is no path."""
+def absolute(path: Any, folder: int | None = None) -> str:
+    """The path as it is now, whatever folder the process works in later; empty for what is no path.
+
+    Args:
+        path: what a function of `os` takes.
+        folder: an open folder in which a relative path starts, in place of the one in which the process works.
+    """
     if not isinstance(path, (str, bytes, os.PathLike)):
         return ""
     name = os.fsdecode(path)
-    if not name or name.startswith(os.sep):
-        return os.path.normpath(name) if name else ""
     try:
-        return os.path.normpath(os.path.join(os.getcwd(), name))  # noqa: PTH109, PTH118 - called very often
-    except OSError:  # the folder is gone
+        if folder is None and (match := _LEADING.match(name)):
+            start, name = _READLINK(match.group(0)), name[match.end() :].lstrip(os.sep)
+            return os.path.normpath(os.path.join(start, name))  # noqa: PTH118
+        if not name or name.startswith(os.sep):
+            return os.path.normpath(name) if name else ""
+        start = os.getcwd() if folder is None else _READLINK(f"/proc/self/fd/{folder}")  # noqa: PTH109
+        return os.path.normpath(os.path.join(start, name))  # noqa: PTH118 - called very often
+    except OSError:  # the folder is gone, or the system does not tell
         return ""
+
+
+def _of_uri(name: Any) -> Any:
+    """The path of `file:weights.db?mode=ro`, which SQLite may be given as well."""
+    is_uri = isinstance(name, str) and name.startswith("file:")
+    return unquote(re.sub(r"^file:(//[^/]*(?=/))?|[?#].*", "", name)) if is_uri else name
 
 
 def project_line(frame: Any) -> str:

@@ -14,6 +14,7 @@ READERS: dict[str, tuple[frozenset[str], tuple[str, ...]]] = {
     "cv2": (frozenset({"imread", "imreadmulti", "VideoCapture"}), ()),
     "torchvision": (frozenset({"read_file", "read_image", "read_video"}), ()),
     "tokenizers": (frozenset({"from_file"}), (".json",)),
+    "torch": (frozenset({"from_file", "PyTorchFileReader"}), ()),
     "sentencepiece": (frozenset({"Load", "LoadFromFile", "SentencePieceProcessor"}), (".model",)),
     "onnxruntime": (frozenset({"InferenceSession"}), (".onnx", ".ort")),
 }

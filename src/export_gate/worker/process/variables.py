@@ -12,9 +12,8 @@ from typing import Any
 
 from export_gate.wall.variables import is_secret
 from export_gate.worker.process.files_read import is_installed
+from export_gate.worker.process.recording import ALL
 
-ALL = "*"
-"""Stands for every variable."""
 LOOKED_UP_BY = ("os", "_collections_abc", "collections.abc")
 """Modules whose frames only pass a look-up on."""
 OF_THE_SYSTEM = (

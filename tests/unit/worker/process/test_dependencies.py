@@ -76,6 +76,46 @@ def test_files_are_found_that_python_opens_looks_for_or_maps(tmp_path: Path):
     assert answer["unknown"] == []
 
 
+HERE = "import os, sqlite3\nhere = os.open('data', os.O_RDONLY)\n"
+ROUNDABOUT = {
+    "an open folder": "os.open('w' '.bin', os.O_RDONLY, dir_fd=here)",
+    "an opener": "open('w' '.bin', opener=lambda name, flags: os.open(name, flags, dir_fd=here))",
+    "a size in an open folder": "os.stat('w' '.bin', dir_fd=here)",
+    "a link of the system": "open('/proc/self/cwd/data/w' '.bin')",
+    "an open folder's link": "open(f'/proc/self/fd/{here}/w' '.bin')",
+    "a URI": "sqlite3.connect('file:da' 'ta/w%2ebin?mode=ro', uri=True)",
+    "a place of other files": "os.makedirs('data/__pycache__'), open('da' 'ta/__pycache__/w' '.bin', 'w'), "
+    "open('da' 'ta/__pycache__/w' '.bin')",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell what a number of a folder stands for")
+@pytest.mark.parametrize("way", ROUNDABOUT)
+def test_files_are_found_whatever_leads_to_them(tmp_path: Path, way: str):
+    """Python reports the words of the call alone."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "w.bin").touch()
+
+    answer = found(tmp_path, f"{HERE}{ROUNDABOUT[way]}\n")
+
+    assert any(name in ("data/w.bin", "data/__pycache__/w.bin") for name in own(answer, tmp_path))
+    assert answer["unknown"] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell what a number of a folder stands for")
+def test_an_open_folder_that_is_listed_counts(tmp_path: Path):
+    """As `os.fwalk` lists it."""
+    (tmp_path / "data").mkdir()
+    assert found(tmp_path, f"{HERE}os.listdir(here)\n")["folders"] == [str(tmp_path / "data")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such file")
+def test_all_variables_count_where_the_system_is_asked(tmp_path: Path):
+    """The file has every one of them."""
+    assert "*" in found(tmp_path, "open('/proc/self/environ').read()\n")["variables"]
+
+
 def test_names_of_files_in_the_sources_count(tmp_path: Path):
     """Native code may open what a source names: from the source's folder, too."""
     answer = found(tmp_path, "NAME, OTHER = 'weights.bin', 'nothing.bin'\n", weights_bin="x")
@@ -133,6 +173,7 @@ def test_installed_packages_are_folders_with_entries(tmp_path: Path):
         ("import time\ntext = time.strftime('%Y')\n", "it reads the clock ({project}:2)"),
         ("import time\nnow = time.localtime(None)\n", "it reads the clock ({project}:2)"),
         ("from datetime import datetime as dt\ndef f():\n    return dt.now()\n", "it reads the clock ({project}:2)"),
+        ("import time\nnow = time.clock_gettime(time.CLOCK_REALTIME)\n", "it reads the clock ({project}:2)"),
         ("import subprocess\nsubprocess.run(['true'])\n", "it starts another program ({project}:2)"),
         ("import socket\nsocket.getaddrinfo('127.0.0.1', 9)\n", "it uses the network"),
         (
