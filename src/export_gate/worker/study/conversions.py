@@ -32,7 +32,8 @@ class Written:
     """How the copy's conversion ended."""
 
     is_done: bool = False
-    path: str = ""
+    has_file: bool = False
+    """A path would be the word of a process that ran the project's code: a file has one name only."""
 
 
 def convert(context: Context, target: Target) -> Path | None:
@@ -63,7 +64,7 @@ def conversions_begun(asked: Sequence[tuple[Context, Target]]) -> Iterator[Conve
 
     def call(number: int) -> Written:
         try:
-            return Written(is_done=True, path=str(convert(*later[number]) or ""))
+            return Written(is_done=True, has_file=convert(*later[number]) is not None)
         except BaseException:  # noqa: BLE001 - whatever it is, it is raised and recorded once more
             return Written()
 
@@ -79,7 +80,7 @@ def conversions_begun(asked: Sequence[tuple[Context, Target]]) -> Iterator[Conve
             written = next(each for name, each in ended if name == target.name)
             if not written.is_done:
                 return convert(context, target)
-            return Path(written.path) if written.path else None
+            return context.folder / target.file_name if written.has_file else None
 
         yield converted
 

@@ -36,7 +36,7 @@ class Fake:
     def convert(self, context: Context, target: Target) -> Path:
         """A file with the number of the process."""
         self.then()
-        path = context.folder / target.name
+        path = context.folder / target.file_name
         path.write_text(str(os.getpid()))
         return path
 
