@@ -17,6 +17,8 @@ from export_gate.wall.errors import UserError
 from export_gate.wall.repository import in_repository
 
 ENVIRONMENT = ".venv"
+VERSIONS = (".python-version", ".tool-versions")
+"""Files by which actions/setup-python, pyenv, uv, asdf and mise choose an interpreter."""
 
 
 def interpreter_alterations(
@@ -33,14 +35,14 @@ def interpreter_alterations(
     folder = config.place.parent
     named = ((python, Path.cwd()), (environment.get("EXPORT_GATE_PYTHON"), Path.cwd()), (config.python, folder))
     places = [place for text, at in named if text for place in with_environment(Path(os.path.normpath(at / text)))]
-    places += [up / ENVIRONMENT for up in (folder, *folder.parents) if up == base.root or base.root in up.parents]
+    inside = [up for up in (folder, *folder.parents) if up == base.root or base.root in up.parents]
+    places += [up / name for up in inside for name in (ENVIRONMENT, *VERSIONS)]
     with suppress(UserError):  # of one that is not there, the run itself says so
         # Also one of VIRTUAL_ENV or PATH, which may name folders of the checkout.
         chosen = find_interpreter(python, config.python, folder, environment).path
         places += with_environment(Path(os.path.abspath(chosen)))  # noqa: PTH100 - resolve() would leave a link
     places += [real for place in places for real in _real(place, base.root)]
-    inside = sorted({place for place in places if base.root in place.parents})
-    changed = tuple(changed_below(base, inside, environment))
+    changed = tuple(changed_below(base, sorted({p for p in places if base.root in p.parents}), environment))
     if not changed:
         return ()
     what = f"the interpreter that runs the check is the change's own: {few(changed)} is not as at the base"

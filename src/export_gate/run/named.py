@@ -22,9 +22,11 @@ def named_files(config: Config, root: Path) -> frozenset[str]:
 
 
 def sources(config: Config, model: ModelContract) -> frozenset[Path]:
-    """Where the file of the model's factory may be, without the ending of a module."""
+    """Where the file of the model's factory may be, without its ending and without links."""
     folder = config_folder(config.path)
-    return frozenset(Path(os.path.normpath(folder / name)) for name in _file(model.factory, config.pythonpath))
+    names = (name.removesuffix(".py") for name in _file(model.factory, config.pythonpath))
+    # With the ending, since there may be a link of that name.
+    return frozenset((folder / f"{name}.py").resolve().with_suffix("") for name in names)
 
 
 def model_files(model: ModelContract, pythonpath: Sequence[str]) -> Iterator[str]:

@@ -15,6 +15,10 @@ _FILE = re.compile(
 _SHELL = re.compile(rf"\.(?:{_SHELLS})$")
 _SHEBANG = re.compile(r"#!.*sh\b")
 _MODULE = re.compile(r"-m[\s\"',]+([a-zA-Z_][\w.]*)", re.ASCII)
+_SOURCED = re.compile(r"(?:^|[\s;&|({])(?:source|\.)\s+(?:\./)?([\w.-]+(?:/[\w.-]+)*)", re.ASCII | re.MULTILINE)
+_FEEDS = re.compile(r"GITHUB_(?:ENV|PATH|OUTPUT)\b")
+_PATH = re.compile(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w.-]+)", re.ASCII)
+"""In a line that sets variables, paths or outputs, any word may be a file that they are read from."""
 _SOMEWHERE = re.compile(r"\$(?:\{\{.*?\}\}|\{?(?:env:)?\w+\}?)/")
 """A folder that is known when the text runs, such as `$GITHUB_WORKSPACE/`."""
 MOST_NAMED = 500
@@ -28,6 +32,7 @@ def names_in(texts: Iterable[str]) -> tuple[str, ...]:
         for text in texts
         for name in (
             *(match.group().removeprefix("./") for match in _FILE.finditer(_plain(text))),
+            *loaded(text),
             *(f"{match[1].replace('.', '/')}.py" for match in _MODULE.finditer(text)),
         )
     )
@@ -36,7 +41,16 @@ def names_in(texts: Iterable[str]) -> tuple[str, ...]:
 
 def _plain(text: str) -> str:
     """The text without quotes, which may be around any part of a path, and with `/` in paths of Windows."""
-    return _SOMEWHERE.sub("", re.sub(r"[\"']", "", text).replace("\\", "/"))
+    # Then once more with the line ends that a text in quotes spells out.
+    spelled = text.replace("\\n", "\n") if "\\n" in text else ""
+    return _SOMEWHERE.sub("", re.sub(r"[\"']", "", f"{text}\n{spelled}").replace("\\", "/"))
+
+
+def loaded(text: str) -> tuple[str, ...]:
+    """Files of any name that a shell loads, or that variables are read from."""
+    plain = _plain(text)
+    feeding = (match[1] for line in plain.splitlines() if _FEEDS.search(line) for match in _PATH.finditer(line))
+    return tuple(dict.fromkeys((*(match[1] for match in _SOURCED.finditer(plain)), *feeding)))
 
 
 def may_be_shell(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from export_gate.run.base import Base, Wanted, file_at
 from export_gate.run.git import UnreadableError, git_output, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.pushing import SCRIPTS, STARTERS
-from export_gate.run.scripts import is_shell, may_be_shell, names_in
+from export_gate.run.scripts import is_shell, loaded, may_be_shell, names_in
 from export_gate.run.workflow_file import DEPTH, read_script, read_workflows
 from export_gate.run.workflow_job import GATE, Known, script_lines
 from export_gate.wall.errors import UserError
@@ -49,12 +49,13 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     before, scripts_before = (dict(_past(base, some, places, environment)) for some, places in asked)
     now, scripts_now = (dict(_present(base.root, some, places, environment)) for some, places in asked)
     # Those of the base first: the change must not hide one behind others.
-    named = names_in((*before.values(), *scripts_before.values(), *now.values(), *scripts_now.values()))
+    texts = (*before.values(), *scripts_before.values(), *now.values(), *scripts_now.values())
+    named = names_in(texts)
     named_before, named_now = _of_names(named, asked[1][0], base, environment)
     scripts_before |= named_before
     scripts_now |= named_now
     origin = _origin(environment)
-    past, present = _shells(named, base, environment)
+    past, present = _shells(named, texts, base, environment)
     old = _read(before, scripts_before, past, repository, origin)
     new = _read(now, scripts_now, present, repository, origin)
     # One that this change did not break says nothing about the change.
@@ -89,7 +90,7 @@ def _hidden(base: Base, names: Iterable[str], environment: Mapping[str, str]) ->
 
 def _only(named: Words, files: Iterable[tuple[str, str]]) -> dict[str, str]:
     """The files of these names: git takes a name for that of a folder, too, and finds what is in it."""
-    return {path: text for path, text in files if f"/{path}".endswith(tuple(f"/{name}" for name in named))}
+    return {path: text for path, text in files if _is_of(path, named)}
 
 
 def _of_names(
@@ -103,18 +104,26 @@ def _of_names(
     return _only(named, past), _only(named, present)
 
 
-def _shells(named: Words, base: Base, environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+def _shells(
+    named: Words, texts: Iterable[str], base: Base, environment: Mapping[str, str]
+) -> tuple[dict[str, str], dict[str, str]]:
     """Scripts of shells of these names, and of those that they name in turn, at the base and now."""
     past: dict[str, str] = {}
     present: dict[str, str] = {}
-    wanted = tuple(filter(may_be_shell, named))
+    wanted, texts = named, tuple(texts)
     for _ in range(DEPTH):
+        fed = {name for text in texts for name in loaded(text)}
         # An empty word is in every file.
-        pair = _of_names(wanted, ("",), base, environment)
-        found = tuple({name: text for name, text in each.items() if is_shell(name, text)} for each in pair)
-        new = [text for known, each in zip((past, present), found, strict=True) for text in _added(known, each)]
-        wanted = tuple(filter(may_be_shell, names_in(new)))
+        asked = tuple(name for name in wanted if name in fed or may_be_shell(name))
+        pair = _of_names(asked, ("",), base, environment)
+        found = tuple({n: text for n, text in each.items() if is_shell(n, text) or _is_of(n, fed)} for each in pair)
+        texts = tuple(text for known, each in zip((past, present), found, strict=True) for text in _added(known, each))
+        wanted = names_in(texts)
     return past, present
+
+
+def _is_of(path: str, names: Collection[str]) -> bool:
+    return any(f"/{path}".endswith(f"/{name}") for name in names)
 
 
 def _added(known: dict[str, str], found: Mapping[str, str]) -> list[str]:
@@ -151,9 +160,9 @@ def _ran(workflow: Workflow | None) -> bool:
     return workflow is None or bool(workflow.steps)
 
 
-def _asked(words: Words, places: Words, commit: str | None) -> Words:
+def _asked(words: Words, places: Words, *where: str) -> Words:
     patterns = (part for word in words for part in ("-e", word))
-    return ("grep", "-l", "-a", "-i", "-F", *patterns, commit or "--untracked", "--", *places)
+    return ("grep", "-l", "-a", "-i", "-F", *patterns, *where, "--", *places)
 
 
 def _past(base: Base, words: Words, places: Words, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -172,7 +181,10 @@ def _past(base: Base, words: Words, places: Words, environment: Mapping[str, str
 
 def _present(root: Path, words: Words, places: Words, environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     elsewhere = _not_as_stored(root, places, environment)
-    for name in git_paths(root, *_asked(words, places, None), environment=environment):
+    # Tracked files as well: with `--untracked` alone, git leaves out those of which it is told to ignore the name.
+    asked = (_asked(words, places, *where) for where in ((), ("--untracked",)))
+    found = dict.fromkeys(name for each in asked for name in git_paths(root, *each, environment=environment))
+    for name in found:
         path = root / name
         with suppress(OSError):
             if name not in elsewhere and path.is_file() and not path.is_symlink():

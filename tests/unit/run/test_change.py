@@ -139,7 +139,13 @@ def test_a_new_config_is_said(config: Path):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "pythonpath", "policy"),
-    [("nets/new.yml", "[.]", "fail"), ("other/new.yml", "[../nets]", "fail"), ("other/export-gate.yml", "[.]", "warn")],
+    [
+        ("nets/new.yml", "[.]", "fail"),
+        ("other/new.yml", "[../nets]", "fail"),
+        ("other/path.yml", "[.]", "fail"),
+        ("other/link.yml", "[.]", "fail"),
+        ("other/export-gate.yml", "[.]", "warn"),
+    ],
 )
 def test_a_new_config_that_stands_in_for_another_one_has_its_policy(
     config: Path, place: str, pythonpath: str, policy: str
@@ -150,6 +156,10 @@ def test_a_new_config_that_stands_in_for_another_one_has_its_policy(
     new.parent.mkdir(exist_ok=True)
     new.write_text(text.replace("models:", f"pythonpath: {pythonpath}\nmodels:", 1).replace("real.npz", "own.npz"))
     (new.parent / "own.npz").touch()
+    if new.name == "path.yml":
+        new.write_text(new.read_text().replace("net:make", "../nets/net.py:make"))
+    if new.name == "link.yml":
+        (new.parent / "net.py").symlink_to("../nets/net.py")
 
     change, terms = find_change(load_config(new), "HEAD", dict(os.environ))
 
@@ -615,7 +625,7 @@ def test_an_interpreter_may_be_in_the_root_folder(config: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", [".venv/bin/python", "nets/.venv/bin/python", "tools/python"])
+@pytest.mark.parametrize("place", [".venv/bin/python", "nets/.venv/bin/python", "tools/python", ".python-version"])
 def test_an_interpreter_of_the_change_is_said(config: Path, place: str):
     """An environment in the repository comes before that of the workflow, and can print any result."""
     root = config.parents[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Mapping
@@ -670,3 +671,32 @@ def test_a_hook_that_runs_a_script_of_the_gate_is_compared(tmp_path: Path):
     hooks.write_text(hook.replace("ci/gate", "ci/other"))
 
     assert said(tmp_path, "on: push\n") == [f"{hooks.name}, hook own: no longer runs the gate"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("line", [". ci/vars", "cd ci; source ./vars", "cat ci/vars >> $GITHUB_ENV"])
+def test_a_file_that_a_shell_loads_is_a_script(tmp_path: Path, line: str):
+    """Whatever its name and its content: it sets variables for the gate. One that is only shown does not."""
+    steps = f"[{{run: {json.dumps(line + chr(10) + 'cat ci/notes')}}}, {{uses: acme/export-gate@v1}}]"
+    text = f"on: push\njobs: {{a: {{steps: {steps}}}}}\n"
+    committed(tmp_path, {FILE: text, "ci/vars": "A=1\n", "ci/notes": "a\n", "docs/vars": "A=1\n"})
+    for name in ("ci/notes", "docs/vars"):
+        (tmp_path / name).write_text("b\n")
+    said_before = said(tmp_path, text)
+    (tmp_path / "ci" / "vars").write_text("EXPORT_GATE_PYTHON=x\n")
+
+    change = "ci/vars: A=1 -> ci/vars: EXPORT_GATE_PYTHON=x"
+    assert (said_before, said(tmp_path, text)) == ([], [f"{FILE}, job a: steps {change}"])
+
+
+@pytest.mark.slow
+def test_a_file_that_git_ignores_and_has_is_read(tmp_path: Path):
+    """Whoever adds it by force commits it all the same, and its workflow runs."""
+    committed(tmp_path, {FILE: TEXT, ".gitignore": "other.yml\n"})
+    other = FILE.replace("ci", "other")
+    (tmp_path / other).write_text("on: pull_request\njobs: {gate: {steps: [{run: 'true'}]}}\n")
+    assert said(tmp_path, TEXT) == []  # nobody else gets it
+
+    git(tmp_path, "add", "--force", other)
+
+    assert said(tmp_path, TEXT) == [f"{other}: a job without the gate has the name of its check, gate"]
