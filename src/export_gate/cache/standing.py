@@ -21,7 +21,7 @@ from export_gate.cache.present import Present
 from export_gate.cache.scene import Scene, make_scene
 from export_gate.run.git import git_output, git_paths
 from export_gate.run.interpreter import find_interpreter, with_environment
-from export_gate.run.pushing import DIFF, STARTERS
+from export_gate.run.pushing import DIFF, SHELL_SCRIPTS, STARTERS, VERSIONS
 from export_gate.wall.codec import decode, encode
 from export_gate.wall.repository import repository_root
 
@@ -137,10 +137,21 @@ def _is_as_at(base: str, config: Path, content: bytes, standing: Standing) -> bo
     root = repository_root(config.parent)
     places = [*with_environment(Path(standing.python)), config.with_suffix(".lock")]
     named = [*(place.relative_to(root).as_posix() for place in places if root in place.parents), *standing.inputs]
-    inside = [*STARTERS, *(f":(top,literal){name}" for name in named)]
+    inside = [*STARTERS, *(f"*{name}" for name in VERSIONS), *(f":(top,literal){name}" for name in named)]
     past = git_output(config.parent, "cat-file", "blob", f"{base}:./{config.name}")
     changed = git_output(root, *DIFF, "--ignore-submodules=none", f"{base}^{{commit}}", "--", *inside)
-    return past == content and changed == b"" and not any(_is_touched(base, root, *each) for each in TELLING)
+    is_other = changed != b"" or any(_is_touched(base, root, *each) for each in TELLING) or _is_run(base, root)
+    return past == content and not is_other
+
+
+def _is_run(base: str, root: Path) -> bool:
+    """Whether a workflow, a hook or a script names a file that is not as at the base: it may run it beside the gate."""
+    changed = git_paths(root, *DIFF, "--no-renames", f"{base}^{{commit}}", "--")
+    words = (part for name in sorted({each.rpartition("/")[2] for each in changed}) for part in ("-e", name))
+    asked = ("grep", "-l", "-F", *words)
+    return bool(changed) and any(
+        git_paths(root, *asked, *where, "--", *STARTERS, *SHELL_SCRIPTS) for where in ((), (base,))
+    )
 
 
 def _is_touched(base: str, root: Path, places: tuple[str, ...], word: str) -> bool:

@@ -12,13 +12,11 @@ from export_gate.loosening.record import CONFIG, Alteration
 from export_gate.run.base import Base, within
 from export_gate.run.git import UnreadableError, git_paths
 from export_gate.run.interpreter import PYTHON_NAMES, find_interpreter, with_environment
-from export_gate.run.pushing import DIFF, few
+from export_gate.run.pushing import DIFF, VERSIONS, few
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import in_repository
 
 ENVIRONMENT = ".venv"
-VERSIONS = (".python-version", ".tool-versions")
-"""Files by which actions/setup-python, pyenv, uv, asdf and mise choose an interpreter."""
 
 
 def interpreter_alterations(

@@ -26,7 +26,10 @@ BUILD_FILES = (
     "*.drone.yml", "*.woodpecker.yml",
 )  # fmt: skip
 """Other files in which some lines may be commands that start it."""
-SCRIPTS = ("*.sh", "*.bash", "*.ps1", "*.cmd", "*.bat", *BUILD_FILES)
+VERSIONS = (".python-version", ".tool-versions")
+"""Files by which actions/setup-python, pyenv, uv, asdf and mise choose an interpreter."""
+SHELL_SCRIPTS = ("*.sh", "*.bash", "*.ps1", "*.cmd", "*.bat")
+SCRIPTS = (*SHELL_SCRIPTS, *BUILD_FILES)
 """With those that do nothing but what their lines say, one after the other."""
 BEGINNING = 8000
 """Bytes by which git tells a binary file from a text."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 _SHELLS = "sh|bash|ps1|cmd|bat"
 _ENDINGS = rf"{_SHELLS}|py|[cm]?js|ts|rb|pl|fish|zsh|lua"
@@ -16,13 +17,38 @@ _SHELL = re.compile(rf"\.(?:{_SHELLS})$")
 _SHEBANG = re.compile(r"#!.*sh\b")
 _MODULE = re.compile(r"-m[\s\"',]+([a-zA-Z_][\w.]*)", re.ASCII)
 _SOURCED = re.compile(r"(?:^|[\s;&|({])(?:source|\.)\s+(?:\./)?([\w.-]+(?:/[\w.-]+)*)", re.ASCII | re.MULTILINE)
+_TEMPLATE = re.compile(r"\btemplate(?:=|\s*:)?\s*(?:\./)?([\w.-]+(?:/[\w.-]+)*)", re.ASCII | re.IGNORECASE)
 _FEEDS = re.compile(r"GITHUB_(?:ENV|PATH|OUTPUT)\b")
 _PATH = re.compile(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w.-]+)", re.ASCII)
 """In a line that sets variables, paths or outputs, any word may be a file that they are read from."""
 _SOMEWHERE = re.compile(r"\$(?:\{\{.*?\}\}|\{?(?:env:)?\w+\}?)/")
 """A folder that is known when the text runs, such as `$GITHUB_WORKSPACE/`."""
+_COMMENT = re.compile(r"#(?!!|\s*requires\b)", re.IGNORECASE)
+"""Not the line that names an interpreter, and not the one by which PowerShell loads a module."""
+_QUOTED = re.compile(r"""["'`\\]""")
 MOST_NAMED = 500
 """How many files that texts may name are looked for."""
+
+
+def script_lines(text: Any) -> list[str]:
+    """The commands of a script; one that goes on in the next line is one command."""
+    # Split and joined as shells do it: no other character ends a line there, and no comment goes on in the next one.
+    lines: list[str] = []
+    for line in str(text or "").split("\n"):
+        if lines and _goes_on(lines[-1]):
+            lines[-1] = f"{lines[-1][:-1]}{line}"
+        else:
+            lines.append(line.lstrip(" \t"))
+    return [_spaced(line) for line in lines if line.strip() and not _COMMENT.match(line)]
+
+
+def _goes_on(line: str) -> bool:
+    return line.endswith("\\") and not line.startswith("#")
+
+
+def _spaced(line: str) -> str:
+    """The line with single spaces, unless they may be part of a text."""
+    return line.rstrip(" \t\r") if _QUOTED.search(line) else re.sub(r"[ \t]+", " ", line).strip(" \t\r")
 
 
 def names_in(texts: Iterable[str]) -> tuple[str, ...]:
@@ -47,10 +73,16 @@ def _plain(text: str) -> str:
 
 
 def loaded(text: str) -> tuple[str, ...]:
-    """Files of any name that a shell loads, or that variables are read from."""
+    """Files of any name that a shell loads, that variables are read from, or by which a comment is written."""
     plain = _plain(text)
     feeding = (match[1] for line in plain.splitlines() if _FEEDS.search(line) for match in _PATH.finditer(line))
-    return tuple(dict.fromkeys((*(match[1] for match in _SOURCED.finditer(plain)), *feeding)))
+    named = (match[1] for pattern in (_SOURCED, _TEMPLATE) for match in pattern.finditer(plain))
+    return tuple(dict.fromkeys((*named, *feeding)))
+
+
+def templates_in(text: str) -> str:
+    """What the text says of templates, without anything else."""
+    return "\n".join(match.group() for match in _TEMPLATE.finditer(_plain(text)))
 
 
 def may_be_shell(name: str) -> bool:

@@ -14,8 +14,9 @@ from export_gate.config.problems import Problems
 from export_gate.loosening.check_names import ANYTHING
 from export_gate.loosening.steps import HERE, GateStep, Workflow
 from export_gate.run.pushing import BUILD_FILES
+from export_gate.run.scripts import script_lines
 from export_gate.run.workflow_contents import with_contents
-from export_gate.run.workflow_job import COMMAND, VARIABLE, Job, Known, as_text, gate_steps, script_lines, texts
+from export_gate.run.workflow_job import COMMAND, VARIABLE, Job, Known, as_text, gate_steps, texts
 
 DEPTH = 4
 """How many files of the repository may call each other before the gate runs; GitHub allows as many."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from export_gate.loosening.steps import HERE, GateStep
 from export_gate.loosening.workflow import COMMENTS, JOB, STEP
-from export_gate.run.scripts import lines_of
+from export_gate.run.scripts import lines_of, script_lines, templates_in
 
 GATE = "export-gate"
 COMMAND = re.compile(r"""export[-_]gate(?:\.exe)?(?:\[[\w,-]*\])?(?:(?:@|[=~<>!]=)[\w.*]+)?["']?[\s,]+["']?-*[a-z]""")
@@ -18,9 +18,6 @@ COMMAND = re.compile(r"""export[-_]gate(?:\.exe)?(?:\[[\w,-]*\])?(?:(?:@|[=~<>!]
 VARIABLE = re.compile(r"EXPORT_GATE_\w+")
 HARMLESS = re.compile(r"(FORCE_|NO_|CLI)?COLOR\w*|TERM|TZ", re.ASCII)
 """Variables that choose nothing. Any other may: an interpreter, what bash or pip load, git's repository, an input."""
-_COMMENT = re.compile(r"#(?!!|\s*requires\b)", re.IGNORECASE)
-"""Not the line that names an interpreter, and not the one by which PowerShell loads a module."""
-_QUOTED = re.compile(r"""["'`\\]""")
 CONTENT = "content of what it uses"
 """The key of a step that has it as lines; GitHub knows none of that name."""
 ELSEWHERE = ("name", "needs", "if", "steps", "permissions", "concurrency", "timeout-minutes")
@@ -155,27 +152,6 @@ def gate_steps(job: Job, known: Known) -> Iterator[GateStep]:
         )
 
 
-def script_lines(text: Any) -> list[str]:
-    """The commands of a script; one that goes on in the next line is one command."""
-    # Split and joined as shells do it: no other character ends a line there, and no comment goes on in the next one.
-    lines: list[str] = []
-    for line in str(text or "").split("\n"):
-        if lines and _goes_on(lines[-1]):
-            lines[-1] = f"{lines[-1][:-1]}{line}"
-        else:
-            lines.append(line.lstrip(" \t"))
-    return [_spaced(line) for line in lines if line.strip() and not _COMMENT.match(line)]
-
-
-def _goes_on(line: str) -> bool:
-    return line.endswith("\\") and not line.startswith("#")
-
-
-def _spaced(line: str) -> str:
-    """The line with single spaces, unless they may be part of a text."""
-    return line.rstrip(" \t\r") if _QUOTED.search(line) else re.sub(r"[ \t]+", " ", line).strip(" \t\r")
-
-
 def _action(step: Mapping[str, Any]) -> str:
     return str(step.get("uses") or "").partition("@")[0]
 
@@ -205,21 +181,19 @@ def _around(job: Job, known: Known) -> Iterator[str]:
     for step in job.steps:
         if known.runs(_action(step)):
             yield HERE
+            # The comment may say anything by a template.
+            yield from lines_of(templates_in(as_text(step.get("with"))), asked, known.beside, told)
         else:
             # Of a step that runs the gate, the other keys are settings.
             lines = script_lines(step.get("run")) if known.is_gate(step) else step_lines(step, job)
             for line in lines:
                 yield HERE if known.is_command(line) else line
                 # A script that the job runs is a part of it.
-                yield from () if known.is_command(line) else lines_of(line, f"{asked} {line}", known.beside, told)
+                text = templates_in(line) if known.is_command(line) else line
+                yield from lines_of(text, f"{asked} {line}", known.beside, told)
     # So is one that a shell loads before each step, or that is the shell.
-    for text in (
-        job.workflow.get("env"),
-        job.workflow.get("defaults"),
-        job.value.get("env"),
-        job.value.get("defaults"),
-    ):
-        yield from lines_of(as_text(text), asked, known.beside, told)
+    for value in (each.get(key) for each in (job.workflow, job.value) for key in ("env", "defaults")):
+        yield from lines_of(as_text(value), asked, known.beside, told)
 
 
 def _once(lines: Iterable[str]) -> tuple[str, ...]:

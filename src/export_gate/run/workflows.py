@@ -13,9 +13,9 @@ from export_gate.run.base import Base, Wanted, file_at
 from export_gate.run.git import UnreadableError, git_output, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.pushing import SCRIPTS, STARTERS
-from export_gate.run.scripts import is_shell, loaded, may_be_shell, names_in
+from export_gate.run.scripts import is_shell, loaded, may_be_shell, names_in, script_lines
 from export_gate.run.workflow_file import DEPTH, read_script, read_workflows
-from export_gate.run.workflow_job import GATE, Known, script_lines
+from export_gate.run.workflow_job import GATE, Known
 from export_gate.wall.errors import UserError
 
 MAX_BYTES = 512 * 1024

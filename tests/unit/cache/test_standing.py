@@ -91,6 +91,7 @@ CHECKED = (
     "export-gate.lock",
     "data/a.npy",
     "nets/lax.yml",
+    ".python-version",
     "venv/bin/python",
     "venv/lib/tool.py",
 )
@@ -120,21 +121,23 @@ def test_workflows_and_interpreter_must_be_those_of_the_base(world: World, chang
     assert stands(world)
 
 
-def test_a_script_that_does_not_name_the_gate_decides_nothing(world: World):
-    """Most pushes change some script."""
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_script_decides_something_where_a_workflow_names_it(world: World, is_named: bool):
+    """Most pushes change some script. Beside the gate, one can do what a line of the workflow can."""
     author = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid")
     (world.root / ".git").rmdir()
     world.write("tools/build.sh", "one")
+    world.write(".github/workflows/ci.yml", f"jobs: {{}} # {'cd tools; ./build.sh' if is_named else ''}")
     for command in (
         ("init", "--quiet"),
-        ("add", "export-gate.yml", "tools"),
+        ("add", "export-gate.yml", "tools", ".github"),
         ("commit", "--quiet", "--message", "one"),
     ):
         subprocess.run(["git", *author, *command], cwd=world.root, check=True)
     world.environment["PRE_COMMIT_FROM_REF"] = "HEAD"
     world.write("tools/build.sh", "two")
 
-    assert stands(world)
+    assert stands(world) != is_named
 
 
 @pytest.mark.slow

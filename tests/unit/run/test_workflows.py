@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from export_gate.run.base import Base
-from export_gate.run.workflow_job import script_lines
+from export_gate.run.scripts import script_lines
 from export_gate.run.workflows import MAX_BYTES, workflow_alterations
 
 AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
@@ -700,3 +700,14 @@ def test_a_file_that_git_ignores_and_has_is_read(tmp_path: Path):
     git(tmp_path, "add", "--force", other)
 
     assert said(tmp_path, TEXT) == [f"{other}: a job without the gate has the name of its check, gate"]
+
+
+@pytest.mark.slow
+def test_a_template_of_the_change_is_said(tmp_path: Path):
+    """By it, the comment may say that everything is verified."""
+    text = "on: push\njobs: {a: {steps: [{uses: acme/export-gate@v1, with: {Template: ./ci/comment.md.j2}}]}}\n"
+    committed(tmp_path, {FILE: text, "ci/comment.md.j2": "{{ report.headline }}\n"})
+    (tmp_path / "ci" / "comment.md.j2").write_text("verified\n")
+
+    name = "ci/comment.md.j2"
+    assert said(tmp_path, text) == [f"{FILE}, job a: steps {name}: {{{{ report.headline }}}} -> {name}: verified"]
