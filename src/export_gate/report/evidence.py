@@ -29,7 +29,10 @@ def model_evidence(
         points = f"{compared} of {points}"
     about = "; ".join([_families(controls), *_sizes(controls)])
     verb = "verified" if verified else "checked"
-    return f"{verb} at {points} ({about}), sha256 `{controls.sha256[:SHOWN_HASH]}`; {NOT_A_PROOF}"
+    # Chosen after the export, so they are no part of the set that the digest is of.
+    further = f", and at {compared - inputs} more for the program's own conditions and constants"
+    digest = f"sha256 `{controls.sha256[:SHOWN_HASH]}`{further if compared > inputs else ''}"
+    return f"{verb} at {points} ({about}), {digest}; {NOT_A_PROOF}"
 
 
 def run_evidence(rows: Sequence[Row]) -> str:

@@ -341,6 +341,20 @@ def test_evidence_of_one_model():
     )
 
 
+def test_inputs_that_a_program_asks_for_count_as_well():
+    """So that the totals of a model and of its run agree; the digest is that of the control set alone."""
+    more = CaseResult(case="branch", outputs=(samples.comparison(),))
+    targets = tuple(replace(seen, cases=(*seen.cases, more)) for seen in samples.all_fine())
+    assert _run(samples.model("m", targets)).evidence.endswith(
+        "sha256 `ab12f09c4d5e`, and at 1 more for the program's own conditions and constants; evidence at those points, "
+        "not a proof."
+    )
+    both = build_report(
+        samples.results((samples.contract("m"),), RunObservation(models=(samples.model("m", targets),)))
+    )
+    assert both.counts.control_inputs == 31
+
+
 def test_evidence_of_a_run():
     """Models that were never compared are not among the evidence."""
     assert build_report(samples.red()).evidence == (
