@@ -346,8 +346,8 @@ def test_inputs_that_a_program_asks_for_count_as_well():
     more = CaseResult(case="branch", outputs=(samples.comparison(),))
     targets = tuple(replace(seen, cases=(*seen.cases, more)) for seen in samples.all_fine())
     assert _run(samples.model("m", targets)).evidence.endswith(
-        "sha256 `ab12f09c4d5e`, and at 1 more for the program's own conditions and constants; evidence at those points, "
-        "not a proof."
+        "sha256 `ab12f09c4d5e`, and at 1 more for the program's own conditions and constants; evidence at those "
+        "points, not a proof."
     )
     both = build_report(
         samples.results((samples.contract("m"),), RunObservation(models=(samples.model("m", targets),)))
