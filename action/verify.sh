@@ -56,9 +56,11 @@ if [ -z "${CACHE:-}" ]; then
   options+=(--no-cache)
 else
   options+=(--cache-dir "$CACHE")
-  if [ "$GITHUB_REF" != "refs/heads/${DEFAULT_BRANCH:-}" ] || [ "$GITHUB_EVENT_NAME" = pull_request_target ]; then
-    options+=(--cache-read-only)
-  fi
+  # Other events have that ref as well (workflow_run, issue_comment, ...), and may be about a stranger's code.
+  case "$GITHUB_REF $GITHUB_EVENT_NAME" in
+    "refs/heads/${DEFAULT_BRANCH:-} push" | "refs/heads/${DEFAULT_BRANCH:-} schedule" | "refs/heads/${DEFAULT_BRANCH:-} workflow_dispatch") ;;
+    *) options+=(--cache-read-only) ;;
+  esac
 fi
 for target in ${TARGETS//,/ }; do options+=(--target "$target"); done
 models=(${MODELS//,/ })

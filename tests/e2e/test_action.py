@@ -117,7 +117,7 @@ def write(runner: Runner, *, model: str | None = None, jobs: dict[str, Any] | No
     if model is not None:
         (runner.folder / "model.py").write_text(model)
     if jobs is not None:
-        events = ["pull_request", "pull_request_target", "merge_group", "push", "workflow_run"]
+        events = ["pull_request", "pull_request_target", "merge_group", "push", "workflow_run", "issue_comment"]
         (runner.folder / ".github/workflows").mkdir(parents=True, exist_ok=True)
         (runner.folder / ".github/workflows/gate.yml").write_text(yaml.safe_dump({"on": events, "jobs": jobs}))
     commit(runner.folder)
@@ -338,6 +338,13 @@ def test_unchanged_models_are_not_run_and_only_the_default_branch_keeps_verdicts
     assert "other: unchanged since " in asked.text
     assert "other: exported-program" not in asked.text
     assert "head: exported-program" in asked.text
+    assert sorted(kept.rglob("*.json")) == entries
+
+    # This one has the default branch as its ref, too.
+    commented = runner.run("issue_comment", {**event, "issue": {"number": 7}, "ref": "refs/heads/main"}, "gate.yml")
+
+    assert commented.code == 0, commented.text
+    assert "head: exported-program" in commented.text
     assert sorted(kept.rglob("*.json")) == entries
 
 

@@ -27,7 +27,7 @@ def content_alterations(
 ) -> Iterator[Alteration]:
     """One alteration for each file or folder that both configs name for a model, and that is not as at the base.
 
-    What git does not track, such as files of DVC, is not seen.
+    What git does not track is not seen, unless DVC keeps it: then git has the file that names its content.
     """
     known = {contract.name: contract for contract in before.models}
     for contract in after.models:
@@ -35,7 +35,8 @@ def content_alterations(
         for kind, meaning in MEANING.items():
             past, now = ([source.path for source in getattr(each.controls, kind)] for each in (old, contract))
             for path in (path for path in dict.fromkeys(now) if path in past):
-                if _is_other(before.place.parent / path, after.place.parent / path, base, environment):
+                places = (before.place.parent / path, after.place.parent / path)
+                if _is_other(*places, base, environment) or _is_other_for_dvc(*places, base, environment):
                     key = f"controls.{kind}.{path}"
                     what = f"{key} has another content, so that {meaning}"
                     yield Alteration(effect="loosened", model=contract.name, key=key, what=what)
@@ -85,6 +86,20 @@ def _is_other(old: Path, new: Path, base: Base, environment: Mapping[str, str]) 
     past = _past(old, base, environment)
     # What git does not have at the base is known there by another means, such as DVC, unless it is git's now.
     return past != stored(new, environment) if past is not None else _is_tracked(new, environment)
+
+
+def _is_other_for_dvc(old: Path, new: Path, base: Base, environment: Mapping[str, str]) -> bool:
+    """Whether DVC's file about the place, or about a folder above it, is not as at the base."""
+    pairs = zip(_kept_by_dvc(old, base.root), _kept_by_dvc(new, base.root), strict=False)
+    return any(
+        past is not None and past != stored(now, environment)
+        for past, now in ((_past(before, base, environment), now) for before, now in pairs)
+    )
+
+
+def _kept_by_dvc(path: Path, root: Path) -> Iterator[Path]:
+    place = Path(os.path.normpath(path))
+    return (up.with_name(f"{up.name}.dvc") for up in (place, *place.parents) if root in up.parents)
 
 
 def _past(path: Path, base: Base, environment: Mapping[str, str]) -> bytes | None:

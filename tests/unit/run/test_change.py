@@ -604,6 +604,22 @@ def test_control_inputs_that_git_does_not_have_are_known_by_other_means(config: 
     assert loosened(config, base) == ["`m`: controls.data.real.npz has another content, so that other inputs are tried"]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", ["nets/real.npz.dvc", "nets.dvc"])
+def test_control_inputs_of_dvc_are_known_by_its_files(config: Path, kept: str):
+    """They name the content, of the inputs or of a folder above them."""
+    root = config.parents[1]
+    (config.parent / ".gitignore").write_text("real.npz\n")
+    git(config.parent, "rm", "--quiet", "--cached", "real.npz")
+    (root / kept).write_text("outs: [{md5: a}]\n")
+    base = commit(root)
+    (root / "README.dvc").touch()
+    assert loosened(config, base) == []
+    (root / kept).write_text("outs: [{md5: b}]\n")
+
+    assert loosened(config, base) == ["`m`: controls.data.real.npz has another content, so that other inputs are tried"]
+
+
 def test_a_folder_that_became_a_link_has_its_own_base(config: Path):
     """Else a change could link the config's folder to another one, whose config was lax at the base too."""
     other = config.parents[1] / "examples"
