@@ -16,7 +16,7 @@ from export_gate.loosening.steps import HERE, GateStep, Workflow
 from export_gate.run.pushing import BUILD_FILES
 from export_gate.run.scripts import script_lines
 from export_gate.run.workflow_contents import with_contents
-from export_gate.run.workflow_job import COMMAND, VARIABLE, Job, Known, as_text, gate_steps, texts
+from export_gate.run.workflow_job import COMMAND, VARIABLE, Job, Known, as_text, cache_saves, gate_steps, texts
 
 DEPTH = 4
 """How many files of the repository may call each other before the gate runs; GitHub allows as many."""
@@ -94,7 +94,7 @@ def _workflow(file: str, value: dict[str, Any], known: Known) -> Workflow:
             triggers=_triggers(value.get("on")),
             checks=names,
             others=others,
-            saves=tuple(_saves(all_jobs)),
+            saves=tuple(line for job in all_jobs for line in cache_saves(job)),
             grants=tuple(_grants([value.get("permissions"), *(job.value.get("permissions") for job in all_jobs)])),
         )
     # An action has `runs` with the steps, where a workflow has jobs.
@@ -102,14 +102,6 @@ def _workflow(file: str, value: dict[str, Any], known: Known) -> Workflow:
     inner = {**runs, "outputs": value.get("outputs")} if isinstance(runs, dict) else None
     steps = gate_steps(Job(name="", jobs={"": inner}, workflow={}, file=file), known)
     return Workflow(steps=tuple(steps), defaults=texts(value.get("inputs")))
-
-
-def _saves(jobs: Sequence[Job]) -> Iterator[str]:
-    for job, step in ((each, step) for each in jobs for step in each.steps):
-        action = str(step.get("uses") or "").partition("@")[0]
-        if action.lower() in ("actions/cache", "actions/cache/save"):
-            # Without the version, of which another one saves the same.
-            yield f"{job.name}: {as_text({**step, 'uses': action})}"
 
 
 def _grants(permissions: Sequence[Any]) -> Iterator[str]:

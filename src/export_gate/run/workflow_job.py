@@ -15,6 +15,10 @@ from export_gate.run.scripts import lines_of, script_lines, templates_in
 GATE = "export-gate"
 COMMAND = re.compile(r"""export[-_]gate(?:\.exe)?(?:\[[\w,-]*\])?(?:(?:@|[=~<>!]=)[\w.*]+)?["']?[\s,]+["']?-*[a-z]""")
 """Also as a list of words, `session.run("export-gate", "run")`, and with a version, `uvx export-gate@0.1.0 run`."""
+UPLOAD = re.compile(r"\bupload(?!-sarif)|(?<!download-)artifact", re.IGNORECASE)
+SAVES = re.compile(r"(?:^|\s)actions/cache(?:/save)?(?![\w/-])", re.IGNORECASE)
+AT = re.compile(r"(?<=[\w-])@[\w./-]+")
+"""The version of an action."""
 VARIABLE = re.compile(r"EXPORT_GATE_\w+")
 HARMLESS = re.compile(r"(FORCE_|NO_|CLI)?COLOR\w*|TERM|TZ", re.ASCII)
 """Variables that choose nothing. Any other may: an interpreter, what bash or pip load, git's repository, an input."""
@@ -153,7 +157,7 @@ def gate_steps(job: Job, known: Known) -> Iterator[GateStep]:
 
 
 def _action(step: Mapping[str, Any]) -> str:
-    return str(step.get("uses") or "").partition("@")[0]
+    return str(step.get("uses") or "").partition("@")[0].strip()
 
 
 def _merged(outer: Any, inner: Any) -> Any:
@@ -214,8 +218,26 @@ def _uploads(job: Job) -> Iterator[str]:
     """Files that other jobs of the workflow upload, which may be results of their own."""
     for name in job.jobs:
         other = replace(job, name=name)
-        steps = (step for step in other.steps if name != job.name and "upload-artifact" in _action(step))
+        steps = (step for step in other.steps if name != job.name and _may_upload(step))
         yield from (f"{name}: {line}" for step in steps for line in step_lines(step, other))
+
+
+def _may_upload(step: Mapping[str, Any]) -> bool:
+    """Whether the step, or what it uses of the repository, uploads; of a workflow from elsewhere nobody knows."""
+    names = (_action(step), *(step.get(CONTENT) or ()))
+    is_foreign = _action(step).endswith((".yml", ".yaml")) and not _action(step).startswith("./")
+    return is_foreign or any(UPLOAD.search(name) for name in names)
+
+
+def cache_saves(job: Job) -> Iterator[str]:
+    """The steps of the job that save a cache, themselves or by an action of the repository."""
+    condition = job.value.get("if")
+    for step in job.steps:
+        lines = [line for line in step.get(CONTENT) or () if SAVES.search(line)]
+        if SAVES.search(_action(step)):
+            lines.append(as_text({key: value for key, value in step.items() if key != CONTENT}))
+        # Without versions, of which another one saves the same.
+        yield from (f"{job.name}{f' if {condition}' if condition else ''}: {AT.sub('', line)}" for line in lines)
 
 
 def step_lines(step: Mapping[str, Any], job: Job) -> Iterator[str]:

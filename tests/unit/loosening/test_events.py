@@ -132,6 +132,25 @@ def test_a_cache_that_may_be_taken_for_verdicts_is_said(uses: str, has_cache: bo
     )
 
 
+@pytest.mark.parametrize("old", ["jobs: {a: {if: push, ", "actions/cache/restore@v5"])
+def test_a_cache_that_is_saved_from_now_on_is_said(old: str):
+    """Whatever kept the job from it: its condition, or the action of the repository that it uses."""
+    text = {
+        "x.yml": "jobs: {a: {if: push, steps: [{uses: ./own}, {uses: actions/cache@v5}]}}",
+        "own/action.yml": "runs: {steps: [{uses: actions/cache/restore@v5}]}",
+    }
+    now = {"jobs: {a: {if: push, ": "jobs: {a: {", "actions/cache/restore@v5": "actions/cache/save@v5"}[old]
+    before, after = (
+        {name: each for name, each in read_workflows(files, KNOWN).items() if each}
+        for files in (text, {name: each.replace(old, now) for name, each in text.items()})
+    )
+    gate = {"ci.yml": Workflow(steps=(replace(STEP, inputs={"cache": "kept"}),))}
+
+    (said,) = compare_workflows({**before, **gate}, {**after, **gate})
+
+    assert said.text.startswith("x.yml: also saves a cache, which may be taken for kept verdicts: a")
+
+
 SETUP = ".github/actions/setup/action.yml"
 OUTER = ".github/actions/outer/action.yml"
 FILES = {

@@ -401,6 +401,17 @@ jobs:
             "  fake: {steps: [{uses: actions/upload-artifact@v7, with: {name: export-gate-results-2}}]}\n  report:",
             'job report: steps also fake: actions/upload-artifact@v7 {"name": "export-gate-results-2"}',
         ),
+        (
+            "  report:",
+            "  fake: {uses: acme/ci/.github/workflows/any.yml@v1}\n  report:",
+            "job report: steps also fake: acme/ci/.github/workflows/any.yml@v1",
+        ),
+        (
+            "  report:",
+            "  fake: {steps: [{uses: ./up}]}\n  report:",
+            "job report: steps also fake: up/action.yml: Actions/Upload-artifact@v7",
+        ),
+        ("  report:", "  lint: {steps: [{uses: ./down}, {uses: acme/lint@v1}]}\n  report:", ""),
         ('if: "!cancelled()", ', "", "job report: job if !cancelled() -> none"),
         ("run: plan", "run: other", ""),
         ("acme/build@v1", "acme/build@v2", ""),
@@ -409,7 +420,11 @@ jobs:
 )
 def test_jobs_that_the_gate_needs_are_compared(tmp_path: Path, old: str, new: str, sentence: str):
     """A job that is skipped counts as passed, and outputs of another job may choose what is verified."""
-    committed(tmp_path, {FILE: NEEDED})
+    up, down = (
+        f"runs: {{using: composite, steps: [{{uses: {name}-artifact@v7}}]}}"
+        for name in ("Actions/Upload", "actions/download")
+    )
+    committed(tmp_path, {FILE: NEEDED, "up/action.yml": up, "down/action.yml": down})
 
     assert f"{FILE}, {sentence}" in said(tmp_path, NEEDED.replace(old, new)) or not sentence
     assert bool(said(tmp_path, NEEDED.replace(old, new))) == bool(sentence)
