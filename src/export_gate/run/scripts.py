@@ -21,10 +21,13 @@ _TEMPLATE = re.compile(r"\btemplate(?:=|\s*:)?\s*(?:\./)?([\w.-]+(?:/[\w.-]+)*)"
 _FEEDS = re.compile(r"GITHUB_(?:ENV|PATH|OUTPUT)\b")
 _PATH = re.compile(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w.-]+)", re.ASCII)
 """In a line that sets variables, paths or outputs, any word may be a file that they are read from."""
-_SOMEWHERE = re.compile(r"\$(?:\{\{.*?\}\}|\{?(?:env:)?\w+\}?)/")
+_SOMEWHERE = re.compile(r"\$(?:\{\{.{0,200}?\}\}|\{?(?:env:)?\w+\}?)/")
 """A folder that is known when the text runs, such as `$GITHUB_WORKSPACE/`."""
-_COMMENT = re.compile(r"#(?!!|\s*requires\b)", re.IGNORECASE)
-"""Not the line that names an interpreter, and not the one by which PowerShell loads a module."""
+_COMMENT = re.compile(r"#(?!!|\s*requires\b)[^&|]*$", re.IGNORECASE)
+"""Not the line that names an interpreter, and not the one by which PowerShell loads a module.
+
+To the shell of Windows, none is a comment: behind `&` or `|` it runs what follows.
+"""
 _QUOTED = re.compile(r"""["'`\\]""")
 MOST_NAMED = 500
 """How many files that texts may name are looked for."""

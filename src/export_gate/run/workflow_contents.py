@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
@@ -37,8 +38,11 @@ def _content(uses: str, values: Values) -> Iterator[str]:
     told: set[str] = set()
     waiting = [uses]
     while waiting:
-        path = waiting.pop().removeprefix(".").removeprefix("/")
-        places = (path, *(f"{path}/{name}".lstrip("/") for name in ("action.yml", "action.yaml")))
+        parts = posixpath.normpath(waiting.pop()).split("/")
+        # The workflow may have put the checkout into a folder of its own.
+        paths = ("/".join(parts[start:]) for start in range(len(parts)))
+        ends = ("", "/action.yml", "/action.yaml")
+        places = (f"{path}{end}".removeprefix("./") for path in paths for end in ends)
         place = next((place for place in places if place in values), None)
         if place is not None and place not in told:
             told.add(place)

@@ -16,11 +16,14 @@ from export_gate.loosening.steps import HERE, GateStep, Workflow
 from export_gate.run.pushing import BUILD_FILES
 from export_gate.run.scripts import script_lines
 from export_gate.run.workflow_contents import with_contents
-from export_gate.run.workflow_job import COMMAND, VARIABLE, Job, Known, as_text, cache_saves, gate_steps, texts
+from export_gate.run.workflow_job import COMMAND, CONTENT, VARIABLE, Job, Known, as_text, gate_steps, texts
 
 DEPTH = 4
 """How many files of the repository may call each other before the gate runs; GitHub allows as many."""
 GIVE_CHECKS = ("checks", "statuses")
+_SAVES = re.compile(r"(?:^|\s)actions/cache(?:/save)?(?![\w/-])", re.IGNORECASE)
+_AT = re.compile(r"(?<=[\w-])@[\w./-]+")
+"""The version of an action."""
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 
 
@@ -94,7 +97,7 @@ def _workflow(file: str, value: dict[str, Any], known: Known) -> Workflow:
             triggers=_triggers(value.get("on")),
             checks=names,
             others=others,
-            saves=tuple(line for job in all_jobs for line in cache_saves(job)),
+            saves=tuple(line for job in all_jobs for line in _saves(job)),
             grants=tuple(_grants([value.get("permissions"), *(job.value.get("permissions") for job in all_jobs)])),
         )
     # An action has `runs` with the steps, where a workflow has jobs.
@@ -102,6 +105,17 @@ def _workflow(file: str, value: dict[str, Any], known: Known) -> Workflow:
     inner = {**runs, "outputs": value.get("outputs")} if isinstance(runs, dict) else None
     steps = gate_steps(Job(name="", jobs={"": inner}, workflow={}, file=file), known)
     return Workflow(steps=tuple(steps), defaults=texts(value.get("inputs")))
+
+
+def _saves(job: Job) -> Iterator[str]:
+    """The steps of the job that save a cache, themselves or by an action of the repository."""
+    condition = job.value.get("if")
+    for step in job.steps:
+        lines = [line for line in step.get(CONTENT) or () if _SAVES.search(line)]
+        if _SAVES.search(str(step.get("uses") or "").partition("@")[0].strip()):
+            lines.append(as_text({key: value for key, value in step.items() if key != CONTENT}))
+        # Without versions, of which another one saves the same.
+        yield from (f"{job.name}{f' if {condition}' if condition else ''}: {_AT.sub('', line)}" for line in lines)
 
 
 def _grants(permissions: Sequence[Any]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,9 +17,6 @@ GATE = "export-gate"
 COMMAND = re.compile(r"""export[-_]gate(?:\.exe)?(?:\[[\w,-]*\])?(?:(?:@|[=~<>!]=)[\w.*]+)?["']?[\s,]+["']?-*[a-z]""")
 """Also as a list of words, `session.run("export-gate", "run")`, and with a version, `uvx export-gate@0.1.0 run`."""
 UPLOAD = re.compile(r"\bupload(?!-sarif)|(?<!download-)artifact", re.IGNORECASE)
-SAVES = re.compile(r"(?:^|\s)actions/cache(?:/save)?(?![\w/-])", re.IGNORECASE)
-AT = re.compile(r"(?<=[\w-])@[\w./-]+")
-"""The version of an action."""
 VARIABLE = re.compile(r"EXPORT_GATE_\w+")
 HARMLESS = re.compile(r"(FORCE_|NO_|CLI)?COLOR\w*|TERM|TZ", re.ASCII)
 """Variables that choose nothing. Any other may: an interpreter, what bash or pip load, git's repository, an input."""
@@ -59,7 +57,12 @@ class Known:
         name = action.lower()
         is_ours = "/".join(name.split("/")[:2]) == self.repository or GATE in re.split(r"[/.:]", name)
         is_outer = self.is_elsewhere and "/" in name and not name.startswith(("./", "actions/"))
-        return bool(name) and (is_ours or is_outer or action.rstrip("/") in self.called)
+        return bool(name) and (is_ours or is_outer or self._is_called(action))
+
+    def _is_called(self, action: str) -> bool:
+        # The workflow may have put the checkout into a folder of its own.
+        path = f"/{posixpath.normpath(action)}"
+        return action.startswith("./") and any(path.endswith(file.removeprefix(".")) for file in self.called)
 
     def is_command(self, line: str) -> bool:
         """Whether the line of a script runs the gate."""
@@ -227,17 +230,6 @@ def _may_upload(step: Mapping[str, Any]) -> bool:
     names = (_action(step), *(step.get(CONTENT) or ()))
     is_foreign = _action(step).endswith((".yml", ".yaml")) and not _action(step).startswith("./")
     return is_foreign or any(UPLOAD.search(name) for name in names)
-
-
-def cache_saves(job: Job) -> Iterator[str]:
-    """The steps of the job that save a cache, themselves or by an action of the repository."""
-    condition = job.value.get("if")
-    for step in job.steps:
-        lines = [line for line in step.get(CONTENT) or () if SAVES.search(line)]
-        if SAVES.search(_action(step)):
-            lines.append(as_text({key: value for key, value in step.items() if key != CONTENT}))
-        # Without versions, of which another one saves the same.
-        yield from (f"{job.name}{f' if {condition}' if condition else ''}: {AT.sub('', line)}" for line in lines)
 
 
 def step_lines(step: Mapping[str, Any], job: Job) -> Iterator[str]:

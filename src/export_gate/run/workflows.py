@@ -13,6 +13,7 @@ from export_gate.run.base import Base, Wanted, file_at
 from export_gate.run.git import UnreadableError, git_output, git_paths
 from export_gate.run.hooks import HOOKS, read_hooks
 from export_gate.run.pushing import SCRIPTS, STARTERS
+from export_gate.run.script_links import linked
 from export_gate.run.scripts import is_shell, loaded, may_be_shell, names_in, script_lines
 from export_gate.run.workflow_file import DEPTH, read_script, read_workflows
 from export_gate.run.workflow_job import GATE, Known
@@ -49,13 +50,17 @@ def workflow_alterations(base: Base, environment: Mapping[str, str]) -> tuple[Al
     before, scripts_before = (dict(_past(base, some, places, environment)) for some, places in asked)
     now, scripts_now = (dict(_present(base.root, some, places, environment)) for some, places in asked)
     # Those of the base first: the change must not hide one behind others.
-    texts = (*before.values(), *scripts_before.values(), *now.values(), *scripts_now.values())
+    # Files that name the gate first: there may be more names than are looked for.
+    texts = tuple(sorted((*before.values(), *scripts_before.values()), key=_is_silent))
+    texts += tuple(sorted((*now.values(), *scripts_now.values()), key=_is_silent))
     named = names_in(texts)
     named_before, named_now = _of_names(named, asked[1][0], base, environment)
     scripts_before |= named_before
     scripts_now |= named_now
     origin = _origin(environment)
     past, present = _shells(named, texts, base, environment)
+    past |= linked(named, base.commit, base.root, environment)
+    present |= linked(named, "HEAD", base.root, environment)
     old = _read(before, scripts_before, past, repository, origin)
     new = _read(now, scripts_now, present, repository, origin)
     # One that this change did not break says nothing about the change.
@@ -153,6 +158,10 @@ def _read(
     workflows = read_workflows(files, known, origin)
     hooks = {name: read_hooks(text, known) for name, text in texts.items() if name == HOOKS}
     return {**workflows, **hooks, **read}
+
+
+def _is_silent(text: str) -> bool:
+    return GATE not in text.lower().replace("_", "-")
 
 
 def _ran(workflow: Workflow | None) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from export_gate.run.base import Base
-from export_gate.run.scripts import script_lines
+from export_gate.run.scripts import MOST_NAMED, script_lines
 from export_gate.run.workflows import MAX_BYTES, workflow_alterations
 
 AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
@@ -726,3 +726,48 @@ def test_a_template_of_the_change_is_said(tmp_path: Path):
 
     name = "ci/comment.md.j2"
     assert said(tmp_path, text) == [f"{FILE}, job a: steps {name}: {{{{ report.headline }}}} -> {name}: verified"]
+
+
+@pytest.mark.slow
+def test_many_other_scripts_hide_none_of_the_gate(tmp_path: Path):
+    """There is a limit to what is looked for, and files that name the gate come first."""
+    text = f"on: push\njobs: {{a: {{steps: [{{run: bash {SCRIPT}}}, {{uses: acme/export-gate@v1}}]}}}}\n"
+    lines = " ".join(f"s{number}.sh" for number in range(MOST_NAMED))
+    first = FILE.replace("ci", "build")
+    committed(tmp_path, {FILE: text, first: f"jobs: {{b: {{steps: [{{run: {lines}}}]}}}}\n", SCRIPT: "a\n"})
+    (tmp_path / SCRIPT).write_text("b\n")
+
+    assert said(tmp_path, text) == [f"{FILE}, job a: steps {SCRIPT}: a -> {SCRIPT}: b"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "step", ["run: bash bin/setup.sh", "run: bash linked/setup.sh", "uses: ./linked", "uses: ./below/./ci"]
+)
+def test_what_is_behind_a_link_or_below_another_folder_is_compared(tmp_path: Path, step: str):
+    """Git has the text of the link alone, and a workflow may check out into a folder of its own."""
+    text = f"on: push\njobs: {{a: {{steps: [{{{step}}}, {{uses: acme/export-gate@v1}}]}}}}\n"
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "setup.sh").symlink_to("../ci/setup.sh")
+    (tmp_path / "linked").symlink_to("ci")
+    action = "runs: {using: composite, steps: [{shell: bash, run: a}]}\n"
+    committed(tmp_path, {FILE: text, SCRIPT: "a\n", "ci/action.yml": action})
+    assert said(tmp_path, text) == []
+    base = git(tmp_path, "rev-parse", "HEAD")
+    (tmp_path / SCRIPT).write_text("b\n")
+    (tmp_path / "ci" / "action.yml").write_text(action.replace("run: a", "run: b"))
+    git(tmp_path, "commit", "--all", "--quiet", "--message", "other")
+
+    found = workflow_alterations(Base(commit=base, root=tmp_path), dict(os.environ))
+
+    assert [each.text.partition(" steps ")[0] for each in found] == [f"{FILE}, job a:"]
+
+
+@pytest.mark.slow
+def test_a_comment_that_runs_something_on_windows_is_none(tmp_path: Path):
+    """Its shell takes the sign for the name of a command, and goes on with the next one."""
+    text = "on: push\njobs: {a: {steps: [{shell: cmd, run: '%s'}, {uses: acme/export-gate@v1}]}}\n"
+    committed(tmp_path, {FILE: text % "# a"})
+
+    assert said(tmp_path, text % "# b") == []
+    assert said(tmp_path, text % "# a & b") == [f"{FILE}, job a: steps also # a & b"]
