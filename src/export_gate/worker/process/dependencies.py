@@ -67,8 +67,9 @@ def _search_path() -> Iterator[str]:
 
 def _passing(job: Job) -> Callable[[str], bool]:
     """What says whether a file is of the report folder, a compiler's, or a temporary one that is gone."""
-    # `artifacts/MODEL` in the report folder: what else may be there is nothing that the gate writes meanwhile.
-    report = f"{Path(job.artifacts).parent}{os.sep}"
+    # `artifacts/MODEL` in the report folder: other files there are nothing that the gate writes meanwhile.
+    artifacts = Path(job.artifacts).parent
+    made, report = f"{artifacts}{os.sep}", str(artifacts.parent)
     root = f"{repository_root(Path(job.base))}{os.sep}"
     temporary = tuple(f"{place}{os.sep}" for place in {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())})
 
@@ -76,7 +77,7 @@ def _passing(job: Job) -> Callable[[str], bool]:
         if path.startswith(temporary) and not path.startswith(root) and not os.path.lexists(path):
             return True
         # With a separator behind it, or the report folder itself would not count.
-        is_report = f"{path}{os.sep}".startswith(report)
+        is_report = path == report or f"{path}{os.sep}".startswith(made)
         # Code without a file, such as `<string>`, is one in the current folder once its name is made absolute.
         return is_report or f"{os.sep}<" in path or f"{os.sep}{_GENERATED}" in path or _is_compiled(path)
 

@@ -130,6 +130,15 @@ def test_written_files_are_told_apart(tmp_path: Path):
     assert answer["written"] == [str(tmp_path / name) for name in ("kept.txt", "log.1")]
 
 
+def test_the_report_folder_is_none(tmp_path: Path):
+    """It may be missing where somebody asks what has changed; a file that a project keeps in it is one all the same."""
+    code = "import os\nos.stat('.export-gate'), os.stat('.export-gate/artifacts'), open('.export-gate/w.bin')\n"
+    (tmp_path / ".export-gate" / "artifacts").mkdir(parents=True)
+    (tmp_path / ".export-gate" / "w.bin").touch()
+
+    assert own(found(tmp_path, code), tmp_path) == [".export-gate/w.bin", "project.py"]
+
+
 def test_temporary_files_that_are_gone_are_none(tmp_path: Path):
     """Their names are another one each time."""
     answer = found(tmp_path, "import tempfile, os\nwith tempfile.TemporaryDirectory() as f:\n    os.stat(f)\n")
