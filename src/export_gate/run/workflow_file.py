@@ -24,6 +24,14 @@ GIVE_CHECKS = ("checks", "statuses")
 _SAVES = re.compile(r"(?:^|\s)actions/cache(?:/save)?(?![\w/-])", re.IGNORECASE)
 _AT = re.compile(r"(?<=[\w-])@[\w./-]+")
 """The version of an action."""
+_USED = re.compile(r"(?:\$[({]?|\{\{\s*\.?)(\w+)")
+_ASSIGNED = re.compile(r"(?:export\s+|define\s+)?(\w+)\s*(?:[:?+!]{0,2}=|:\s)")
+_RULES = re.compile(
+    r"^(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|\.IGNORE|\.ONESHELL)\b|^-?s?include\s+[^=\s]|^\"(?:pre|post)\w+\"\s*:"
+    r"|ignore[_-]?(?:outcome|error\b)|allow(?:ed)?[_-]?(?:to[_-])?fail|continue[_-]?on[_-]?error|soft[_-]?fail|when:\s*manual",
+    re.IGNORECASE,
+)
+"""What decides about commands in make, what npm runs around a script, and words by which a failure is none."""
 _EXPRESSION = re.compile(r"\$\{\{.*?\}\}", re.DOTALL)
 
 
@@ -71,10 +79,20 @@ def read_script(name: str, text: str) -> Workflow:
     lines = tuple(line for line in commands if COMMAND.search(line) or VARIABLE.search(line))
     # Files of build tools have rules of their own, and much that is about other things.
     has_others = any(fnmatchcase(name, pattern) for pattern in BUILD_FILES)
+    lines = tuple(_with_rules(commands, lines)) if has_others else lines
     around = () if has_others else tuple(HERE if line in lines else line for line in commands)
     return (
         Workflow(steps=(GateStep(part="", commands=lines, around=around),)) if lines or around else Workflow(steps=())
     )
+
+
+def _with_rules(commands: Sequence[str], lines: Sequence[str]) -> Iterator[str]:
+    """The lines, with those that set variables of theirs, or that say how a tool runs them and takes their failures."""
+    used = {name for line in lines for name in _USED.findall(line)}
+    for line in commands:
+        assigned = _ASSIGNED.match(line)
+        if line in lines or _RULES.search(line) or (assigned and assigned[1] in used):
+            yield line
 
 
 def _reference(name: str) -> str:

@@ -771,3 +771,26 @@ def test_a_comment_that_runs_something_on_windows_is_none(tmp_path: Path):
 
     assert said(tmp_path, text % "# b") == []
     assert said(tmp_path, text % "# a & b") == [f"{FILE}, job a: steps also # a & b"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("Makefile", "ARGS = --target pt2"),
+        ("Makefile", ".IGNORE:"),
+        ("Makefile", "include lax.mk"),
+        ("tox.ini", "ignore_outcome = true"),
+        (".gitlab-ci.yml", "allow_failure: true"),
+        ("package.json", '"pregate": "cp lax.yml export-gate.yml",'),
+        ("Makefile", ""),
+    ],
+)
+def test_rules_of_a_build_tool_are_compared(tmp_path: Path, name: str, line: str):
+    """They change the command that stays as it is, or what its failure means; other lines are about other things."""
+    start, other = "export-gate run $(ARGS)\n", 'OTHER = 1\ninclude = ["src"]\nignore_errors = true\n'
+    committed(tmp_path, {FILE: "on: push\n", name: start})
+    (tmp_path / name).write_text(f"{line}\n{other}{start}")
+
+    change = f"commands [export-gate run $(ARGS)] -> [{line}, export-gate run $(ARGS)]"
+    assert said(tmp_path, "on: push\n") == ([f"{name}: {change}"] if line else [])
