@@ -47,11 +47,28 @@ def _content(uses: str, values: Values) -> Iterator[str]:
         if place is not None and place not in told:
             told.add(place)
             value = values[place] or {}
-            yield from (f"{place}: {key} {as_text(value[key])}" for key in KEYS if key in value)
+            yield from (f"{place}: {key} {as_text(item)}" for key, item in _given(value).items() if item)
             for step in _steps(value):
                 plain = {key: item for key, item in step.items() if key != "steps"}
                 yield from (f"{place}: {line}" for line in step_lines(plain, Job(name="", jobs={}, workflow={})))
                 waiting += filter(None, [_own(step)])
+
+
+def _given(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides about the steps beside themselves, and what they give: of inputs, their defaults."""
+    on = value.get("on")
+    called = on.get("workflow_call") if isinstance(on, dict) else None
+    owner = called if isinstance(called, dict) else value
+    return {
+        **{key: value.get(key) for key in KEYS},
+        "inputs": _of_each(owner.get("inputs"), "default"),
+        "outputs": _of_each(owner.get("outputs"), "value"),
+    }
+
+
+def _of_each(parts: Any, key: str) -> dict[str, Any]:
+    found = parts.items() if isinstance(parts, dict) else ()
+    return {name: part[key] for name, part in found if isinstance(part, dict) and key in part}
 
 
 def _steps(value: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -182,7 +182,9 @@ def _around(job: Job, known: Known) -> Iterator[str]:
     asked, told = f"{job.file} {as_text(job.value)} {as_text(job.workflow.get('defaults'))}", set[str]()
     for name, needed in job.needed().items():
         if re.search(rf"needs\s*\.\s*{re.escape(name)}\b|needs\s*\[|toJSON\s*\(\s*needs", asked, re.IGNORECASE):
-            yield from (f"{name}: {line}" for line in _whole(needed))
+            for line in _whole(needed):
+                yield f"{name}: {line}"
+                yield from lines_of(line, f"{job.file} {as_text(needed.value)} {line}", known.beside, told)
     if any(_action(step).endswith("/post") and known.runs(_action(step)) for step in job.steps):
         yield from _uploads(job)
     for step in job.steps:

@@ -673,6 +673,37 @@ def test_a_script_is_found_however_it_is_named(tmp_path: Path, way: str):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("ci/pick.sh", "c=strict", "c=lax"),
+        ("ci/action.yml", "default: strict", "default: lax"),
+        ("ci/action.yml", "value: strict", "value: lax"),
+        (".github/workflows/called.yml", "value: strict", "value: lax"),
+    ],
+)
+def test_what_gives_values_to_the_gate_is_compared(tmp_path: Path, name: str, old: str, new: str):
+    """A script of a job whose outputs are used, and what an action or workflow of the repository gives by default."""
+    files = {
+        FILE: "on: push\njobs:\n  pick: {outputs: {c: x}, steps: [{run: bash ci/pick.sh}]}\n"
+        "  called: {uses: ./.github/workflows/called.yml}\n"
+        "  gate: {needs: [pick, called], steps: [{uses: ./ci}, {uses: acme/export-gate@v1, with: {config: "
+        "'${{ needs.pick.outputs.c }}${{ needs.called.outputs.c }}'}}]}\n",
+        "ci/pick.sh": "echo c=strict >> $GITHUB_OUTPUT\n",
+        "ci/action.yml": "inputs: {a: {description: one, default: strict}}\noutputs: {c: {value: strict}}\n"
+        "runs: {using: composite, steps: []}\n",
+        ".github/workflows/called.yml": "on: {workflow_call: {outputs: {c: {value: strict}}}}\njobs: {}\n",
+    }
+    committed(tmp_path, files)
+    assert said(tmp_path, files[FILE]) == []
+    (tmp_path / name).write_text(files[name].replace(old, new).replace("one", "two"))
+
+    (change,) = said(tmp_path, files[FILE])
+
+    assert change.startswith(f"{FILE}, job gate: steps ")
+
+
+@pytest.mark.slow
 def test_a_hook_that_runs_a_script_of_the_gate_is_compared(tmp_path: Path):
     """Nothing in the hooks' file names the gate then."""
     hook = "repos: [{repo: local, hooks: [{id: own, entry: ci/gate, language: script}]}]\n"
