@@ -15,6 +15,7 @@ import torch
 from export_gate.wall.contract import Target
 from export_gate.wall.diagnosis import WeightsCompared
 from export_gate.worker.leaves.values import to_numpy
+from export_gate.worker.study.recurrent_weights import taken_apart
 
 Array = npt.NDArray[Any]
 RTOL = {"float64": 1e-9, "float32": 1e-6, "float16": 2e-3}
@@ -48,6 +49,7 @@ def compare_weights(path: Path | None, target: Target, module: torch.nn.Module) 
 def _compare(path: Path | None, target: Target, module: torch.nn.Module) -> WeightsCompared:
     own = {name: to_numpy(tensor) for name, tensor in module.state_dict().items() if _is_weight(tensor)}
     given = {} if path is None else _tensors(path, target)
+    given |= dict(taken_apart(given, module))
     named = {name: given[name] for name in own if name in given and given[name].shape == own[name].shape}
     # Values are compared only if no name is known: exporters that rename weights leave nothing else to go by.
     if named:
@@ -123,16 +125,17 @@ def _quantised(path: Path, target: Target) -> int:
 
 
 def _by_value(own: Mapping[str, Array], given: Mapping[str, Array], module: torch.nn.Module) -> WeightsCompared:
-    """Whether none of the module's tensors is in the file, though the file has one of the shape of each."""
+    """Whether the file has none of the module's tensors, though one of the shape of each; else edited copies."""
     gaps: dict[str, float] = {}
     for name, tensor in own.items():
         alike = [found for other in given.values() for found in _oriented(other) if found.shape == tensor.shape]
         if alike and tensor.size >= SMALLEST:
             gaps[name] = min(_gap(tensor, found) for found in alike)
     is_folded = any(isinstance(part, FOLDED) for part in module.modules())
-    # One tensor that is found exactly is enough: exporters fold and reorder others.
+    # One tensor that is found exactly is enough: exporters fold and reorder others, of which edited copies are left.
     if is_folded or any(gap == 0 for gap in gaps.values()):
-        gaps = dict.fromkeys(gaps, 0.0)
+        copied = _copied(own, given, frozenset(), is_plain=_is_plain(module))
+        gaps = {name: copied.get(name, 0.0) for name in gaps}
     return _compared(gaps, len(own) - len(gaps), by_name=False)
 
 

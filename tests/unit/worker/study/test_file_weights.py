@@ -161,3 +161,49 @@ def test_a_file_that_computes_with_quantised_numbers_is_recognised(tmp_path: Pat
     onnx.save(model, path)
     assert compare_weights(path, ONNX, _model(0)).quantised == 1
     assert compare_weights(_file(tmp_path / "f.onnx", 1), ONNX, _model(0)).quantised == 0
+
+
+class Recurrent(nn.Module):
+    """A layer over a sequence and a head."""
+
+    def __init__(self, layer: nn.RNNBase, *, has_head: bool) -> None:
+        super().__init__()
+        self.layer = layer
+        width = layer.hidden_size * (2 if layer.bidirectional else 1)
+        self.head = nn.Linear(width, 2) if has_head else nn.Identity()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """float32[2, 4, 5] to float32[2, 4, n]."""
+        return self.head(self.layer(x)[0])
+
+
+@pytest.fixture(scope="module", params=["lstm", "gru", "lstm-alone"])
+def recurrent(request: pytest.FixtureRequest) -> tuple[nn.Module, dict[str, np.ndarray]]:
+    """A module, and the tensors of the file that torch makes of it."""
+    torch.manual_seed(5)
+    kinds = {"lstm": nn.LSTM(5, 6, batch_first=True), "gru": nn.GRU(5, 6, batch_first=True, bidirectional=True)}
+    layer = kinds.get(request.param, nn.LSTM(5, 6, batch_first=True, num_layers=2))
+    module = Recurrent(layer, has_head=request.param != "lstm-alone").eval()
+    made = torch.onnx.export(module, (torch.randn(2, 4, 5),), dynamo=True, verbose=False)
+    assert made is not None
+    tensors = made.model_proto.graph.initializer
+    assert {"LSTM", "GRU"} & {node.op_type for node in made.model_proto.graph.node}
+    return module, {tensor.name: numpy_helper.to_array(tensor) for tensor in tensors}
+
+
+@pytest.mark.slow
+def test_stacked_weights_of_recurrent_layers_are_compared(
+    recurrent: tuple[nn.Module, dict[str, np.ndarray]], tmp_path: Path
+):
+    """A file has their gates in another order, and all directions and both biases in one tensor."""
+    module, arrays = recurrent
+    assert compare_weights(_saved(tmp_path / "same.onnx", arrays), ONNX, module).differing_count == 0
+
+    stacked = [name for name, array in arrays.items() if array.ndim > 1 and array.shape[1] in (18, 24, 36, 48)]
+    assert len(stacked) >= 3
+    for name in stacked:
+        edited = arrays[name].copy()
+        edited[0, 7] *= 1.5
+        found = compare_weights(_saved(tmp_path / "m.onnx", {**arrays, name: edited}), ONNX, module)
+        assert found.differing_count == 1, name
+        assert found.differing[0].startswith("layer.")
