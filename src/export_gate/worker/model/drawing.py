@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -53,8 +54,10 @@ def draws(drawn: Drawn) -> bool:
 
 
 def numpy_line(run: Callable[[], object], roots: tuple[Path, ...]) -> Drawn | None:
-    """The line at which NumPy's global generator moves, whose functions no profile shows."""
-    line = writing_line(run, _numpy_state, roots)
+    """The line at which a generator of NumPy's moves, the global one or another: no profile shows their functions."""
+    # By `type`: `isinstance` asks an object for its class, and a proxy may do anything then.
+    kept = [each for each in gc.get_objects() if issubclass(type(each), (np.random.Generator, np.random.RandomState))]
+    line = writing_line(run, lambda: [_numpy_state(), *map(_state_of, kept)], roots)
     return None if line is None else Drawn("numpy.random", line)
 
 
@@ -62,6 +65,12 @@ def _numpy_state() -> object:
     state = np.random.get_state(legacy=False)  # noqa: NPY002 - the one that models use
     # A normal draw makes two numbers, and keeps the second.
     return state["state"]["pos"], state["has_gauss"]
+
+
+def _state_of(generator: np.random.Generator | np.random.RandomState) -> str:
+    if isinstance(generator, np.random.Generator):
+        return str(generator.bit_generator.state)
+    return str(generator.get_state(legacy=False))
 
 
 def _kind(function: Any) -> tuple[str, str] | None:

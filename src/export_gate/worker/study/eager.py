@@ -17,7 +17,7 @@ from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.contrast import contrasts
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model import hygiene
-from export_gate.worker.model.drawing import drawing_line, draws, numpy_line
+from export_gate.worker.model.drawing import Drawn, drawing_line, draws, numpy_line
 from export_gate.worker.model.factory import Parameter, bind
 from export_gate.worker.model.kept import home_of
 from export_gate.worker.model.outside import changed_outside
@@ -99,9 +99,13 @@ def _with_lines(
 
 def _drawing(facts: HygieneObservation, make: Callable[[], Call], subject: Subject, desk: Desk) -> HygieneObservation:
     """The facts with what draws, or reads the clock, and its line."""
-    run, call = hygiene.unseeded_runner(subject.twin()), make()
-    drawn = drawing_line(lambda: run(call), desk.roots) or numpy_line(lambda: run(call), desk.roots)
+    drawn = _drawn(make, subject, desk)
     return facts if drawn is None else replace(facts, drawing=drawn.source, drawn_with=drawn.name)
+
+
+def _drawn(make: Callable[[], Call], subject: Subject, desk: Desk) -> Drawn | None:
+    run, call = hygiene.unseeded_runner(subject.twin()), make()
+    return drawing_line(lambda: run(call), desk.roots) or numpy_line(lambda: run(call), desk.roots)
 
 
 def _kept_outside(
@@ -125,8 +129,7 @@ def _with_own_generator(
     facts: HygieneObservation, make: Callable[[], Call], subject: Subject, desk: Desk
 ) -> HygieneObservation:
     """The facts with what seemed to be state as chance, if forward draws: from a generator that it keeps and seeds."""
-    run, call = hygiene.unseeded_runner(subject.twin()), make()
-    drawn = drawing_line(lambda: run(call), desk.roots)
+    drawn = _drawn(make, subject, desk)
     if drawn is None or not draws(drawn):
         return facts
     return replace(

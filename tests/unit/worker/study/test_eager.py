@@ -222,6 +222,38 @@ def test_a_generator_that_forward_keeps_is_chance(tmp_path: Path):
     assert facts.drawn_with == "torch.randn"
 
 
+GENERATOR = np.random.default_rng(5)
+
+
+class Numbered(nn.Module):
+    """Noise from a generator of NumPy's that nothing seeds again, beside one that is not used."""
+
+    def __init__(self, generator: Any) -> None:
+        super().__init__()
+        self.generator, self.unused = generator, np.random.default_rng(6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """float32[batch, 3] to the same shape."""
+        return x + float((self.generator or GENERATOR).normal())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generator", [np.random.default_rng(3), np.random.RandomState(3), None])
+def test_a_generator_of_numpys_is_chance_too(generator: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """In an attribute or a global variable; a counter stays state, as above."""
+    # Made now, as a project's is: what was there when this module was imported is hidden from the collector.
+    monkeypatch.setitem(globals(), "GENERATOR", np.random.default_rng(5))
+    recorder, promised = Recorder(tmp_path), promise()
+    cases = build_control_set(promised, tmp_path).cases
+    facts, _ = observe_behaviour(cases, subject(Numbered(generator), promised), recorder.desk)
+
+    assert facts.state_effects == ()
+    assert [found.output for found in facts.nondeterministic] == ["output"]
+    assert facts.drawn_with == "numpy.random"
+    assert facts.drawing is not None
+    assert "normal()" in facts.drawing.text
+
+
 def test_behaviour_of_a_model_that_raises_is_left_to_its_references(tmp_path: Path):
     """If forward raises, only what was known before is recorded."""
     module, recorder = Halves(), Recorder(tmp_path)
