@@ -159,6 +159,7 @@ def _row(measured: Measured, findings: Sequence[Finding], reason: str) -> Row:
     state = _row_state(filled, findings, reason)
     controls, kinds = observation.controls, {planned.kind for planned in contract.targets}
     compared = max((sum(ladder.compared for ladder in cell.ladders) for cell in filled), default=0)
+    ignored = [output.name for output in contract.outputs if output.leaf == "ignore"]
     return Row(
         model=contract.name,
         state=state,
@@ -166,7 +167,7 @@ def _row(measured: Measured, findings: Sequence[Finding], reason: str) -> Row:
         cells=filled,
         dims=dims_line(contract),
         compared=compared,
-        evidence=model_evidence(controls, kinds, compared, verified=state in ("ok", "warned")),
+        evidence=model_evidence(controls, kinds, compared, verified=state in ("ok", "warned"), ignored=ignored),
         affine=affine_line([ladder for cell in filled for ladder in cell.ladders], controls),
         left_out=left_out_lines(controls),
         dropped=dropped_line(controls),

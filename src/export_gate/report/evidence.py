@@ -18,7 +18,12 @@ SHOWN_HASH = 12
 
 
 def model_evidence(
-    controls: ControlSetObservation | None, kinds: Collection[str], compared: int, *, verified: bool
+    controls: ControlSetObservation | None,
+    kinds: Collection[str],
+    compared: int,
+    *,
+    verified: bool,
+    ignored: Sequence[str] = (),
 ) -> str:
     """`verified at 48 control inputs (normal, halves, ...; batch 2, 8, 16), sha256 ab12...; evidence at ...`."""
     if controls is None or not compared:
@@ -32,7 +37,9 @@ def model_evidence(
     # Chosen after the export, so they are no part of the set that the digest is of.
     further = f", and at {compared - inputs} more for the program's own conditions and constants"
     digest = f"sha256 `{controls.sha256[:SHOWN_HASH]}`{further if compared > inputs else ''}"
-    return f"{verb} at {points} ({about}), {digest}; {NOT_A_PROOF}"
+    names = ", ".join(f"`{name}`" for name in ignored)
+    apart = f"; {names} {'is' if len(ignored) == 1 else 'are'} not compared" if ignored else ""
+    return f"{verb} at {points} ({about}), {digest}{apart}; {NOT_A_PROOF}"
 
 
 def run_evidence(rows: Sequence[Row]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Failed, Measured, Measurement, Unpaired
@@ -27,6 +28,10 @@ def check(measured: Measured) -> Iterator[Finding]:
         yield _finding(contract, None, "no target is planned", f"Declare `models.{contract.name}.targets`.")
     elif controls is None or not controls.inputs:
         yield _finding(contract, None, "the control set is empty", EMPTY_SET)
+    elif _are_ignored(contract, observation):
+        hint = f"Compare at least one of them: take its `ignore` out of `models.{contract.name}.outputs`."
+        text = "every output is left out of the comparison: `outputs` says `ignore` of all that eager returns"
+        yield replace(_finding(contract, None, text, hint), owner="contract", verdict=ALL_IGNORED)
     else:
         names = _expected(observation, controls.inputs)
         goldens = _expected(observation, [member for member in controls.inputs if member.group == "golden"])
@@ -36,6 +41,11 @@ def check(measured: Measured) -> Iterator[Finding]:
             own = _expected(observation, controls.run_on(planned.kind))
             yield from _check_target(measured, planned.name, own or names)
         yield from _check_leaves(contract, None, measured.goldens, measured.odd_goldens, goldens)
+
+
+def _are_ignored(contract: ModelContract, observation: ModelObservation) -> bool:
+    ignored = {output.name for output in contract.outputs if output.leaf == "ignore"}
+    return bool(observation.outputs) and all(leaf.name in ignored for leaf in observation.outputs)
 
 
 def _expected(observation: ModelObservation, members: Sequence[ControlInput]) -> list[str]:
@@ -130,6 +140,7 @@ def _finding(
     )
 
 
+ALL_IGNORED = "the config ignores every output"
 EMPTY_SET = "Raise `controls.limit` and `controls.budget`, and check that `--case` matches a control input."
 NOT_OBSERVED = "Run the gate again; if the target is still missing, report a bug in export-gate with `results.json`."
 MISSING = (

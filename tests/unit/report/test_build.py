@@ -15,7 +15,7 @@ from export_gate.report.record import LADDER, STATES, Cell, Report, Row
 from export_gate.report.render import render
 from export_gate.report.results import Results
 from export_gate.rules import CATALOGUE
-from export_gate.wall.contract import Dim, ModelContract, make_target
+from export_gate.wall.contract import Dim, ModelContract, Output, make_target
 from export_gate.wall.observation import (
     CaseResult,
     ControlInput,
@@ -353,6 +353,15 @@ def test_inputs_that_a_program_asks_for_count_as_well():
         samples.results((samples.contract("m"),), RunObservation(models=(samples.model("m", targets),)))
     )
     assert both.counts.control_inputs == 31
+
+
+def test_an_output_that_is_not_compared_is_said_beside_the_evidence():
+    """A model whose output is ignored reads as exact otherwise."""
+    ignoring = replace(samples.contract("m"), outputs=(Output(name="scores", leaf="ignore"),))
+    report = _run(samples.model("m", samples.all_fine()), contracts=(ignoring,))
+    assert report.evidence.endswith(
+        "sha256 `ab12f09c4d5e`; `scores` is not compared; evidence at those points, not a proof."
+    )
 
 
 def test_evidence_of_a_run():

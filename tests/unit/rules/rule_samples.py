@@ -977,6 +977,10 @@ SAMPLES: dict[str, Sample] = {
     "run-failed-guards": Sample(observed(ended("guards"))),
     "nothing-compared-controls": Sample(observed(controls=None)),
     "nothing-compared-no-target": Sample(observed(), contract(targets=())),
+    "nothing-compared-all-ignored": Sample(
+        observed(outputs=(OutputLeaf(name="output", dtype="float32", shape=(2, 3)),)),
+        contract(outputs=(Output(name="output", leaf="ignore"),)),
+    ),
     "nothing-compared-golden": Sample(replace(golden(), golden=()), GOLDEN_CONTRACT),
     "structure-mismatch-order": Sample(
         observed(target(CaseResult(case=CASES[0], structure=Structure(expected=("b", "a"), actual=("a", "b")))))
