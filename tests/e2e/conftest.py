@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from repositories import commit, git, once
+from harness.repositories import commit, git, once
 
 ROOT = Path(__file__).parents[2]
 

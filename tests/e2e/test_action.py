@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from github_server import GitHubServer
-from repositories import commit, git
+from harness.repositories import commit, git
 from runner import HEAD, REPOSITORY, TOKEN, Runner, pull_request
 
 pytestmark = [

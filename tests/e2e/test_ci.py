@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from repositories import commit, git
+from harness.repositories import commit, git
 from runner import REPOSITORY, Runner, pull_request
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="the runner is a POSIX program")]

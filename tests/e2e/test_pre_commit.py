@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from repositories import commit, git, once
+from harness.repositories import commit, git, once
 
 PRE_COMMIT = (sys.executable, "-m", "pre_commit")
 CONFIG = f"""

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from harness.gate import Done, gate, surroundings
+from harness.repositories import commit, git
 
 pytestmark = pytest.mark.slow(seconds=15)
 
@@ -46,9 +47,13 @@ class Project:
 
     def run(self, *arguments: str) -> Done:
         """A run with the cache, as a user's."""
+        return self.gate("run", *arguments)
+
+    def gate(self, *arguments: str) -> Done:
+        """Any command with the cache."""
         given = surroundings({"EXPORT_GATE_CACHE": str(self.folder.parent / "cache")})
         given.pop("EXPORT_GATE_RUN_NO_CACHE")
-        return gate(self.folder, "run", *arguments, environment=given)
+        return gate(self.folder, *arguments, environment=given)
 
     def results(self) -> dict[str, Any]:
         """The observations of each model, with its artifacts' bytes."""
@@ -121,3 +126,43 @@ def test_the_cache_can_be_left_out(runs: dict[str, Any], project: Project):
     assert done.returncode == 0, done.stdout + done.stderr
     assert project.results()["first"]["reused"] is None
     assert "EXPORT_GATE_CACHE" not in os.environ
+
+
+@pytest.mark.slow
+def test_another_commit_of_a_submodule_is_another_model(tmp_path: Path):
+    """Its files are not in the repository's own list; `plan` says so as well, and the commit before is known again."""
+    library, folder = tmp_path / "library", tmp_path / "project"
+    for made in (library, folder):
+        made.mkdir()
+        git(made, "init", "--quiet", "--initial-branch=main")
+    commits = []
+    for size in (1, 2):
+        (library / "common.py").write_text(COMMON.replace("Linear(2, size)", f"Linear(2, {size})"))
+        commits.append(commit(library))
+    project = Project(folder)
+    (folder / "common.py").unlink()
+    git(folder, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library), "parts")
+    (folder / "export-gate.yml").write_text(CONFIG.replace("models:", "pythonpath: [., parts]\nmodels:"))
+    commit(folder)
+    done = project.run("first")
+    assert done.returncode == 0, done.stdout + done.stderr
+    # The first run's report is no part of what a verdict depends on.
+    assert project.gate("plan", "--changed-since", "HEAD", "first").stdout.startswith("first: unchanged since ")
+
+    git(folder / "parts", "checkout", "--quiet", commits[0])
+    planned = project.gate("plan", "--changed-since", "HEAD", "first").stdout
+    assert planned.startswith("first: runs: ")
+    assert "parts/common.py changed since HEAD" in planned
+    assert project.run("first").returncode == 0
+    assert project.results()["first"]["reused"] is None
+    assert project.results()["first"]["parameters"] == 3
+
+
+def test_a_plan_without_a_cache_runs_everything(project: Project, tmp_path: Path):
+    """On a CI runner only the workflow knows whose the cache is."""
+    git(tmp_path, "init", "--quiet")
+    (tmp_path / "export-gate.yml").write_text(CONFIG)
+    commit(tmp_path)
+    done = gate(tmp_path, "plan", "--changed-since", "HEAD", environment={**surroundings({}), "CI": "true"})
+    names = ("first", "second", "clock")
+    assert done.stdout == "".join(f"{name}: runs: there is no cache\n" for name in names)

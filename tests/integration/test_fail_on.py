@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 
 import pytest
 from harness.gate import gate
+from harness.repositories import git
 
 NET = """
 from torch import nn
@@ -24,12 +24,6 @@ models:
     inputs: {input: {dtype: float32, shape: [3, 2], range: [0, 1]}}
     targets: {exported-program: {}}
 """
-
-
-def git(folder: Path, *arguments: str) -> None:
-    """Git with an author."""
-    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b.example", *arguments]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
 
 @pytest.mark.slow(seconds=10)

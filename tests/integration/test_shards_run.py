@@ -7,7 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from harness.gate import gate
+from harness.gate import gate, surroundings
+
+from export_gate.cache.folder import CacheFolder
+from export_gate.cache.scene import entry_key, owner
 
 MODEL = """
 import torch
@@ -40,6 +43,16 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "export-gate.yml").write_text(f"version: 1\nmodels:\n{models}")
     subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
     return folder
+
+
+def test_shards_are_balanced_by_what_the_cache_knows(project: Path, tmp_path: Path):
+    """A model that took as long as the two others together has a machine of its own."""
+    environment = surroundings({"EXPORT_GATE_CACHE": str(tmp_path)})
+    _, repository, name = owner(project / "export-gate.yml", environment)
+    for model, seconds in zip(NAMES, (9.0, 3.0, 4.0), strict=True):
+        CacheFolder(path=tmp_path).note_duration(entry_key(repository, name, model), seconds)
+    plan = gate(project, "plan", "--shards", "2", environment=environment)
+    assert [leg["models"] for leg in json.loads(plan.stdout)["include"]] == ["first", "second third"]
 
 
 @pytest.mark.slow

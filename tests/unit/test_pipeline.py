@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
+
+from harness.repositories import git
 
 from export_gate import pipeline
 from export_gate.run.order import Order
 
-AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
 CONFIG = """
 version: 1
 models:
@@ -23,12 +23,6 @@ echo '2 {"op": "set", "model": "m", "field": "problem", "value": {"message": "m"
 echo '3 {"op": "ended", "model": "m"}'
 """
 """Stands in for an interpreter: somebody commits while it runs, and the model cannot be checked."""
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """What git prints."""
-    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def test_the_commit_of_a_run_is_the_one_at_its_beginning(tmp_path: Path):

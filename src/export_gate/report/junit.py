@@ -14,6 +14,7 @@ from xml.etree import ElementTree as ET
 
 from export_gate.report.commands import reproduce
 from export_gate.report.escape import visible
+from export_gate.report.evidence import unchanged_line
 from export_gate.report.findings import cause_words, located_lines, tried_line
 from export_gate.report.record import ProblemView, Report
 from export_gate.report.results import Results
@@ -217,6 +218,7 @@ def _properties(results: Results, report: Report, evidence: str, observation: Mo
         "config-sha256": results.config_sha256,
         **({"revision": results.head} if results.head else {}),
         **({"controls-sha256": observation.controls.sha256} if observation.controls else {}),
+        **({"unchanged": unchanged_line(observation.reused)} if observation.reused else {}),
         **seen,
     }
 

@@ -34,6 +34,7 @@ def sarif(results: Results, report: Report) -> str:
     """The JSON document."""
     rules = _rules(results.findings)
     index = {rule.name: number for number, rule in enumerate(rules)}
+    unchanged = {row.model: row.unchanged for row in report.rows if row.unchanged}
     run = {
         "tool": {
             "driver": {
@@ -53,6 +54,7 @@ def sarif(results: Results, report: Report) -> str:
             "evidence": visible(report.evidence),
             "configSha256": results.config_sha256,
             **({"revision": results.head} if results.head else {}),
+            **({"unchanged": unchanged} if unchanged else {}),
         },
     }
     return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, allow_nan=False) + "\n"

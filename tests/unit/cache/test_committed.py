@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from harness.repositories import git
 
 from export_gate.cache.committed import require_uncommitted
 from export_gate.wall.errors import UserError
-
-AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
-
-
-def git(folder: Path, *arguments: str) -> None:
-    """Run git there."""
-    subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, check=True)
 
 
 @pytest.fixture

@@ -64,7 +64,7 @@ def one(contract: ModelContract, observation: ModelObservation) -> Results:
     return samples.results((contract,), RunObservation(environment=samples.ENVIRONMENT, models=(observation,)))
 
 
-@pytest.mark.parametrize("run", ["red", "problem", "broken"])
+@pytest.mark.parametrize("run", ["red", "problem", "broken", "unchanged"])
 def test_golden(run: str):
     """The document reads as its golden file."""
     text = junit(samples.RUNS[run](), build_report(samples.RUNS[run]()))

@@ -68,7 +68,7 @@ def test_the_schema_is_the_official_one():
         jsonschema.validate({"version": "2.1.0", "runs": [{"results": []}]}, official_schema())
 
 
-@pytest.mark.parametrize("run", ["red", "problem"])
+@pytest.mark.parametrize("run", ["red", "problem", "unchanged"])
 def test_golden(run: str):
     """The document reads as its golden file."""
     text = sarif(samples.RUNS[run](), build_report(samples.RUNS[run]()))

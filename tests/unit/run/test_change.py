@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-import subprocess
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
+from harness.repositories import commit, git
 
 from export_gate.config import load_config
 from export_gate.config.limits import require_short_waivers
@@ -21,7 +21,6 @@ from export_gate.rules.lock.record import Lock, LockedModel, LockedTarget, Locke
 from export_gate.run.change import base_of, find_change
 from export_gate.wall.errors import UserError
 
-AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
 CONFIG = """
 version: 1
 relaxed: fail
@@ -31,19 +30,6 @@ models:
     inputs: {x: {dtype: float32, shape: [2]}}
     controls: {limit: 100, data: [{path: real.npz}]}
 """
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """What git prints."""
-    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
-def commit(folder: Path) -> str:
-    """Everything as it is, and the name of the commit."""
-    git(folder, "add", "--all")
-    git(folder, "commit", "--quiet", "--message", "change")
-    return git(folder, "rev-parse", "HEAD")
 
 
 @pytest.fixture

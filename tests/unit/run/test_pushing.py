@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from harness.repositories import git
 
 from export_gate.config import load_config
 from export_gate.run.ignored import _matches, nothing_to_verify
 from export_gate.run.pushing import find_push
-
-AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """What git prints."""
-    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 @pytest.fixture

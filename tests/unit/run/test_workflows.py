@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from harness.repositories import git
 
 from export_gate.run.base import Base
 from export_gate.run.scripts import MOST_NAMED, script_lines
 from export_gate.run.workflows import MAX_BYTES, workflow_alterations
 
-AUTHOR = ("-c", "user.name=tester", "-c", "user.email=tester@example.invalid", "-c", "commit.gpgsign=false")
 TEXT = """
 name: CI
 on:
@@ -167,12 +166,6 @@ LOOSER = {
         "action acme/export-gate -> none",
     ),
 }
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """What git prints."""
-    done = subprocess.run(["git", *AUTHOR, *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
 
 
 def committed(root: Path, files: Mapping[str, str]) -> None:

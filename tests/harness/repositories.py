@@ -1,4 +1,4 @@
-"""Git repositories and folders for the end-to-end tests."""
+"""Git repositories and folders that tests share."""
 
 from __future__ import annotations
 
