@@ -62,7 +62,32 @@ runs:
           if [ -f "$file" ]; then sha256sum "$file" >> "$STUB_ARTIFACTS/attested"; fi
         done
 """
+SAVE = """
+name: save
+inputs: {path: {}, key: {}}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env: {KEY: "${{ inputs.key }}", FOLDER: "${{ inputs.path }}"}
+      run: mkdir -p "$STUB_ARTIFACTS/caches" && cp -R "$FOLDER" "$STUB_ARTIFACTS/caches/$KEY"
+"""
+RESTORE = """
+name: restore
+inputs: {path: {}, key: {}, restore-keys: {}}
+runs:
+  using: composite
+  steps:
+    - shell: bash
+      env: {KEY: "${{ inputs.restore-keys }}", FOLDER: "${{ inputs.path }}"}
+      run: |
+        for found in "$STUB_ARTIFACTS"/caches/"$KEY"*; do
+          if [ -d "$found" ]; then cp -R "$found" "$FOLDER"; fi
+        done
+"""
 STUBS = {
+    "actions/cache/restore": RESTORE,
+    "actions/cache/save": SAVE,
     "actions/upload-artifact": UPLOAD,
     "actions/download-artifact": DOWNLOAD,
     "actions/setup-python": NOTHING,
@@ -113,15 +138,15 @@ class Runner:
         """Folders in the place of the actions of others."""
         files = [*self.checkout.glob("**/action.yml"), *(self.checkout / "examples" / "workflows").glob("*.yml")]
         files += (self.folder / ".github" / "workflows").glob("*.yml")
-        named = {found for file in files for found in re.findall(r"uses: (actions/[\w-]+)@(\w+)", file.read_text())}
-        found = []
-        for name, revision in named:
-            if name in STUBS:
+        uses = re.compile(r"uses: (actions/[\w-]+)((?:/[\w-]+)*)@(\w+)")
+        found = {}
+        for name, below, revision in {match for file in files for match in uses.findall(file.read_text())}:
+            if f"{name}{below}" in STUBS:
                 folder = self.work / "stubs" / name
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / "action.yml").write_text(STUBS[name])
-                found += ["--local-repository", f"{name}@{revision}={folder}"]
-        return found
+                (folder / below.strip("/")).mkdir(parents=True, exist_ok=True)
+                (folder / below.strip("/") / "action.yml").write_text(STUBS[f"{name}{below}"])
+                found[f"{name}@{revision}={folder}"] = "--local-repository"
+        return [word for place, option in found.items() for word in (option, place)]
 
     def path(self) -> str:
         """PATH of a machine whose `python` is the project's, as actions/setup-python leaves it."""

@@ -199,6 +199,27 @@ def test_terminal_shows_live_progress_and_colours(project: Path, tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_a_terminal_says_something_within_a_second(project: Path, tmp_path: Path):
+    """Before the worker has imported torch, which takes longer."""
+    master, slave = pty.openpty()
+    command = [GATE, "run", "--report-dir", tmp_path, "--no-cache"]
+    process = subprocess.Popen(command, cwd=project, env=clean({}), stdin=slave, stdout=slave, stderr=slave)
+    os.close(slave)
+    deadline, written = time.monotonic() + 1.0, ""
+    try:
+        while (
+            "read the config" not in written
+            and select.select([master], [], [], max(0.0, deadline - time.monotonic()))[0]
+        ):
+            written += os.read(master, 65536).decode()
+        assert "read the config" in written
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+@pytest.mark.slow
 def test_no_color_is_honoured(project: Path, results: Path):
     """With NO_COLOR, a terminal shows the same report without a colour code."""
     _, coloured = on_terminal(project, "report", results)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +82,20 @@ def test_a_link_to_the_folder_itself_is_the_users_choice(tmp_path: Path):
     world.place.path.symlink_to(tmp_path / "disk")
     assert world.keep() == ""
     assert world.holds()
+
+
+def test_the_folder_may_be_on_another_file_system(tmp_path: Path):
+    """A verdict goes there and comes back, though no file can be moved or linked between the two."""
+    other = Path("/dev/shm") if sys.platform == "linux" else tmp_path
+    with tempfile.TemporaryDirectory(dir=other) as disk:
+        world = World(tmp_path / "project")
+        world.place = CacheFolder(path=Path(disk) / "cache")
+        assert sys.platform != "linux" or Path(disk).stat().st_dev != tmp_path.stat().st_dev
+        assert world.keep() == ""
+        (world.report / "artifacts" / "m" / "model.onnx").unlink()
+        assert world.holds()
+        assert (world.report / "artifacts" / "m" / "model.onnx").is_file()
+        assert world.place.problem == ""
 
 
 def test_files_of_other_users_are_not_read(world: World, monkeypatch: pytest.MonkeyPatch):
