@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import paragraph
-from export_gate.wall.observation import OWN_FAULT, ModelObservation
+from export_gate.wall.contract import ModelContract
+from export_gate.wall.observation import OWN_FAULT, Failure, ModelObservation
 
 MEANINGS = {
     "SIGKILL": (
@@ -21,8 +22,7 @@ MEANINGS = {
         "details."
     ),
     "SIGABRT": (
-        "Native code aborted on a failed assertion, which is usually among the last lines printed (see the details); "
-        "in stage convert, torch also aborts if the disk is full."
+        "Native code aborted on a failed assertion, which is usually among the last lines printed (see the details)."
     ),
     "SIGILL": "This CPU lacks an instruction: native code or a compiled package was built for another machine.",
     "SIGBUS": "Mapped memory disappeared: a full disk or a full /dev/shm, or a file that was changed while in use.",
@@ -47,10 +47,36 @@ def check(measured: Measured) -> Iterator[Finding]:
         failure = group[0].failure
         message = f"{group[0].place(contract.name)}: the worker died with {failure.type} in stage {failure.stage}"
         hint = MEANINGS.get(failure.type, _other(failure.type))
-        if failure.type in CRASHES and failure.case is not None:
+        empty = _empty_dims(failure, observation) if failure.type in CRASHES else []
+        if empty:
+            hint, message = _of_nothing(contract, empty), f"{message}, at an empty input ({_zeros(empty)})"
+        elif failure.type in CRASHES and failure.case is not None:
             hint += " If the model does not have to accept the named input, narrow `dims` or `range` to leave it out."
+        elif (failure.type, failure.stage) == ("SIGABRT", "convert"):
+            hint += " A full disk makes torch abort here as well."
         found = finding(RULE.name, contract, group, message, hint)
+        if empty:
+            found = replace(found, verdict=f"native code that crashes at an empty input ({_zeros(empty)})")
         yield found if found.details else _with_output(found, observation)
+
+
+def _empty_dims(failure: Failure, observation: ModelObservation) -> list[str]:
+    """The dims of which the input that it died of has none."""
+    found = (member.sizes for member in observation.control_inputs if member.name == failure.case)
+    return [name for sizes in found for name, size in sizes.items() if size == 0]
+
+
+def _zeros(dims: Sequence[str]) -> str:
+    return ", ".join(f"`{name}` is 0" for name in dims)
+
+
+def _of_nothing(contract: ModelContract, empty: Sequence[str]) -> str:
+    keys = " and ".join(f"`models.{contract.name}.dims.{name}.min`" for name in empty)
+    return (
+        f"If callers never send an empty `{empty[0]}`, raise {keys} to the smallest size that they send; otherwise "
+        "return what an empty input gives without calling the artifact. The crash is a bug of the library that ended the "
+        "process: report it there with the named input and the lines printed last (see the details)."
+    )
 
 
 def _other(ending: str) -> str:

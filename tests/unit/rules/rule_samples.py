@@ -832,6 +832,19 @@ SAMPLES: dict[str, Sample] = {
         )
         for ending in ("SIGSEGV", "SIGABRT", "SIGILL", "SIGBUS", "SIGTERM", "SIGFPE", "SIGUSR1", "exit 3")
     },
+    "worker-died-empty": Sample(
+        observed(
+            ended("run", "died", type="SIGABRT", message="", trace="", case="empty"),
+            controls=ControlSetObservation(
+                sha256="0" * 64,
+                inputs=(
+                    ControlInput(name=CASES[0], family="normal", sizes={"batch": 2}),
+                    ControlInput(name="empty", family="normal", sizes={"batch": 0}),
+                ),
+            ),
+        )
+    ),
+    "worker-died-convert": Sample(observed(ended("convert", "died", type="SIGABRT", message="", trace=""))),
     "worker-died-before-targets": Sample(
         ModelObservation(model="glyph-head", failure=failure(stage="eager", kind="died", type="SIGKILL", message=""))
     ),
