@@ -74,8 +74,8 @@ def _of_nothing(contract: ModelContract, empty: Sequence[str]) -> str:
     keys = " and ".join(f"`models.{contract.name}.dims.{name}.min`" for name in empty)
     return (
         f"If callers never send an empty `{empty[0]}`, raise {keys} to the smallest size that they send; otherwise "
-        "return what an empty input gives without calling the artifact. The crash is a bug of the library that ended the "
-        "process: report it there with the named input and the lines printed last (see the details)."
+        "return what an empty input gives without calling the artifact. The crash is a bug of the library that ended "
+        "the process: report it there with the named input and the lines printed last (see the details)."
     )
 
 
