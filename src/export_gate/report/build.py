@@ -95,7 +95,7 @@ def headline(results: Results, counts: Counts) -> str:
     if counts.waived:
         parts.append(waived_words(results.findings))
     left = left_out(results)
-    return f"export-gate: {', '.join(parts)}{f' (left out: {left})' if left else ''}"
+    return f"export-gate: {', '.join(parts)}{f'; the command line left out {left}' if left else ''}"
 
 
 def left_out(results: Results) -> str:

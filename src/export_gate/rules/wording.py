@@ -11,6 +11,8 @@ from export_gate.wall.source import SourceLine
 
 ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 POINTER = re.compile(r"\s*[~^]+\s*$")
+LOGGING = re.compile(r"\s*(?:Set|For|If) .*\b(?:TORCH_LOGS|TORCHDYNAMO_(?:VERBOSE|EXTENDED_DEBUG))")
+"""`Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace (please do this especially if ...)`."""
 RUNTIME = re.compile(r"\[ONNXRuntimeError\] : \d+ : [A-Z_]+ : ")
 RUNTIME_NODE = re.compile(r"Non-zero status code returned while running (\w+) node\. Name:'([^']*)' Status Message: ")
 RUNTIME_PLACE = re.compile(r"/\S+\.(?:h|cc|cpp):\d+ [^\s(]+(?:\([^)]*\)(?: const)?)? ")
@@ -132,5 +134,6 @@ def made_at(source: SourceLine | None) -> str:
 
 
 def paragraph(text: str) -> tuple[str, ...]:
-    """Lines for the folded details, without those that only point into the line above (`    ^^^^^`)."""
-    return tuple(line for line in plain(text).rstrip().splitlines() if not POINTER.match(line))
+    """Lines for the folded details, without pointers into a line (`    ^^^^^`) and hints for the authors of torch."""
+    lines = plain(text).rstrip().splitlines()
+    return tuple(line for line in lines if not POINTER.match(line) and not LOGGING.match(line))

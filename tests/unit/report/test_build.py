@@ -282,7 +282,8 @@ def test_what_the_command_line_left_out_is_in_the_verdict():
         results, run=replace(results.run, models=models), unselected_models=2, unselected_targets=1, narrowed=True
     )
 
-    assert build_report(narrow).headline.endswith(f"(left out: 2 models, 1 target, {5 * len(models)} control inputs)")
+    left = f"2 models, 1 target, {5 * len(models)} control inputs"
+    assert build_report(narrow).headline.endswith(f"; the command line left out {left}")
     assert "left out" not in build_report(results).headline
 
 

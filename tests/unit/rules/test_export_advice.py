@@ -217,7 +217,7 @@ def test_a_layer_that_is_unrolled_is_the_cause_in_words(models: Any):
     [
         ("model", "the model cannot be created, so no input was tried"),
         ("controls", "the control inputs cannot be made as the contract declares them"),
-        ("eager", "inputs that eager refuses, in the model"),
+        ("eager", "eager refuses these inputs, in the model"),
     ],
 )
 def test_eager_is_not_said_to_refuse_what_it_was_never_given(stage: Stage, words: str):

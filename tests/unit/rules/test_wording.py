@@ -80,3 +80,22 @@ def test_a_whole_float_keeps_its_point():
 def test_the_end_of_a_runtimes_message_is_what_is_wrong(message: str, words: str):
     """Its codes and its own source lines say nothing to the reader, and the last sentence says most."""
     assert first_line(message) == words
+
+
+def test_hints_for_the_authors_of_torch_are_left_out_of_details():
+    """How to log more of torch is no help; a line of the user's that names the variable stays."""
+    text = (
+        "Unsupported: data-dependent branching\n"
+        '  File "model.py", line 9, in forward\n'
+        "    if os.environ['TORCH_LOGS']:\n"
+        "    ^^^\n"
+        "Set TORCHDYNAMO_VERBOSE=1 for the internal stack trace (please do this especially if you report a bug).\n"
+        'For more information, run with TORCH_LOGS="dynamic"\n'
+        "If you suspect the guard was triggered from C++, add TORCHDYNAMO_EXTENDED_DEBUG_CPP=1\n"
+    )
+
+    assert paragraph(text) == (
+        "Unsupported: data-dependent branching",
+        '  File "model.py", line 9, in forward',
+        "    if os.environ['TORCH_LOGS']:",
+    )
