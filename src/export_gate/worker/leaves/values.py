@@ -98,6 +98,13 @@ def as_leaf(name: str, value: Any) -> Leaf:
 
 def to_numpy(tensor: Any) -> npt.NDArray[Any]:
     """A copy of the tensor's values; bfloat16 widened to float32, conjugate and negative views resolved."""
+    # A copy, because the memory may be a buffer that the next call writes to.
+    array: npt.NDArray[Any] = np.array(seen_as_numpy(tensor), copy=True)
+    return array
+
+
+def seen_as_numpy(tensor: Any) -> npt.NDArray[Any]:
+    """The same without a copy where NumPy can see the tensor's own memory, for a look at once."""
     import torch
 
     dense = tensor.detach().cpu().resolve_conj().resolve_neg()
@@ -105,8 +112,7 @@ def to_numpy(tensor: Any) -> npt.NDArray[Any]:
         dense = dense.to_dense()
     if dense.dtype == torch.bfloat16:
         dense = dense.to(torch.float32)
-    # A copy, because the memory may be a buffer that the next call writes to.
-    array: npt.NDArray[Any] = np.array(dense.numpy(), copy=True)
+    array: npt.NDArray[Any] = dense.numpy()
     return array
 
 

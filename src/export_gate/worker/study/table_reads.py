@@ -18,7 +18,7 @@ from export_gate.worker.controls.layout import tensors_of
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.leaves.bits import same_bits
-from export_gate.worker.leaves.values import to_numpy
+from export_gate.worker.leaves.values import seen_as_numpy, to_numpy
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import module_runner
 from export_gate.worker.model.tables import RowsRead
@@ -159,4 +159,4 @@ def _is_own(values: npt.NDArray[Any], own: Iterable[torch.Tensor]) -> bool:
     orders = itertools.permutations(range(values.ndim)) if values.ndim <= MOST_AXES else [tuple(range(values.ndim))]
     alike = [weight for weight in own if weight.numel() == values.size]
     views = [values.transpose(order) for order in orders]
-    return any(same_bits(view, array) for array in map(to_numpy, alike) for view in views)
+    return any(same_bits(view, array) for array in map(seen_as_numpy, alike) for view in views)

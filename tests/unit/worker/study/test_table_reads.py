@@ -172,18 +172,18 @@ def test_a_saved_program_that_was_handed_in_is_looked_into_as_well(tmp_path: Pat
     assert 0 < found.read < 30
 
 
-def test_only_weights_that_may_be_the_table_are_copied(monkeypatch: pytest.MonkeyPatch):
-    """A copy of every weight would cost as much memory as the model."""
-    copied: list[int] = []
+def test_only_weights_that_may_be_the_table_are_looked_at(monkeypatch: pytest.MonkeyPatch):
+    """Some have to be seen for it, and all of them would cost as much memory as the model."""
+    seen: list[int] = []
 
-    def to_numpy(tensor: torch.Tensor) -> npt.NDArray[Any]:
-        copied.append(tensor.numel())
+    def seen_as_numpy(tensor: torch.Tensor) -> npt.NDArray[Any]:
+        seen.append(tensor.numel())
         return tensor.numpy().copy()
 
-    monkeypatch.setattr(table_reads, "to_numpy", to_numpy)
+    monkeypatch.setattr(table_reads, "seen_as_numpy", seen_as_numpy)
     weights = [torch.zeros(1000), torch.arange(6.0).reshape(2, 3), torch.zeros(3, 2)]
     assert table_reads._is_own(np.arange(6.0, dtype=np.float32).reshape(2, 3).T, weights)
     assert not table_reads._is_own(np.ones(7, dtype=np.float32), weights)
-    assert copied == [6]
+    assert seen == [6]
     assert not table_reads._is_own(np.ones(6, dtype=np.float32), weights)
-    assert copied == [6, 6, 6]
+    assert seen == [6, 6, 6]
