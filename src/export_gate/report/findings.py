@@ -145,7 +145,7 @@ def cause_words(finding: Finding) -> str:
         return ""
     if finding.verdict:
         return finding.verdict
-    owner = f", {OWNER_PLACES[finding.owner]}" if finding.owner and finding.cause != "export" else ""
+    owner = f" ({OWNER_PLACES[finding.owner]})" if finding.owner and finding.cause != "export" else ""
     first = f": {finding.evidence[0]}" if finding.evidence else ""
     return f"{CAUSE_WORDS[finding.cause]}{owner}{first}"
 

@@ -112,7 +112,12 @@ def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool)
     if padding:
         return f"If the model pads there, {padding}, without the condition; or {', or '.join([*ways[2:], ways[0]])}."
     at = at_source(branch.source) if is_long else ""
-    return f"Keep both sides of the condition{at} in the program: {', or '.join(ways[:2])}{apart}."
+    read = (
+        ""
+        if is_long
+        else f" Write {listing([f'`{name}`' for name in branch.dims])} as the model reads it (`x.shape[...]`)."
+    )
+    return f"Keep both sides of the condition{at} in the program: {', or '.join(ways[:2])}{apart}.{read}"
 
 
 def dynamic_ways(words: str) -> tuple[str, str]:
@@ -127,7 +132,7 @@ def _both(words: str) -> str:
         return "compute both sides and choose with `torch.where`"
     # A size is a Python number in forward, and torch.where takes tensors alone as its condition.
     condition.left = ast.Call(func=ast.Name(id="torch.scalar_tensor"), args=[condition.left], keywords=[])
-    return f"compute both sides and choose with `torch.where({ast.unparse(condition)}, a, b)`"
+    return f"compute both sides and choose with `torch.where({ast.unparse(condition)}, one_side, other_side)`"
 
 
 def _is_torchs_own(branch: Branch) -> bool:

@@ -196,7 +196,8 @@ def _data_dependent_advice(failure: Failure, text: str) -> str:
         )
     return (
         f"The branch{where} depends on a tensor's values, which torch.export cannot capture: compute both sides and "
-        "choose with `torch.where(condition, a, b)`, or let `torch.cond(condition, f, g, (x,))` choose, whose `f` and "
+        "choose with `torch.where(condition, one_side, other_side)`, or let `torch.cond(condition, f, g, (x,))` "
+        "choose, whose `f` and "
         "`g` return new tensors of one shape (`x.clone()`, not `x`); if only one side can happen, keep that one and "
         "say so before it: `torch._assert_async(condition)`."
     )

@@ -20,9 +20,9 @@ def check(measured: Measured) -> Iterator[Finding]:
             contract.name,
             f"forward changes its {'input' if len(mutated) == 1 else 'inputs'} {listing(mutated)} in place",
             hint=(
-                f"Begin forward with `{own} = {own}.clone()` (a copy of a part of it is not enough), or avoid the "
-                "in-place operators (`add_`, `x[...] = y`, `out=`): "
-                "ONNX cannot write to its inputs, so the caller's tensor would keep its old values there."
+                f"Begin forward with `{own} = {own}.clone()`, or avoid the in-place operators (`add_`, `x[...] = y`, "
+                "`out=`). Eager overwrites the caller's tensor, and an ONNX file cannot: code that uses that tensor "
+                "after the call would see other values than with the file."
             ),
             occurrences=len(mutated),
             source=observation.hygiene.mutating,

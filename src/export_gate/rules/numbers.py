@@ -137,7 +137,9 @@ def spread(comparison: Comparison, expected: str, actual: str) -> tuple[str, ...
         pairs = zip(QUANTILES, comparison.error_quantiles, strict=False)
         lines.append(f"quantiles of |P-M|: {', '.join(f'{name} {scientific(value)}' for name, value in pairs)}")
     # Where every element differs, that the largest one is at the same place excuses nothing.
-    if comparison.top1_agreement is not None and comparison.mismatched_elements < comparison.elements:
+    # Of integers, such as indices, the largest is no better than any other.
+    is_telling = is_float and comparison.mismatched_elements < comparison.elements
+    if comparison.top1_agreement is not None and is_telling:
         lines.append(f"top-1 agreement along the last axis: {comparison.top1_agreement:.1%}")
     if total(comparison.expected_nonfinite) + total(comparison.actual_nonfinite):
         lines.append(

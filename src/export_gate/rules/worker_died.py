@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
+from export_gate.rules.blame import kind_of
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.wording import paragraph
@@ -49,14 +50,15 @@ def check(measured: Measured) -> Iterator[Finding]:
         hint = MEANINGS.get(failure.type, _other(failure.type))
         empty = _empty_dims(failure, observation) if failure.type in CRASHES else []
         if empty:
-            hint, message = _of_nothing(contract, empty), f"{message}, at an empty input ({_zeros(empty)})"
+            library = "ONNX Runtime" if kind_of(contract, group[0].target) == "onnx" else "native code"
+            hint, message = _of_nothing(contract, empty, library), f"{message}, at an empty input ({_zeros(empty)})"
         elif failure.type in CRASHES and failure.case is not None:
             hint += " If the model does not have to accept the named input, narrow `dims` or `range` to leave it out."
         elif (failure.type, failure.stage) == ("SIGABRT", "convert"):
             hint += " A full disk makes torch abort here as well."
         found = finding(RULE.name, contract, group, message, hint)
         if empty:
-            found = replace(found, verdict=f"native code that crashes at an empty input ({_zeros(empty)})")
+            found = replace(found, verdict=f"{library} crashes at an empty input ({_zeros(empty)})")
         yield found if found.details else _with_output(found, observation)
 
 
@@ -70,12 +72,11 @@ def _zeros(dims: Sequence[str]) -> str:
     return ", ".join(f"`{name}` is 0" for name in dims)
 
 
-def _of_nothing(contract: ModelContract, empty: Sequence[str]) -> str:
+def _of_nothing(contract: ModelContract, empty: Sequence[str], library: str) -> str:
     keys = " and ".join(f"`models.{contract.name}.dims.{name}.min`" for name in empty)
     return (
-        f"If callers never send an empty `{empty[0]}`, raise {keys} to the smallest size that they send; otherwise "
-        "return what an empty input gives without calling the artifact. The crash is a bug of the library that ended "
-        "the process: report it there with the named input and the lines printed last (see the details)."
+        f"If callers never send an empty input, raise {keys} to the smallest size that they send. If they do, let them "
+        f"skip the call there and use an empty result. The crash is a bug of {library}: report it with the named input."
     )
 
 

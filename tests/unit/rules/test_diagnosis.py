@@ -355,7 +355,7 @@ def test_a_condition_on_one_dim_may_have_an_export_of_its_own():
     hint = _guarded(Branch(words="batch == 2", cases=(CASES[0],), dims=("batch",))).hint
 
     assert "`torch.cond(batch == 2, f, g, (...))`" in hint
-    assert "`torch.where(torch.scalar_tensor(batch) == 2, a, b)`" in hint
+    assert "`torch.where(torch.scalar_tensor(batch) == 2, one_side, other_side)`" in hint
     assert "`models.glyph-head.dims.batch.separate`" in hint
 
 
@@ -371,7 +371,7 @@ def test_a_condition_on_two_dims_has_no_sizes_to_declare():
     """Neither exports for single sizes nor a narrower dim express it."""
     hint = _guarded(Branch(words="n // m == 3", cases=(CASES[0],), dims=("m", "n"))).hint
 
-    assert "`torch.where(torch.scalar_tensor(n // m) == 3, a, b)`" in hint
+    assert "`torch.where(torch.scalar_tensor(n // m) == 3, one_side, other_side)`" in hint
     assert "separate" not in hint
     assert "dims" not in hint
 

@@ -143,7 +143,7 @@ def test_a_condition_on_two_dims_is_put_into_the_program():
     hint = export_advice(contract(dims=dims), CHUNKED, {}, trials, guard)
 
     assert "let `torch.cond(n > m, f, g, (...))` choose, or compute both sides and choose with" in hint
-    assert "`torch.where(torch.scalar_tensor(n) > m, a, b)`" in hint
+    assert "`torch.where(torch.scalar_tensor(n) > m, one_side, other_side)`" in hint
     assert "separate" not in hint
 
 
@@ -217,7 +217,7 @@ def test_a_layer_that_is_unrolled_is_the_cause_in_words(models: Any):
     [
         ("model", "the model cannot be created, so no input was tried"),
         ("controls", "the control inputs cannot be made as the contract declares them"),
-        ("eager", "eager refuses these inputs, in the model"),
+        ("eager", "eager refuses these inputs (in the model)"),
     ],
 )
 def test_eager_is_not_said_to_refuse_what_it_was_never_given(stage: Stage, words: str):
@@ -286,7 +286,8 @@ def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):
     assert "if x.sum() > 0:" in _line(failure)
     assert _advice(failure) == (
         f"The branch at {_line(failure)} depends on a tensor's values, which torch.export cannot capture: "
-        "compute both sides and choose with `torch.where(condition, a, b)`, or let `torch.cond(condition, f, g, (x,))` "
+        "compute both sides and choose with `torch.where(condition, one_side, other_side)`, "
+        "or let `torch.cond(condition, f, g, (x,))` "
         "choose, whose `f` and `g` return new tensors of one shape (`x.clone()`, not `x`); if only one side can "
         "happen, keep that one and say so before it: `torch._assert_async(condition)`."
     )
