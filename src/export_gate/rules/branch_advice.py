@@ -112,10 +112,9 @@ def branch_advice(contract: ModelContract, branch: Branch, *, is_separate: bool)
     if padding:
         return f"If the model pads there, {padding}, without the condition; or {', or '.join([*ways[2:], ways[0]])}."
     at = at_source(branch.source) if is_long else ""
+    names = listing([f"`{name}`" for name in branch.dims])
     read = (
-        ""
-        if is_long
-        else f" Write {listing([f'`{name}`' for name in branch.dims])} as the model reads it (`x.shape[...]`)."
+        "" if is_long else f" Write {names} as the model reads {'it' if len(branch.dims) == 1 else 'them'} from shapes."
     )
     return f"Keep both sides of the condition{at} in the program: {', or '.join(ways[:2])}{apart}.{read}"
 

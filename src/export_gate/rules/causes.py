@@ -135,7 +135,7 @@ def _branch(measured: Measured, faults: Sequence[Measurement], inspection: Inspe
     met = next((branch for branch in branches if faults[0].case in branch.cases), None)
     words = f" where {condition_of(met).replace('`', '')}" if met else ""
     if refused:
-        return f"the exported program refuses this size{words and f' ({words[1:]})'}, the file computes it"
+        return f"the exported program refuses this size{words and f' ({words[1:]})'}, the file returns the wrong side"
     if other and all(fault.case in other for fault in faults):
         return f"the export follows the branch that the model takes elsewhere; only inputs{words} differ"
     return ""

@@ -109,8 +109,8 @@ def _hint(operators: Sequence[str], rows: RowsDiffering | None, called: str = ""
         )
     elif any(operators):
         what = (
-            "Draw only when `self.training`, and use the mean of what is drawn otherwise (the gate runs the model in "
-            "eval mode); or take the random numbers as an input of forward. An exported program may keep one draw."
+            "Draw only when `self.training`, and use the mean in eval mode, in which the gate runs the model; or take "
+            "the random numbers as an input of forward. An exported program may keep one draw."
         )
     else:
         what = (

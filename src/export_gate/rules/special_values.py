@@ -37,8 +37,8 @@ def special_advice(contract: ModelContract, blame: Blame) -> str:
         )
     # The default puts 0 in NaN's place, which an index or a maximum then passes over.
     handle = (
-        f"handle it in the model before {_operator(blame)}, e.g. with `torch.nan_to_num(x, nan=...)` and the number "
-        "that is meant, which decides eager's result as well"
+        f"handle it in the model before {_operator(blame)}, e.g. with `torch.nan_to_num(x, nan=...)`: the number "
+        "that you choose changes eager's result as well"
     )
     declared = {path: spec.nonfinite for path, spec in tensors(contract.inputs) if spec.nonfinite}
     if not declared:

@@ -43,16 +43,16 @@ def test_nan_is_taken_out_of_the_input_that_admits_it():
     """Only the value that the smallest failing input holds is named."""
     assert _cured("no-nonfinite", "[[0.0, nan, 0.0]]", "nan", "inf").hint == (
         "If callers never pass NaN, remove `nan` from `models.glyph-head.inputs.x.nonfinite`; otherwise handle it in "
-        "the model before `argmax`, e.g. with `torch.nan_to_num(x, nan=...)` and the number that is meant, "
-        "which decides eager's result as well."
+        "the model before `argmax`, e.g. with `torch.nan_to_num(x, nan=...)`: the number that you choose "
+        "changes eager's result as well."
     )
 
 
 def test_nan_of_a_data_file_is_handled_in_the_model():
     """No key of the contract admits it."""
     assert _cured("no-nonfinite", "[[nan]]").hint == (
-        "Handle it in the model before `argmax`, e.g. with `torch.nan_to_num(x, nan=...)` and the number that is "
-        "meant, which decides eager's result as well."
+        "Handle it in the model before `argmax`, e.g. with `torch.nan_to_num(x, nan=...)`: the number that you "
+        "choose changes eager's result as well."
     )
 
 
