@@ -5,7 +5,7 @@ A tolerance that is larger than these differences cannot fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ LEAST_STEP, NEAR = 1e-4, 0.02
 """Steps below this share of the largest value may be rounding; how near a gap must be to a multiple of the step."""
 
 
-def contrasts(outputs: Sequence[tuple[str, Sequence[Leaf]]]) -> tuple[Contrast, ...]:
+def contrasts(outputs: Iterable[tuple[str, Sequence[Leaf]]]) -> tuple[Contrast, ...]:
     """The differences of each floating output at a few control inputs.
 
     Args:
@@ -34,16 +34,19 @@ def contrasts(outputs: Sequence[tuple[str, Sequence[Leaf]]]) -> tuple[Contrast, 
     return tuple(_contrasts(outputs))
 
 
-def _contrasts(outputs: Sequence[tuple[str, Sequence[Leaf]]]) -> Iterator[Contrast]:
+def _contrasts(outputs: Iterable[tuple[str, Sequence[Leaf]]]) -> Iterator[Contrast]:
     earlier: dict[tuple[str, tuple[int, ...]], npt.NDArray[Any]] = {}
     seen: dict[str, int] = {}
     for case, leaves in outputs:
         for leaf in leaves:
             if leaf.value is None or leaf.value.dtype.kind not in "fc" or leaf.value.size < 2:  # noqa: PLR2004 - one element has no rows
                 continue
+            if seen.get(leaf.name, 0) == CASES:
+                earlier = {key: value for key, value in earlier.items() if key[0] != leaf.name}
+                continue
             before = earlier.get((leaf.name, leaf.value.shape))
             earlier[leaf.name, leaf.value.shape] = leaf.value
-            if before is None or seen.get(leaf.name, 0) == CASES:
+            if before is None:
                 continue
             seen[leaf.name] = seen.get(leaf.name, 0) + 1
             yield Contrast(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +24,22 @@ class Reference:
     """What eager returned at one control input."""
 
     case: str
-    leaves: tuple[Leaf, ...]
+    read: Callable[[], tuple[Leaf, ...]]
+    """Large outputs are not in memory until they are read."""
+
+    @classmethod
+    def held(cls, case: str, leaves: tuple[Leaf, ...]) -> Reference:
+        """A reference in memory."""
+        return cls(case=case, read=lambda: leaves)
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """The outputs; keep them no longer than one comparison."""
+        return self.read()
+
+    def changed(self, change: Callable[[tuple[Leaf, ...]], tuple[Leaf, ...]]) -> Reference:
+        """The reference with its outputs changed whenever they are read."""
+        return Reference(case=self.case, read=lambda: change(self.read()))
 
 
 def module_runner(module: Callable[..., Any], names: Mapping[str, str]) -> Runner:
@@ -57,7 +73,8 @@ def without_ignored(leaves: Sequence[Leaf], outputs: Sequence[Output]) -> tuple[
 
 def to_compare(references: Mapping[str, Reference], outputs: Sequence[Output]) -> dict[str, Reference]:
     """The references with the leaves that are compared."""
-    return {name: replace(said, leaves=without_ignored(said.leaves, outputs)) for name, said in references.items()}
+    compared = partial(without_ignored, outputs=outputs)
+    return {name: said.changed(compared) for name, said in references.items()}
 
 
 def contract_names(leaves: Sequence[Leaf], outputs: Sequence[Output]) -> dict[str, str]:

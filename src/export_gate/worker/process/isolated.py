@@ -157,15 +157,18 @@ def _lines_within(reader: int, limit_s: float) -> Iterator[bytes]:
     Raises:
         TimeoutError: the next one did not come in time.
     """
-    pending, deadline = b"", time.monotonic() + limit_s
+    pending: list[bytes] = []  # joined once: to add to a text of many megabytes chunk by chunk takes minutes
+    deadline = time.monotonic() + limit_s
     while True:
         if not select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
             raise TimeoutError
         chunk = os.read(reader, READ_BYTES)
         if not chunk:
             return
-        *lines, pending = (pending + chunk).split(b"\n")
-        for line in lines:
-            yield line
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            yield b"".join((*pending, end))
+            pending.clear()
             # Each line is the answer to one input, and the limit is for each input: what the caller did is not counted.
             deadline = time.monotonic() + limit_s
+        pending.append(rest)

@@ -29,6 +29,7 @@ from export_gate.worker.model.reference import (
     module_runner,
     rename,
 )
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.model.writing import inputs_stamp, state_stamp, writing_line
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.ambience import observe_ambience
@@ -145,9 +146,11 @@ TRAINING = ("train_modules", "train_module_count")
 """Known before `force-eval` was applied."""
 
 
-def observe_eager(cases: Sequence[ControlCase], subject: Subject, desk: Desk) -> Eager:
+def observe_eager(cases: Sequence[ControlCase], subject: Subject, file: ReferenceFile, desk: Desk) -> Eager:
     """Run the eager model once on every control input, in order, on one instance."""
-    answers = ask_eager(cases, module_runner(subject.module, {}), subject.parameters, subject.contract, desk)
+    answers = ask_eager(
+        cases, module_runner(subject.module, {}), subject.parameters, subject.contract, file=file, desk=desk
+    )
     first = next(iter(answers.references.values()), None)
     eager = Eager(
         references=answers.references,
@@ -176,6 +179,8 @@ def ask_eager(
     run: Runner,
     parameters: Sequence[Parameter],
     contract: ModelContract,
+    *,
+    file: ReferenceFile,
     desk: Desk,
 ) -> Answers:
     """Run an eager instance on these control inputs, in order; its outputs under the contract's names."""
@@ -194,7 +199,7 @@ def ask_eager(
         leaves = rename(leaves, names)
         messages = broken_promises(describe_outputs(leaves), contract.outputs, case.sizes)
         broken += [PromiseBroken(case=case.name, message=message) for message in messages]
-        references[case.name] = Reference(case=case.name, leaves=leaves)
+        references[case.name] = file.reference(case.name, leaves)
     return Answers(references=references, broken=tuple(broken), names=names)
 
 
@@ -205,7 +210,7 @@ def _refusal(error: BaseException, case: ControlCase, desk: Desk) -> PromiseBrok
 
 def _contrasts(cases: Sequence[ControlCase], references: Mapping[str, Reference]) -> tuple[Contrast, ...]:
     spread = [case.name for case in cases if case.family not in FLAT_FAMILIES and case.name in references]
-    return contrasts([(name, references[name].leaves) for name in spread])
+    return contrasts((name, references[name].leaves) for name in spread)
 
 
 def _golden(

@@ -31,6 +31,7 @@ from export_gate.worker.model.factory import (
     is_scripted,
     load_factory,
 )
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.process.channel import Channel
 from export_gate.worker.process.dependencies import find_dependencies
 from export_gate.worker.process.files_read import files_read
@@ -160,10 +161,11 @@ def _observe(job: Job, desk: Desk, then: Sequel | None, each: EachTarget | None,
         job = replace(job, contract=subject.contract)
         trial = choose_trial(job, subject, desk, notes)
         desk.channel.set("controls", trial.observation)
+    file = ReferenceFile(folder=Path(job.artifacts))
     with desk.stage("eager"):
         facts, unknown = observe_behaviour(trial.cases, subject, desk)
-        with eager_begun(subject, trial.cases) as asked:
-            eager = observe_eager(trial.cases, subject, desk)
+        with eager_begun(subject, trial.cases, file) as asked:
+            eager = observe_eager(trial.cases, subject, file, desk)
             desk.channel.at("eager")
             desk.channel.set("relations", missing_relations(trial.cases, eager, subject, desk))
             probing = asked(eager)
@@ -178,6 +180,7 @@ def _observe(job: Job, desk: Desk, then: Sequel | None, each: EachTarget | None,
         parameters=subject.parameters,
         trial=trial,
         eager=eager,
+        file=file,
         hygiene=facts,
         weights=weights,
         recurrent=recurrent_layers(subject),

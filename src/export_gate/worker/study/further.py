@@ -140,7 +140,9 @@ class Further:
         return affordable(self.study.contract, known, self.study.trial.observation.case_flops, nodes)
 
     def _answers(self, cases: tuple[ControlCase, ...], run: Runner) -> dict[str, Reference]:
-        answers = ask_eager(cases, run, self.study.parameters, self.study.contract, self.desk)
+        answers = ask_eager(
+            cases, run, self.study.parameters, self.study.contract, file=self.study.file, desk=self.desk
+        )
         self.broken += answers.broken
         return answers.references
 

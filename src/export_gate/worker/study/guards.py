@@ -14,6 +14,7 @@ from export_gate.wall.observation import CaseResult, Comparison, Probe
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.values import Leaf, PackedLeaf, pack, unpack
 from export_gate.worker.model.reference import Reference, Runner
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.process.failures import describe
 from export_gate.worker.process.isolated import Isolated
 from export_gate.worker.study.probes import PlannedProbe
@@ -24,6 +25,7 @@ Unmasked = Callable[[PlannedProbe], CaseResult | None]
 """Compares an artifact with eager at a probe with nothing masked; None if nothing was."""
 
 MESSAGE_LENGTH = 200
+NOTHING = Reference.held("", ())
 LIMIT_S = 60.0
 """Limit of one call outside the contract."""
 
@@ -33,14 +35,14 @@ class Answer:
     """A program's answer to a probe."""
 
     probe: PlannedProbe
-    leaves: tuple[Leaf, ...] = ()
+    reference: Reference = NOTHING
     refusal: str | None = None
     """First line of the exception; None if it accepts."""
 
 
 @contextmanager
 def eager_asked(
-    probes: Sequence[PlannedProbe], eager: Runner, limit_s: float = LIMIT_S
+    probes: Sequence[PlannedProbe], eager: Runner, file: ReferenceFile, limit_s: float = LIMIT_S
 ) -> Iterator[Callable[[Mapping[str, Reference]], tuple[Answer, ...]]]:
     """Start asking eager, once for all targets; yields a function that waits for the answers.
 
@@ -51,7 +53,7 @@ def eager_asked(
 
     def call(probe: PlannedProbe) -> Packed:
         answer = _ask(probe, eager)
-        return Packed(leaves=tuple(pack(leaf) for leaf in answer.leaves), refusal=answer.refusal)
+        return Packed(leaves=tuple(pack(leaf) for leaf in answer.reference.leaves), refusal=answer.refusal)
 
     def died(_: PlannedProbe, ending: str) -> Packed:
         return Packed(refusal=f"the process died: {ending}")
@@ -64,9 +66,9 @@ def eager_asked(
             # Both in the order of `tried`, so that `next` below gives each probe its own answer.
             further = iter(isolated.each([p for p in tried if p.case and p.case not in references]))
             return tuple(
-                Answer(probe=probe, leaves=references[probe.case].leaves)
+                Answer(probe=probe, reference=references[probe.case])
                 if probe.case in references
-                else _unpacked(probe, next(further if probe.case else said))
+                else _unpacked(probe, next(further if probe.case else said), file)
                 for probe in tried
             )
 
@@ -81,8 +83,9 @@ class Packed:
     refusal: str | None = None
 
 
-def _unpacked(probe: PlannedProbe, packed: Packed) -> Answer:
-    return Answer(probe=probe, leaves=tuple(unpack(leaf) for leaf in packed.leaves), refusal=packed.refusal)
+def _unpacked(probe: PlannedProbe, packed: Packed, file: ReferenceFile) -> Answer:
+    leaves = tuple(unpack(leaf) for leaf in packed.leaves)
+    return Answer(probe=probe, reference=file.reference(probe.axis, leaves), refusal=packed.refusal)
 
 
 def _never(_: PlannedProbe) -> CaseResult | None:
@@ -137,7 +140,7 @@ def probes_begun(
         if verdict[0] == "accepted-differs" and (again := unmasked(eager.probe)) is not None:
             verdict = _verdict_of(again, is_equal)
         probe = _probe(eager, checks, *verdict)
-        return replace(probe, empty=answer.refusal is None and _are_empty(answer.leaves))
+        return replace(probe, empty=answer.refusal is None and _are_empty(answer.reference.leaves))
 
     def died(eager: Answer, ending: str) -> Probe:
         # A crash refuses too: no wrong value came back.
@@ -160,7 +163,7 @@ def probes_begun(
 
 def _ask(probe: PlannedProbe, run: Runner) -> Answer:
     try:
-        return Answer(probe=probe, leaves=run(probe.call()))
+        return Answer(probe=probe, reference=Reference.held(probe.axis, run(probe.call())))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever is raised refuses the call
         return Answer(probe=probe, refusal=first_line(error))
 
@@ -189,7 +192,8 @@ def _verdict(eager: Answer, artifact: Answer, is_equal: Callable[[CaseResult], b
         return "refused", artifact.refusal
     if eager.refusal is not None:
         return "accepted-eager-refuses", f"eager refuses: {eager.refusal}"
-    return _verdict_of(compare_case(f"{eager.probe.kind} {eager.probe.axis}", eager.leaves, artifact.leaves), is_equal)
+    result = compare_case(f"{eager.probe.kind} {eager.probe.axis}", eager.reference.leaves, artifact.reference.leaves)
+    return _verdict_of(result, is_equal)
 
 
 def _verdict_of(result: CaseResult, is_equal: Callable[[CaseResult], bool]) -> tuple[Verdict, str]:

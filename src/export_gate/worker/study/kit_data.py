@@ -100,7 +100,7 @@ def _smallest(study: Study, variant: Variant, target: str) -> ControlCase | None
 
 def _reference(study: Study, case: ControlCase) -> Reference:
     run = module_runner(study.factory(), study.eager.names)
-    return Reference(case=case.name, leaves=run(bind(case.make(), study.parameters)))
+    return Reference.held(case.name, run(bind(case.make(), study.parameters)))
 
 
 def _artifact(study: Study, variant: Variant, target: Target) -> Path:

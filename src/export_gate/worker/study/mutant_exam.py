@@ -148,7 +148,7 @@ class Examiner:
         expected = self._expected(question)
         if expected is None:
             return 0.0
-        is_wrong = self.judge.is_wrong(case, Reference(case=case.name, leaves=expected), leaves, run)
+        is_wrong = self.judge.is_wrong(case, Reference.held(case.name, expected), leaves, run)
         return math.inf if is_wrong else 1.0
 
     def _expected(self, question: Question) -> tuple[Leaf, ...] | None:

@@ -13,8 +13,10 @@ from export_gate.worker.controls.generate import main_family
 from export_gate.worker.controls.made import has_makers
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.compare import compare_case
+from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.factory import bind
 from export_gate.worker.model.reference import Runner, module_runner, rename, to_compare, without_ignored
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.study.eager import Eager
 from export_gate.worker.study.guards import LIMIT_S, Answer, eager_asked, probes_begun, run_probes
 from export_gate.worker.study.laboratory import attempt
@@ -74,7 +76,9 @@ class Probing:
 
 
 @contextmanager
-def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Callable[[Eager], Probing]]:
+def eager_begun(
+    subject: Subject, cases: Sequence[ControlCase], file: ReferenceFile
+) -> Iterator[Callable[[Eager], Probing]]:
     """Plan the probes and begin to ask eager; yields what waits for the answers, given what eager said at `cases`."""
     contract = subject.contract
     # The first draw of this family, as the first control input of each size: its result may stand for a probe's.
@@ -89,13 +93,16 @@ def eager_begun(subject: Subject, cases: Sequence[ControlCase]) -> Iterator[Call
         planned = ()  # nobody can draw an input of another size
     planned = tuple(answered_by(probe, cases) for probe in planned)
     limit_s = min(LIMIT_S, contract.timeout_s / SHARE)
-    with eager_asked(planned, module_runner(subject.module, {}), limit_s) as asked:
+    with eager_asked(planned, module_runner(subject.module, {}), file, limit_s) as asked:
 
         def probing(eager: Eager) -> Probing:
             said = asked(to_compare(eager.references, contract.outputs))
-            named = (replace(answer, leaves=rename(answer.leaves, eager.names)) for answer in said)
-            answers = (replace(answer, leaves=without_ignored(answer.leaves, contract.outputs)) for answer in named)
-            return Probing(answers=tuple(answers), notes=left_out_notes(planned), limit_s=limit_s)
+
+            def compared(leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
+                return without_ignored(rename(leaves, eager.names), contract.outputs)
+
+            answers = tuple(replace(answer, reference=answer.reference.changed(compared)) for answer in said)
+            return Probing(answers=answers, notes=left_out_notes(planned), limit_s=limit_s)
 
         yield probing
 

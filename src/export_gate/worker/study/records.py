@@ -12,6 +12,7 @@ from export_gate.wall.observation import HygieneObservation
 from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.export.program import Exported
 from export_gate.worker.model.factory import Factory, Parameter
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.study.allowance import Allowance
 from export_gate.worker.study.eager import Eager
 from export_gate.worker.study.laboratory import Laboratory
@@ -28,6 +29,8 @@ class Study:
     parameters: tuple[Parameter, ...]
     trial: Trial
     eager: Eager
+    file: ReferenceFile
+    """Takes what eager answers, one budget of memory for all of it."""
     hygiene: HygieneObservation
     weights: dict[str, str]
     """Digests of eager's parameters and buffers as the factory made them."""

@@ -285,8 +285,9 @@ def _run_case(
 def compared_with(case: ControlCase, reference: Reference, actual: Sequence[Leaf], work: Verification) -> CaseResult:
     """The artifact's leaves beside eager's, by the elements that the contract compares."""
     axis = tolerance_axis(work.context.contract, work.target)
-    shapes = {leaf.name: leaf.value.shape for leaf in reference.leaves if leaf.value is not None}
-    return compare_case(case.name, reference.leaves, actual, axis, compared(shapes, case, work.masks))
+    leaves = reference.leaves
+    shapes = {leaf.name: leaf.value.shape for leaf in leaves if leaf.value is not None}
+    return compare_case(case.name, leaves, actual, axis, compared(shapes, case, work.masks))
 
 
 def _artifact(work: Verification, desk: Desk) -> Path | None:

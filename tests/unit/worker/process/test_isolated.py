@@ -247,3 +247,12 @@ def test_a_copy_whose_records_nobody_takes_is_killed():
         pids.append(next(records()).pid)
     with pytest.raises(ProcessLookupError):
         os.kill(pids[0], 0)
+
+
+@pytest.mark.slow
+def test_a_large_answer_takes_time_in_proportion():
+    """96 MB come within seconds; joined to what came before at each read, they would take a minute."""
+    isolated = Isolated(kind=str, call=lambda size: "x" * size, died=lambda _, ending: ending)
+    started = time.monotonic()
+    assert [len(text) for text in isolated.each([96_000_000, 3])] == [96_000_000, 3]
+    assert time.monotonic() - started < 12

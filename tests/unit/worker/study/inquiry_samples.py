@@ -48,7 +48,7 @@ def inquire(
     laboratory = Laboratory(factory=factory, parameters=parameters, names={})
     cases = build_control_set(contract, Path()).cases
     run_eager, run = module_runner(eager(), {}), module_runner(artifact(), {})
-    references = {c.name: Reference(case=c.name, leaves=run_eager(bind(c.make(), parameters))) for c in cases}
+    references = {c.name: Reference.held(c.name, run_eager(bind(c.make(), parameters))) for c in cases}
     axes = axes_of_outputs(contract, [(c.sizes, references[c.name]) for c in cases])
     masks = Masks(contract=contract, laboratory=laboratory, axes=axes)
     tolerance = partial(resolve_tolerance, contract, "onnx")

@@ -15,6 +15,7 @@ from worker_samples import Recorder, contract, subject, tensor
 from export_gate.wall.contract import Controls, Dim, GoldenSource, ModelContract, Output, Size, Tolerance, make_target
 from export_gate.wall.observation import ModelObservation, OutputLeaf
 from export_gate.worker.controls.build import build_control_set
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.study.eager import Eager, observe_behaviour, observe_eager
 
 BATCH = Dim(name="batch", min=1, max=8)
@@ -38,7 +39,9 @@ def run(module: nn.Module, promised: ModelContract, folder: Path) -> tuple[Eager
     """What eager said, and what was told of it."""
     recorder = Recorder(folder)
     cases = build_control_set(promised, folder).cases
-    return observe_eager(cases, subject(module, promised), recorder.desk), recorder.observation()
+    return observe_eager(
+        cases, subject(module, promised), ReferenceFile(folder=folder), recorder.desk
+    ), recorder.observation()
 
 
 def promise(**fields: Any) -> ModelContract:

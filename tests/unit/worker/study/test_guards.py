@@ -30,6 +30,7 @@ from export_gate.worker.export.program import export_program
 from export_gate.worker.leaves.values import Call, Leaf, Values, flatten
 from export_gate.worker.model.factory import forward_parameters
 from export_gate.worker.model.reference import Runner, module_runner
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.study import probes as planning
 from export_gate.worker.study.guards import LIMIT_S, Answer, difference, eager_asked, first_line, run_probes
 from export_gate.worker.study.probes import PlannedProbe, left_out_notes, plan_probes
@@ -73,7 +74,7 @@ def by_name(values: Values) -> Call:
 
 def eager_answers(probes: tuple[PlannedProbe, ...], eager: Runner, limit_s: float = LIMIT_S) -> tuple[Answer, ...]:
     """Eager's answers to all probes, none of which a control input has answered."""
-    with eager_asked(probes, eager, limit_s) as answers:
+    with eager_asked(probes, eager, ReferenceFile(folder=Path()), limit_s) as answers:
         return answers({})
 
 
@@ -532,8 +533,8 @@ def test_eager_that_dies_or_hangs_outside_its_contract_costs_the_probe_only() ->
     accepted = next(answer for answer in answers if answer.probe.kind == "at-max")
     assert accepted.refusal is None
     expected = eager(accepted.probe.call())
-    assert [(leaf.name, leaf.dtype, leaf.python) for leaf in accepted.leaves] == [
+    assert [(leaf.name, leaf.dtype, leaf.python) for leaf in accepted.reference.leaves] == [
         (leaf.name, leaf.dtype, leaf.python) for leaf in expected
     ]
-    pairs = [(leaf.value, other.value) for leaf, other in zip(accepted.leaves, expected, strict=True)]
+    pairs = [(leaf.value, other.value) for leaf, other in zip(accepted.reference.leaves, expected, strict=True)]
     assert all(a is b is None or (a.dtype == b.dtype and (a == b).all()) for a, b in pairs)

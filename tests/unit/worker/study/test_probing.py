@@ -16,6 +16,7 @@ from export_gate.wall.observation import CaseResult, Comparison, Failure, Probe,
 from export_gate.worker.controls.record import ControlCase, Group
 from export_gate.worker.model.factory import Factory, forward_parameters
 from export_gate.worker.model.reference import Reference, Runner, module_runner
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.study.eager import Eager
 from export_gate.worker.study.laboratory import Laboratory
 from export_gate.worker.study.masks import Masks
@@ -39,8 +40,8 @@ def probing(*cases: ControlCase) -> Probing:
     """Eager's answers for Checked, which has run on these control inputs."""
     checked = subject(Checked(), contract({"x": tensor("batch", 3, range=(0.0, 1.0))}, BATCH))
     run = module_runner(Checked(), {"output": "y"})
-    references = {case.name: Reference(case=case.name, leaves=run(checked.call(case))) for case in cases}
-    with eager_begun(checked, cases) as asked:
+    references = {case.name: Reference.held(case.name, run(checked.call(case))) for case in cases}
+    with eager_begun(checked, cases, ReferenceFile(folder=Path())) as asked:
         return asked(Eager(references=references, outputs=(), names={"output": "y"}))
 
 
@@ -179,7 +180,7 @@ def test_masked_places_say_nothing_about_sizes(longest: int, answer: str):
         Dim(name="seq", min=2, max=6),
     )
     checked = subject(Attending(), declared)
-    with eager_begun(checked, ()) as asked:
+    with eager_begun(checked, (), ReferenceFile(folder=Path())) as asked:
         probing = asked(Eager(references={}, outputs=(), names={"output": "y"}))
     masks = Masks(contract=declared, laboratory=laboratory(Attending), axes={"y": ("batch", "seq")})
     artifact = module_runner(Attending(longest, masked=5.0), {"output": "y"})

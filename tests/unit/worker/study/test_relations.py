@@ -15,6 +15,7 @@ from worker_samples import Recorder, contract, subject, tensor
 from export_gate.wall.contract import Controls, Dim, ModelContract
 from export_gate.wall.observation import MissingRelation
 from export_gate.worker.controls.build import build_control_set
+from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.study.eager import observe_eager
 from export_gate.worker.study.proposals import Facts, proposals
 from export_gate.worker.study.relations import missing_relations
@@ -189,7 +190,8 @@ def relations(module: nn.Module, promised: ModelContract, folder: Path) -> tuple
     recorder.desk = type(recorder.desk)(channel=recorder.desk.channel, roots=(Path(__file__).parent,))
     cases = build_control_set(promised, folder).cases
     asked = subject(module, promised)
-    return missing_relations(cases, observe_eager(cases, asked, recorder.desk), asked, recorder.desk)
+    eager = observe_eager(cases, asked, ReferenceFile(folder=folder), recorder.desk)
+    return missing_relations(cases, eager, asked, recorder.desk)
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def leaf(rows: int) -> Leaf:
 def sweep() -> Sweep:
     """All sizes, with ones as eager's answers."""
     cases = affordable(ROWS, (FIRST,), 1.0, 1)
-    return Sweep(cases=cases, references={c.name: Reference(case=c.name, leaves=(leaf(c.sizes["n"]),)) for c in cases})
+    return Sweep(cases=cases, references={c.name: Reference.held(c.name, (leaf(c.sizes["n"]),)) for c in cases})
 
 
 def run(differs: set[int], folder: Path) -> tuple[list[str], int]:
@@ -76,7 +76,7 @@ def test_the_work_decides_how_many_sizes_are_run():
 def test_sizes_that_eager_refused_are_left_out():
     """Artifacts are not asked about sizes that eager did not answer."""
     cases = affordable(ROWS, (FIRST,), None, 1)
-    references = {cases[0].name: Reference(case=cases[0].name, leaves=(leaf(3),))}
+    references = {cases[0].name: Reference.held(cases[0].name, (leaf(3),))}
     assert [case.name for case in answered(references, cases).cases] == [cases[0].name]
 
 
