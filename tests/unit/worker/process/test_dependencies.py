@@ -32,14 +32,14 @@ print(json.dumps(encode(find_dependencies(seen, job))))
 """
 
 
-def found(folder: Path, code: str, *, paths: tuple[str, ...] = (), **files: str) -> dict[str, Any]:
-    """What the project's code depends on; `files` are further ones, with `_` for `.`."""
+def found(folder: Path, code: str, *, paths: tuple[str, ...] = (), before: str = "", **files: str) -> dict[str, Any]:
+    """What the project's code depends on; `before` runs unwatched, `files` are further ones, with `_` for `.`."""
     (folder / "project.py").write_text(code)
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     kept["PYTHONPATH"] = str(Path(__file__).parents[4] / "src")
-    use = USE.replace("PATHS", repr(paths))
+    use = before + USE.replace("PATHS", repr(paths))
     done = subprocess.run(
         [sys.executable, "-c", use], cwd=folder, env=kept, capture_output=True, text=True, check=False
     )
@@ -183,6 +183,12 @@ def test_installed_packages_are_folders_with_entries(tmp_path: Path):
         ("import time\nnow = time.localtime(None)\n", "it reads the clock ({project}:2)"),
         ("from datetime import datetime as dt\ndef f():\n    return dt.now()\n", "it reads the clock ({project}:2)"),
         ("import time\nnow = time.clock_gettime(time.CLOCK_REALTIME)\n", "it reads the clock ({project}:2)"),
+        ("import os\nsalt = os.urandom(4)\n", "it draws from the system's randomness ({project}:2)"),
+        ("import secrets\nsalt = secrets.randbelow(4)\n", "it draws from the system's randomness ({project}:2)"),
+        ("import uuid\nsalt = uuid.uuid4()\n", "it draws from the system's randomness ({project}:2)"),
+        ("import random\nrng = random.Random()\n", "it draws from the system's randomness ({project}:2)"),
+        ("import random\nrandom.seed()\n", "it draws from the system's randomness ({project}:2)"),
+        ("import numpy\nrng = numpy.random.default_rng()\n", "it draws from the system's randomness ({project}:2)"),
         ("import subprocess\nsubprocess.run(['true'])\n", "it starts another program ({project}:2)"),
         ("import socket\nsocket.getaddrinfo('127.0.0.1', 9)\n", "it uses the network"),
         (
@@ -196,12 +202,21 @@ def test_what_cannot_be_known_is_said(tmp_path: Path, code: str, why: str):
     assert found(tmp_path, code)["unknown"] == [why.format(project=tmp_path / "project.py")]
 
 
+@pytest.mark.slow
+def test_torch_is_there_before_the_projects_code(tmp_path: Path):
+    """Its generator without a seed, too, takes one from the system."""
+    why = f"it draws from the system's randomness ({tmp_path / 'project.py'}:2)"
+    assert why in found(tmp_path, "import torch\ntorch.seed()\n", before="import torch\n")["unknown"]
+
+
 @pytest.mark.parametrize(
     "code",
     [
         "import time\ntime.perf_counter(), time.localtime(0), time.strftime('%Y', time.gmtime(0))\n",
         "import datetime\ndatetime.datetime(2026, 1, 1)\n",
         "import h5pylike\n",
+        "import random, tempfile\nrandom.seed(1), random.Random(1)\ntempfile.mkdtemp()\n",
+        "import numpy\nnumpy.random.default_rng(0)\n",
     ],
 )
 def test_what_is_known_is_not(tmp_path: Path, code: str):
