@@ -15,13 +15,13 @@ from export_gate.kit.run import Seen, run_kit
 from export_gate.rules.measure import Measurement, measure_leaf
 from export_gate.rules.numbers import describe_fault
 from export_gate.rules.structure_mismatch import describe_structure
-from export_gate.rules.wording import first_line, place, scientific
+from export_gate.rules.wording import first_line, place
 from export_gate.run.interpreter import Interpreter, find_runtime
 from export_gate.wall.conformance import MANIFEST, Kit, KitExport
 from export_gate.wall.digest import digest_file
 from export_gate.wall.observation import CaseResult, Environment, Failure
 from export_gate.wall.request import ReplayRequest
-from export_gate.wall.words import count
+from export_gate.wall.words import count, rounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,5 +176,5 @@ def _closest(leaves: Sequence[Measurement]) -> str:
     if not compared:
         return ""
     norm, leaf = max(compared, key=lambda each: each[0].ratio)
-    values = f"max |P-M| {scientific(norm.measured)} of {scientific(norm.allowed)}"
+    values = f"max |P-M| {rounded(norm.measured)} of {rounded(norm.allowed)}"
     return f"output {leaf.output!r}, case {leaf.case}: {values}" if norm.measured else ""

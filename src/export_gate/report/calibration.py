@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from export_gate.report.escape import terminal
 from export_gate.rules.measure import Measured, Measurement
-from export_gate.rules.wording import round_up, scientific
+from export_gate.rules.wording import round_up
 from export_gate.wall.contract import TargetName
 from export_gate.wall.noise import telling_bound
+from export_gate.wall.words import rounded
 
 ROOM = 2.0
 """A suggested tolerance is this many times what was measured: other machines round in another order."""
@@ -78,11 +79,11 @@ def _cells(found: Calibrated) -> tuple[str, ...]:
     return (
         found.target,
         found.output,
-        scientific(norm.measured),
+        rounded(norm.measured),
         found.worst.case,
         f"{100 * norm.ratio:.0f}%",
-        "" if found.floor is None else scientific(found.floor),
-        f"{{atol: {scientific(found.tolerance)}, rtol: {scientific(found.tolerance)}}}",
+        "" if found.floor is None else rounded(found.floor),
+        f"{{atol: {rounded(found.tolerance)}, rtol: {rounded(found.tolerance)}}}",
     )
 
 

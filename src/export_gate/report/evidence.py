@@ -10,7 +10,7 @@ from export_gate.wall.observation import ControlSetObservation, Reused
 from export_gate.wall.words import count, unchanged_words
 
 NOT_A_PROOF = "evidence at those points, not a proof"
-AFFINE = "affine: d+1 basis points cover the whole input space, up to rounding"
+AFFINE = "affine in its input: the d+1 basis points stand for every input, up to rounding"
 SHOWN_FAMILIES = 6
 SHOWN_SIZES = 5
 SHOWN_HASH = 12

@@ -12,6 +12,7 @@ from typing import Any
 from rich.cells import cell_len, set_cell_size
 
 from export_gate.report import escape
+from export_gate.report.record import Row
 from export_gate.rules.base import SEVERITIES, Finding
 from export_gate.wall import words
 
@@ -177,6 +178,16 @@ WORDS = {
 }  # fmt: skip
 """The same as words, for terminals without emoji."""
 
+_EXPLAINED = {"skipped": "not reached", "moot": "says nothing after the earlier failure"}
+
+
+def legend(rows: Sequence[Row]) -> str:
+    """The marks in a table of stages that do not explain themselves: `⏭️ not reached`; empty if there are none."""
+    ladders = (ladder for row in rows for cell in row.cells for ladder in cell.ladders)
+    states = {step.state for ladder in ladders for step in ladder.steps}
+    return "; ".join(f"{EMOJI[state]} {text}" for state, text in _EXPLAINED.items() if state in states)
+
+
 _STYLES = {"ok": "32", "FAIL": "1;31", "warn": "33", "waived": "33", "strong": "1", "faint": "2"}
 """ANSI styles by word or emphasis."""
 
@@ -212,5 +223,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "indent": indent,
     "align": align,
     "emoji": EMOJI.__getitem__,
+    "legend": legend,
     "word": WORDS.__getitem__,
 }

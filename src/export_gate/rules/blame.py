@@ -16,10 +16,14 @@ SIZE_GUARD = re.compile(
     r"|(?:guard|expression)[^\n]*\bs\d+\b"
 )
 """What torch.export says where the model's code fixes or splits a size (torch 2.13)."""
-INVALID_FILE = re.compile(r"INVALID_GRAPH|INVALID_PROTOBUF|ShapeInferenceError|TypeInferenceError|Type Error")
+INVALID_FILE = re.compile(
+    r"INVALID_GRAPH|InvalidGraph|INVALID_PROTOBUF|ShapeInferenceError|TypeInferenceError|Type Error"
+)
 NO_KERNEL = re.compile(r"NOT_IMPLEMENTED|NotImplemented|is not a registered function/op")
 OTHER_NAMES = "that the contract lacks"
 """The worker's words on an ONNX file with other names than the contract; a table of both sides follows."""
+OTHER_DTYPES = ", the dtype in the contract"
+"""The same on an ONNX file that takes an input in another dtype."""
 SAVED = ("exported-program", "pt2")
 """Kinds of target that torch.export itself saves, loads and runs."""
 RESOURCES = ("SIGKILL", "SIGTERM", "SIGBUS")
@@ -103,14 +107,16 @@ def _raised(failure: Failure, contract: ModelContract, target: TargetName | None
 
 
 def _load(failure: Failure, *, is_given: bool) -> Blame:
-    if OTHER_NAMES in failure.message:
+    if OTHER_NAMES in failure.message or OTHER_DTYPES in failure.message:
         return Blame(owner="artifact" if is_given else "converter", cause="interface")
     if failure.type == ARTIFACT_CHANGED:
         return Blame(owner="artifact")
     if NO_KERNEL.search(f"{failure.type}: {failure.message}"):
         return Blame(owner="runtime", cause="operator")
+    is_invalid = INVALID_FILE.search(f"{failure.type}: {failure.message}") is not None
     if is_given:
-        return Blame(owner="artifact")
-    if INVALID_FILE.search(failure.message):
+        is_graph = is_invalid and "PROTOBUF" not in failure.message
+        return Blame(owner="artifact", cause="operator" if is_graph else "unknown")
+    if is_invalid:
         return Blame(owner="converter", cause="conversion")
     return NOT_KNOWN

@@ -11,10 +11,10 @@ from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.size_pattern import members_of, raising_sizes
 from export_gate.rules.verdict import verdict
 from export_gate.rules.weights import weights_of, weights_words
-from export_gate.rules.wording import listing, scientific
+from export_gate.rules.wording import listing
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Cause, Inspection, Owner
-from export_gate.wall.words import count
+from export_gate.wall.words import count, rounded
 
 
 def diagnose(measured: Measured, target: TargetName, output: str, faults: Sequence[Measurement]) -> Blame:
@@ -107,6 +107,6 @@ def _not_rounding(measured: Measured, target: TargetName, faults: Sequence[Measu
         for noise in seen.noise:
             if (noise.output, noise.case) == (faults[0].output, faults[0].case):
                 yield (
-                    f"not rounding: the artifact is {scientific(noise.distance)} from the float64 result, eager "
-                    f"{scientific(noise.f64)}"
+                    f"not rounding: the artifact is {rounded(noise.distance)} from the float64 result, eager "
+                    f"{rounded(noise.f64)}"
                 )

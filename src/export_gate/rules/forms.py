@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from export_gate.rules.blame import is_handed_in, kind_of
 from export_gate.rules.measure import Measured, Measurement
-from export_gate.rules.wording import scientific
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Answer, Inspection, Owner, Rung, RungName
+from export_gate.wall.words import rounded
 
 RUNG_WORDS: dict[RungName, str] = {
     "exported-program": "the exported program",
@@ -100,5 +100,5 @@ def _rung(rung: Rung) -> str:
         return f"{words} agrees with eager"
     if rung.answer == "failed":
         return f"{words} raises"
-    by = "" if rung.max_abs_diff is None else f" by {scientific(rung.max_abs_diff)}"
+    by = "" if rung.max_abs_diff is None else f" by {rounded(rung.max_abs_diff)}"
     return f"{words} differs{by}"

@@ -9,9 +9,10 @@ from export_gate.rules.cases import faults_by_output, other_cases
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_fault, measured_and_allowed, needed_atol, spread
 from export_gate.rules.structure_mismatch import describe_structure
-from export_gate.rules.wording import first_line, scientific
+from export_gate.rules.wording import first_line
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.observation import CaseResult
+from export_gate.wall.words import rounded
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -66,7 +67,7 @@ def _hint(model: str, faults: Sequence[Measurement]) -> str:
         return causes
     return (
         f"{causes} To accept a difference between machines, set `tolerance.atol` of the source in "
-        f"`models.{model}.controls.golden` to {scientific(atol)}."
+        f"`models.{model}.controls.golden` to {rounded(atol)}."
     )
 
 

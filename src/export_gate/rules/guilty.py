@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from export_gate.rules.wording import listing, scientific, source_place
+from export_gate.rules.wording import listing, source_place
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
-from export_gate.wall.words import count
+from export_gate.wall.words import count, rounded
 
 SHOWN_FILE_NODES = 3
 ORIGIN = "wrong even when fed correct inputs: the error starts at this node"
@@ -38,7 +38,7 @@ def _error(guilty: GuiltyNode) -> str:
         return f"{guilty.actual_at} instead of {guilty.expected_at}"
     if guilty.max_abs_diff is None:
         return ""
-    return f"off by {scientific(guilty.max_abs_diff)} where values reach {scientific(guilty.expected_max_abs)}"
+    return f"off by {rounded(guilty.max_abs_diff)} where values reach {rounded(guilty.expected_max_abs)}"
 
 
 def _origin(trace: NodeTrace, guilty: GuiltyNode) -> Iterator[str]:

@@ -8,8 +8,9 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.cases import excused_outputs, other_cases
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_noise
-from export_gate.rules.wording import round_up, scientific, targets_key
+from export_gate.rules.wording import round_up, targets_key
 from export_gate.wall.contract import TargetName
+from export_gate.wall.words import rounded
 
 SIZE_OF_OUTPUT = 0.1
 """A tolerance above this share of the output is about as large as the output itself, and tells nothing."""
@@ -27,13 +28,13 @@ def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measuremen
     assert worst.noise is not None
     assert worst.norm is not None
     noise, norm = worst.noise, worst.norm
-    gap = scientific(worst.comparison.max_abs_diff)
+    gap = rounded(worst.comparison.max_abs_diff)
     return RULE.finding(
         model,
         (
             f"float32 cannot decide this {family} input: eager "
             f"and {target} differ by {gap}, more than the tolerance, but {target} is "
-            f"{scientific(noise.distance)} from the float64 result and eager itself {scientific(noise.f64)}"
+            f"{rounded(noise.distance)} from the float64 result and eager itself {rounded(noise.f64)}"
         ),
         hint=f"Nothing is known to be wrong. {_way(measured, target, worst)}",
         target=target,
@@ -44,7 +45,7 @@ def _finding(measured: Measured, target: TargetName, leaves: Sequence[Measuremen
         occurrences=len(leaves),
         details=(
             describe_noise(noise),
-            f"bound: |{target} - float64| <= {scientific(norm.allowed)}, measured {scientific(norm.measured)}",
+            f"bound: |{target} - float64| <= {rounded(norm.allowed)}, measured {rounded(norm.measured)}",
             *other_cases([leaf.case for leaf in leaves]),
         ),
     )
@@ -55,7 +56,7 @@ def _way(measured: Measured, target: TargetName, worst: Measurement) -> str:
     atol = round_up(comparison.max_abs_diff)
     better = "a larger eps, or float64 in that place, makes the model itself better conditioned"
     if atol <= SIZE_OF_OUTPUT * comparison.expected_max_abs:
-        return f"A tolerance that holds here is `atol: {scientific(atol)}` in {key}; {better}."
+        return f"A tolerance that holds here is `atol: {rounded(atol)}` in {key}; {better}."
     # It would pass wrong outputs of other inputs as well.
     return (
         f"This does not fail the check, and a tolerance as large as the difference could not tell wrong outputs: keep "

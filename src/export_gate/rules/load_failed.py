@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.blame import OTHER_NAMES
+from export_gate.rules.blame import OTHER_DTYPES, OTHER_NAMES
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
@@ -26,6 +26,11 @@ LOST = re.compile(r"No such file or directory: '(?:[^']*/)?([^'/]+)'")
 NAMES_ROW = re.compile(r"(?m)^\s*(input|output) +\d+ +(\S+) +(\S+) *$")
 WIDER = {"uint8": "int32", "int8": "int32", "int16": "int32", "uint16": "int32", "uint32": "int64", "bool": "int32"}
 """What to compute in instead; floats in float32."""
+INVALID = "the file is not valid ONNX: an operator has attributes or inputs that ONNX does not give it"
+INVALID_HINT = (
+    "Correct the operator that the message names, or write the file again: `onnx.checker.check_model(path, "
+    "full_check=True)` lists what is wrong with it."
+)
 TOGETHER = ": of weights and inputs alike, or their dtypes differ"
 HALVES = {
     "bfloat16": ("`.bfloat16()`", "`.to(torch.bfloat16)`"),
@@ -50,12 +55,16 @@ def check(measured: Measured) -> Iterator[Finding]:
             what = f"the artifact does not load: its {wrong['op']} takes {wrong['type']}, which ONNX does not allow"
         if OTHER_NAMES in failure.message:
             what = f"the artifact's names are not the contract's: {first_line(failure.message)}"
+        if OTHER_DTYPES in failure.message:
+            what = f"callers of the contract cannot call the artifact: {first_line(failure.message)}"
         message = f"{group[0].place(contract.name)}: {what}"
         found = finding(RULE.name, contract, group, message, _hint(contract, failure, group[0].target or "target"))
         stopped = next((seen.stopped_at for seen in measured.seen(group[0].target or "") if seen.stopped_at), None)
         if wrong:
             found = replace(found, hint=_type_hint(wrong, stopped), owner="converter", cause="conversion")
             found = replace(found, verdict=f"the conversion is wrong: it writes {wrong['op']} of {wrong['type']}")
+        if (found.owner, found.cause) == ("artifact", "operator") and not lacking:
+            found = replace(found, verdict=INVALID, hint=INVALID_HINT)
         if lacking:
             verdict, hint = _lacking(contract, lacking[1], group[0].target or "target", stopped)
             found = replace(found, verdict=verdict, hint=hint)
@@ -97,12 +106,18 @@ def _type_hint(wrong: re.Match[str], stopped: GuiltyNode | None) -> str:
 
 
 def _names(failure: Failure) -> tuple[str, ...]:
-    return paragraph("\n".join(failure.message.splitlines()[1:])) if OTHER_NAMES in failure.message else ()
+    is_table = OTHER_NAMES in failure.message or OTHER_DTYPES in failure.message
+    return paragraph("\n".join(failure.message.splitlines()[1:])) if is_table else ()
 
 
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     if OTHER_NAMES in failure.message:
         return _names_hint(contract, failure)
+    if OTHER_DTYPES in failure.message:
+        return (
+            f"Write the file again with the contract's dtypes, or, if callers send the file's, declare those under "
+            f"`models.{contract.name}.inputs`."
+        )
     if failure.type == ARTIFACT_CHANGED:
         return (
             "Find what writes to it while the gate runs (the model's code, or another job in the folder): the file "

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.numbers import spread
-from export_gate.rules.wording import listing, scientific
+from export_gate.rules.wording import listing
 from export_gate.wall.observation import Comparison, ModelObservation, RowsDiffering
-from export_gate.wall.words import count
+from export_gate.wall.words import count, rounded
 
 CLOCKS = ("time.", "datetime.")
 
@@ -129,7 +129,7 @@ def describe_difference(comparison: Comparison) -> str:
         return f"shape {comparison.expected_shape} and {comparison.actual_shape}"
     return (
         f"{comparison.mismatched_elements} of {comparison.elements} elements, by up to "
-        f"{scientific(comparison.max_abs_diff)}"
+        f"{rounded(comparison.max_abs_diff)}"
     )
 
 

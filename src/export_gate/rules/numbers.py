@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 
 from export_gate.rules.measure import Measurement
-from export_gate.rules.wording import apart, exact, index, round_up, scientific
+from export_gate.rules.wording import apart, exact, index, round_up
 from export_gate.wall.equivalence import total
 from export_gate.wall.noise import Noise
 from export_gate.wall.observation import Comparison, NonfiniteCount
 from export_gate.wall.tolerance import is_inexact
-from export_gate.wall.words import count
+from export_gate.wall.words import count, rounded
 
 FEWEST_FOR_QUANTILES = 100
 """Elements: a quantile of fewer is one of them."""
@@ -34,7 +34,7 @@ def describe_value(fault: Measurement) -> str:
     along = "" if norm.index is None else f" at index {norm.index} of axis {tolerance.axis}"
     # NaN is not greater than anything.
     sign = ">" if norm.measured > norm.allowed else "is not within"
-    bound = f"{scientific(tolerance.atol or 0.0)} + {scientific(tolerance.rtol or 0.0)} * {norm.scale:.2g} = {allowed}"
+    bound = f"{rounded(tolerance.atol or 0.0)} + {rounded(tolerance.rtol or 0.0)} * {rounded(norm.scale)} = {allowed}"
     return f"max |P-M|{along} {measured} {sign} {bound}"
 
 
@@ -49,10 +49,13 @@ def difference_in_words(fault: Measurement, actual: str) -> str:
         exact(value, is_float=True) if is_float else _whole(value)
         for value in (comparison.expected_at, comparison.actual_at)
     )
-    values = f"{index(comparison.where)} (eager {expected_at}, {actual} {actual_at})"
+    # An output of one number has no places.
+    at = f"at {index(comparison.where)} " if comparison.where != () else ""
+    values = f"{at}(eager {expected_at}, {actual} {actual_at})"
     if fault.is_exact:
+        most = ", most" if at else ""
         return (
-            f"{comparison.mismatched_elements} of {comparison.elements} elements differ, most at {values}; "
+            f"{comparison.mismatched_elements} of {comparison.elements} elements differ{most} {values}; "
             f"{comparison.expected_dtype} is compared exactly"
         )
     if norm is None or not norm.measured > norm.allowed:
@@ -60,7 +63,7 @@ def difference_in_words(fault: Measurement, actual: str) -> str:
     measured, allowed = apart(norm.measured, norm.allowed)
     if norm.index is not None:
         return f"at index {norm.index} of axis {fault.tolerance.axis} it differs by {measured}, allowed {allowed}"
-    return f"the largest difference is {measured} at {values}, allowed {allowed}"
+    return f"the largest difference is {measured} {values}, allowed {allowed}"
 
 
 def _whole(value: float | None) -> str:
@@ -85,8 +88,8 @@ def describe_nonfinite(fault: Measurement) -> str:
 def describe_noise(noise: Noise) -> str:
     """The noise floor of eager and the parts that it is made of."""
     return (
-        f"noise floor of eager: {scientific(noise.floor)} (float64 {scientific(noise.f64)}, layout "
-        f"{scientific(noise.layout)}, 1-ulp jitter {scientific(noise.jitter)} in {count(noise.draws, 'draw')})"
+        f"noise floor of eager: {rounded(noise.floor)} (float64 {rounded(noise.f64)}, layout "
+        f"{rounded(noise.layout)}, 1-ulp jitter {rounded(noise.jitter)} in {count(noise.draws, 'draw')})"
     )
 
 
@@ -135,7 +138,7 @@ def spread(comparison: Comparison, expected: str, actual: str) -> tuple[str, ...
     ]
     if comparison.error_quantiles and comparison.elements >= FEWEST_FOR_QUANTILES:
         pairs = zip(QUANTILES, comparison.error_quantiles, strict=False)
-        lines.append(f"quantiles of |P-M|: {', '.join(f'{name} {scientific(value)}' for name, value in pairs)}")
+        lines.append(f"quantiles of |P-M|: {', '.join(f'{name} {rounded(value)}' for name, value in pairs)}")
     # Where every element differs, that the largest one is at the same place excuses nothing.
     # Of integers, such as indices, the largest is no better than any other.
     is_telling = is_float and comparison.mismatched_elements < comparison.elements

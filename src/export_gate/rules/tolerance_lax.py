@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.tolerances import Lax, lax_outputs
-from export_gate.rules.wording import scientific, targets_key
+from export_gate.rules.wording import targets_key
 from export_gate.wall.noise import MOST_TELLING, TELLING
-from export_gate.wall.words import count
+from export_gate.wall.words import count, rounded
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -24,11 +24,11 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
     apart = worst.comparison.sentinels
     besides = f", besides {count(apart.count, 'value')} far above the others" if apart else ""
     words = (
-        f"the tolerance of {scientific(worst.norm.allowed)} exceeds a thousandth of the output (at most "
-        f"{worst.norm.scale:.2g}{besides}); "
+        f"the tolerance of {rounded(worst.norm.allowed)} exceeds a thousandth of the output (at most "
+        f"{rounded(worst.norm.scale)}{besides}); "
     )
     if difference > telling:  # it was declared, and zeros or another input's output would still fail
-        words += f"so does the largest difference, {scientific(difference)}"
+        words += f"so does the largest difference, {rounded(difference)}"
         hint = "Find out why it differs by that much. Other outputs would still fail under this tolerance."
     else:
         words += "it agrees at a thousandth as well"
@@ -36,7 +36,7 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
         part = "rtol" if (worst.tolerance.rtol or 0.0) > MOST_TELLING else "atol"
         enough = max(1e-4 * lax.scale, min(2 * difference, telling)) / (lax.scale if part == "rtol" else 1.0)
         key = targets_key(measured.contract, lax.target, "tolerance", part)
-        hint = f"Set {key} to {scientific(enough)}, so that a wrong output of this size fails."
+        hint = f"Set {key} to {rounded(enough)}, so that a wrong output of this size fails."
     return lax.finding(model, RULE, words, hint)
 
 

@@ -10,7 +10,8 @@ from export_gate.rules.base import Finding, Rule
 from export_gate.rules.measure import Measured
 from export_gate.rules.tolerances import Lax, lax_outputs
 from export_gate.rules.weights import weights_of, weights_words
-from export_gate.rules.wording import scientific, targets_key
+from export_gate.rules.wording import targets_key
+from export_gate.wall.words import rounded
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -23,14 +24,14 @@ def _finding(measured: Measured, lax: Lax) -> Finding:
     weights = weights_of(measured, lax.target)
     assert worst.norm is not None
     words = (
-        f"the tolerance cannot fail: the output is at most {worst.norm.scale:.2g} and "
-        f"{scientific(worst.norm.allowed)} is allowed; it differs by {scientific(worst.norm.measured)}, more than a "
+        f"the tolerance cannot fail: the output is at most {rounded(worst.norm.scale)} and "
+        f"{rounded(worst.norm.allowed)} is allowed; it differs by {rounded(worst.norm.measured)}, more than a "
         "thousandth of it"
     )
     hint = (
         "The artifact's values are wrong, or the output is too small for float32: compare both by hand, scale the "
         f"output up, or write {targets_key(measured.contract, lax.target, 'tolerance', 'atol')} for its size, about "
-        f"{scientific(1e-4 * lax.scale)}."
+        f"{rounded(1e-4 * lax.scale)}."
     )
     found = lax.finding(model, RULE, words, hint)
     if weights is None or not weights.differing_count or weights.quantised:

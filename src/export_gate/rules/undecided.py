@@ -9,8 +9,9 @@ from export_gate.rules.base import Finding
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_noise
 from export_gate.rules.tolerances import tells
-from export_gate.rules.wording import listing, place, round_up, scientific, targets_key
+from export_gate.rules.wording import listing, place, round_up, targets_key
 from export_gate.wall.contract import TargetName
+from export_gate.wall.words import rounded
 
 NEAR = 0.05
 """A difference this near to one step of a quantiser, as a share of it, is one step."""
@@ -32,7 +33,7 @@ def undecided(measured: Measured, target: TargetName, leaves: Sequence[Measureme
         output=worst.output,
         message=(
             f"{place(measured.contract.name, target, worst.output)}: {seen}the tolerance that float32 needs here "
-            f"({scientific(allowed)}) is so wide that a wrong output would pass too, so nothing verifies this "
+            f"({rounded(allowed)}) is so wide that a wrong output would pass too, so nothing verifies this "
             "output"
         ),
         hint=_step_hint(measured, target, leaves) if step else _noise_hint(measured, worst),
@@ -53,7 +54,7 @@ def quantum(measured: Measured, worst: Measurement) -> float:
 
 
 def _step_hint(measured: Measured, target: TargetName, leaves: Sequence[Measurement]) -> str:
-    atol = scientific(round_up(max(leaf.comparison.max_abs_diff for leaf in leaves)))
+    atol = rounded(round_up(max(leaf.comparison.max_abs_diff for leaf in leaves)))
     return (
         f"If one step is acceptable, declare `atol: {atol}` in {targets_key(measured.contract, target, 'tolerance')}; "
         "otherwise compare before the last quantiser: return its input instead of this output."

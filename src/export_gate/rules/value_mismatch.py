@@ -11,8 +11,9 @@ from export_gate.rules.blame import Blame
 from export_gate.rules.cases import differing_outputs
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.rules.numbers import describe_value, difference_in_words, measured_and_allowed, spread
-from export_gate.rules.wording import round_up, scientific
+from export_gate.rules.wording import round_up
 from export_gate.wall.contract import ModelContract, TargetName
+from export_gate.wall.words import rounded
 
 
 def check(measured: Measured) -> Iterator[Finding]:
@@ -39,9 +40,9 @@ def _rounding(fault: Measurement) -> str:
     assert fault.noise is not None
     noise = fault.noise
     return (
-        f"Float32 cannot decide this input: eager itself is {scientific(noise.f64)} from the float64 result, the "
-        f"artifact {scientific(noise.distance)}. It is an input of your own, so it stays a violation: set the "
-        f"tolerance to {scientific(round_up(fault.comparison.max_abs_diff))} there, or make the model better "
+        f"Float32 cannot decide this input: eager itself is {rounded(noise.f64)} from the float64 result, the "
+        f"artifact {rounded(noise.distance)}. It is an input of your own, so it stays a violation: set the "
+        f"tolerance to {rounded(round_up(fault.comparison.max_abs_diff))} there, or make the model better "
         "conditioned."
     )
 

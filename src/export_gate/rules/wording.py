@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from export_gate.wall.contract import ModelContract
 from export_gate.wall.source import SourceLine
+from export_gate.wall.words import rounded
 
 ESCAPE_SEQUENCES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 POINTER = re.compile(r"\s*[~^]+\s*$")
@@ -41,18 +42,13 @@ def targets_key(contract: ModelContract, *rest: str) -> str:
     return f"{key} (which must then list all targets: {', '.join(target.name for target in contract.targets)})"
 
 
-def scientific(value: float, digits: int = 1) -> str:
-    """`3.1e-03`; `nan` and `inf` as they are."""
-    return f"{value:.{digits}e}" if math.isfinite(value) else str(value)
-
-
 def apart(measured: float, allowed: float) -> tuple[str, str]:
     """Both numbers, with enough digits to distinguish them."""
     for digits in range(1, 17):
-        texts = scientific(measured, digits), scientific(allowed, digits)
+        texts = rounded(measured, digits), rounded(allowed, digits)
         if texts[0] != texts[1]:
             return texts
-    return scientific(measured), scientific(allowed)
+    return rounded(measured), rounded(allowed)
 
 
 def exact(value: float | None, *, is_float: bool = False) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 
 SHOWN_COMMIT = 10
@@ -19,6 +20,15 @@ def number_text(value: float) -> str:
     """A number as a config would have it: a whole one with all its digits, since `1e+06` may stand for 1000001."""
     is_whole = isinstance(value, int) or (value.is_integer() and abs(value) < EXACT)
     return str(int(value)) if is_whole else f"{value:g}"
+
+
+def rounded(value: float, digits: int = 1) -> str:
+    """A measured number with one more digit than that: 16, 0.31, 3.1e-05; `nan` and `inf` as they are."""
+    if not math.isfinite(value) or value == 0:
+        return f"{value:g}"
+    exponent = int(f"{value:.{digits}e}".partition("e")[2])
+    is_plain = -2 <= exponent <= 4  # noqa: PLR2004 - 0.01 to 99999 read well without an exponent
+    return f"{value:.{max(digits - exponent, 0)}f}" if is_plain else f"{value:.{digits}e}"
 
 
 def unchanged_words(commit: str, day: str) -> str:

@@ -394,7 +394,7 @@ def test_affine_line():
     """The affine reduction is claimed only for artifacts that are affine, compared, and had the basis points."""
     assert [row.affine for row in build_report(samples.green()).rows] == [
         "",
-        "affine: d+1 basis points cover the whole input space, up to rounding",
+        "affine in its input: the d+1 basis points stand for every input, up to rounding",
         "",
     ]
 
@@ -406,7 +406,7 @@ def test_affine_line_of_some_targets():
     targets = tuple(replace(target, affine=target.target != "onnx", cases=cases) for target in samples.all_fine(0.0))
     report = _run(samples.model("m", targets, affine=True, controls=basis))
     assert report.rows[0].affine == (
-        "affine: d+1 basis points cover the whole input space, up to rounding (in exported-program, pt2)"
+        "affine in its input: the d+1 basis points stand for every input, up to rounding (in exported-program, pt2)"
     )
 
 

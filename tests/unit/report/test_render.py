@@ -152,7 +152,7 @@ def test_hostile_strings_are_inert_in_a_terminal(run: str):
 
 SAFE = {
     "md", "prose", "code", "fence", "terminal", "indent", "number", "measured", "share", "size", "count", "duration",
-    "plural", "tally", "how_often", "emoji", "word",
+    "plural", "tally", "how_often", "emoji", "word", "legend",
 }  # fmt: skip
 """Filters whose output is safe in its place: escaped, or made of digits and our own words."""
 LAYOUT = {"wrap", "paint"}

@@ -888,6 +888,19 @@ SAMPLES: dict[str, Sample] = {
             )
         )
     ),
+    "load-failed-dtypes": Sample(
+        observed(
+            ended(
+                "load",
+                type="ValueError",
+                message=(
+                    "the graph takes 'x' as int32 instead of int64, the dtype in the contract\n"
+                    "   contract  artifact\n"
+                    "x  int64     int32"
+                ),
+            )
+        )
+    ),
     "conversion-failed-namedtuple": Sample(
         observed(
             ended(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from export_gate.rules.base import Finding
 from export_gate.rules.lock.base import Change, LockRule
 from export_gate.rules.lock.record import Margin
-from export_gate.rules.wording import scientific
 from export_gate.wall.equivalence import ratio
+from export_gate.wall.words import rounded
 
 GROWTH = 10.0
 """An order of magnitude; machines differ by a factor of two or three."""
@@ -28,9 +28,9 @@ def check(change: Change) -> Iterator[Finding]:
                 yield RULE.finding(
                     name,
                     (
-                        f"the worst error is {scientific(now.measured)} of "
-                        f"{scientific(now.allowed)} allowed, and was {scientific(was.measured)} of "
-                        f"{scientific(was.allowed)}{_times(was, now)}"
+                        f"the worst error is {rounded(now.measured)} of "
+                        f"{rounded(now.allowed)} allowed, and was {rounded(was.measured)} of "
+                        f"{rounded(was.allowed)}{_times(was, now)}"
                     ),
                     hint=(
                         "Look for what changed the numbers (a new version of torch or a runtime, another operator, "

@@ -14,6 +14,7 @@ import torch
 
 from export_gate.wall.contract import Target
 from export_gate.wall.diagnosis import WeightsCompared
+from export_gate.wall.words import rounded
 from export_gate.worker.leaves.values import to_numpy
 from export_gate.worker.study.recurrent_weights import taken_apart
 
@@ -55,8 +56,10 @@ def _compare(path: Path | None, target: Target, module: torch.nn.Module) -> Weig
     if named:
         folded = list(_folded(module, given))
         gaps = {name: _named_gap(name, own, tensor, folded) for name, tensor in named.items()}
-        for name, gap in _copied(own, given, frozenset(named), is_plain=_is_plain(module)).items():
+        copied = _copied(own, given, frozenset(named), is_plain=_is_plain(module))
+        for name, gap in copied.items():
             gaps[name] = max(gaps.get(name, 0.0), gap)
+        gaps |= _reordered(own, given, frozenset(gaps))
         return _compared(gaps, len(own) - len(gaps), by_name=True)
     return _by_value(own, given, module)
 
@@ -158,6 +161,28 @@ def _copied(
     return gaps
 
 
+def _reordered(own: Mapping[str, Array], given: Mapping[str, Array], found: frozenset[str]) -> dict[str, float]:
+    """Gaps of tensors whose numbers the file has in another order, under a name of its own.
+
+    Args:
+        own: the module's.
+        given: the file's.
+        found: those of `own` that are known to be in it.
+    """
+    gaps: dict[str, float] = {}
+    for name, tensor in own.items():
+        if name not in found and tensor.size >= TELLING and len(np.unique(tensor)) > MOSTLY * tensor.size:
+            others = (other for key, other in given.items() if key not in own and other.dtype == tensor.dtype)
+            same = [other for other in others if other.size == tensor.size and _has_numbers(tensor, other)]
+            views = [view for other in same for view in _views(other, tensor.shape)]
+            gaps |= {name: min(_gap(tensor, view) for view in views)} if views else {}
+    return gaps
+
+
+def _has_numbers(own: Array, other: Array) -> bool:
+    return bool(np.array_equal(np.sort(own, axis=None), np.sort(other, axis=None)))
+
+
 def _is_copy(own: Array, view: Array, is_plain: bool) -> bool:
     """Whether most elements are the same, or all of them nearly, as no other tensor's are by chance."""
     if np.mean(view == own) > MOSTLY:
@@ -204,7 +229,7 @@ def _compared(gaps: Mapping[str, float], missing: int, *, by_name: bool) -> Weig
     differing = sorted(((gap, name) for name, gap in gaps.items() if gap > 0), reverse=True)
     return WeightsCompared(
         found=len(gaps),
-        differing=tuple(f"{name} by {gap:.1e}" for gap, name in differing[:LISTED]),
+        differing=tuple(f"{name} by {rounded(gap)}" for gap, name in differing[:LISTED]),
         differing_count=len(differing),
         by_name=by_name,
         missing=missing,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from export_gate.wall.observation import CaseResult, Comparison, Probe
+from export_gate.wall.words import rounded
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.values import Leaf, PackedLeaf, pack, unpack
 from export_gate.worker.model.reference import Reference, Runner
@@ -236,7 +237,7 @@ def difference(result: CaseResult) -> str:
         return (
             f"{place}NaN or infinity at {worst.nonfinite_mismatched} of {worst.elements} elements where eager differs"
         )
-    return f"{place}max |P-M| {worst.max_abs_diff:.1e} where max |M| is {worst.expected_max_abs:.1e}"
+    return f"{place}max |P-M| {rounded(worst.max_abs_diff)} where max |M| is {rounded(worst.expected_max_abs)}"
 
 
 def _severity(comparison: Comparison) -> tuple[bool, bool, float]:

@@ -12,6 +12,7 @@ from torch.export.graph_signature import ConstantArgument, OutputKind
 
 from export_gate.wall.contract import Target
 from export_gate.worker.controls.basis import packs_rows
+from export_gate.worker.controls.specs import tensor_leaves
 from export_gate.worker.leaves.values import Call, Leaf
 from export_gate.worker.model.reference import Runner, rename
 from export_gate.worker.onnx_file.affine import is_affine_onnx
@@ -29,7 +30,7 @@ from export_gate.worker.process.integrity import guarded
 from export_gate.worker.targets.base import Context, Loaded, absent_notes, with_absent
 from export_gate.worker.targets.onnx_names import dim_names, name_inputs, name_outputs, rename_dims
 from export_gate.worker.targets.onnx_opset import LOWEST_WRITTEN, lowered
-from export_gate.worker.targets.signature import Names, require_names
+from export_gate.worker.targets.signature import Names, require_dtypes, require_names
 
 INLINE_LIMIT_BYTES = 64 * 1024 * 1024
 """Weights above this go to external data: an inline save peaks at four times the weights."""
@@ -39,6 +40,12 @@ EVALUATOR_NODES = 2000
 DECOMPOSED = "decomposed"
 """Key of the program as the converter decomposed it, whose node names are the file's value names."""
 DEFAULT_OPSET = 20
+DTYPES = {
+    **{f"tensor({name})": name for name in ("float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool")},
+    "tensor(float)": "float32",
+    "tensor(double)": "float64",
+}
+"""ONNX Runtime's name of an input's type -> torch's."""
 
 
 def convert(context: Context, target: Target) -> Path | None:
@@ -93,7 +100,7 @@ def load(context: Context, target: Target, path: Path | None) -> Loaded:
     """An ONNX Runtime session over the file, one thread, without prepacking (which doubles the weights).
 
     Raises:
-        ValueError: a provider is not available, or the graph has names that the contract lacks.
+        ValueError: a provider is not available, or the graph has other names or dtypes than the contract.
         Exception: whatever ONNX Runtime raises.
     """
     import onnx
@@ -107,7 +114,7 @@ def opened(context: Context, target: Target, session: Any, model: Any) -> Loaded
     """A session over the model, ready to run.
 
     Raises:
-        ValueError: the graph has names that the contract lacks.
+        ValueError: the graph has other names or dtypes than the contract.
     """
     renamed = renamed_outputs(model)
     require_names(
@@ -117,6 +124,10 @@ def opened(context: Context, target: Target, session: Any, model: Any) -> Loaded
             graph_inputs=[value.name for value in session.get_inputs()],
             graph_outputs=[renamed.get(value.name, value.name) for value in session.get_outputs()],
         )
+    )
+    require_dtypes(
+        dict(zip(context.input_names, (spec.dtype for _, spec in tensor_leaves(context.contract)), strict=True)),
+        {value.name: dtype for value in session.get_inputs() if (dtype := DTYPES.get(value.type))},
     )
     return Loaded(
         run=with_absent(session_runner(session, context.input_names, renamed), context.outputs),

@@ -1,8 +1,8 @@
-"""Compare the names of a file's inputs and outputs with those of the contract."""
+"""Compare the names of a file's inputs and outputs, and the dtypes of its inputs, with those of the contract."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -37,6 +37,23 @@ def require_names(names: Names) -> None:
         raise ValueError("\n".join(("; ".join(said), *table(names))))
 
 
+def require_dtypes(declared: Mapping[str, str], taken: Mapping[str, str]) -> None:
+    """Check that the graph takes each input in the dtype in which callers send it.
+
+    Args:
+        declared: input -> dtype in the contract.
+        taken: the same of the graph; inputs that it lacks, and types that are no dtype of torch, are not looked at.
+
+    Raises:
+        ValueError: it does not; the first line says which, the others are a table of both sides.
+    """
+    both = [name for name in declared if taken.get(name, declared[name]) != declared[name]]
+    if both:
+        said = ", ".join(f"{name!r} as {taken[name]} instead of {declared[name]}" for name in both)
+        rows = [("", "contract", "artifact"), *((name, declared[name], taken.get(name, ABSENT)) for name in declared)]
+        raise ValueError("\n".join((f"the graph takes {said}, the dtype in the contract", *_aligned(rows))))
+
+
 def table(names: Names) -> Iterator[str]:
     """One line for each input and output, in aligned columns."""
     rows = [("", "contract", "artifact")]
@@ -46,6 +63,10 @@ def table(names: Names) -> Iterator[str]:
     ):
         pairs = zip_longest(ours, theirs, fillvalue=ABSENT)
         rows += [(f"{what} {number}", *pair) for number, pair in enumerate(pairs, 1)]
+    return _aligned(rows)
+
+
+def _aligned(rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(2)]
     for row in rows:
         yield f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]}"

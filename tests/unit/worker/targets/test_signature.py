@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from export_gate.worker.targets.signature import Names, require_names
+from export_gate.worker.targets.signature import Names, require_dtypes, require_names
 
 FITTING = Names(
     inputs=("ids", "mask"), outputs=("hidden", "pooled"), graph_inputs=("ids",), graph_outputs=("pooled", "hidden")
@@ -33,4 +33,18 @@ def test_both_sides_are_listed():
         "input 2   mask      -",
         "output 1  hidden    last_hidden_state",
         "output 2  pooled    pooled",
+    ]
+
+
+def test_an_input_in_another_dtype_is_listed_with_both():
+    """Callers send what the contract says; an input that the graph lacks, or whose type nobody knows, is none."""
+    require_dtypes({"ids": "int64", "x": "float32"}, {"ids": "int64"})
+    with pytest.raises(ValueError, match="graph") as raised:
+        require_dtypes({"ids": "int64", "x": "float32", "y": "bool"}, {"ids": "int32", "x": "float32"})
+    assert str(raised.value).splitlines() == [
+        "the graph takes 'ids' as int32 instead of int64, the dtype in the contract",
+        "     contract  artifact",
+        "ids  int64     int32",
+        "x    float32   float32",
+        "y    bool      -",
     ]
