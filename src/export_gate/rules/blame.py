@@ -13,7 +13,7 @@ from export_gate.wall.smallest import SmallestInput
 
 SIZE_GUARD = re.compile(
     r"Constraints violated|ConstraintViolationError|specialized it to be a constant|Not all values of [^\n]* satisfy"
-    r"|(?:guard|expression)[^\n]*\bs\d+\b"
+    r"|Cannot create Dim with inconsistent|(?:guard|expression)[^\n]*\bs\d+\b"
 )
 """What torch.export says where the model's code fixes or splits a size (torch 2.13)."""
 INVALID_FILE = re.compile(

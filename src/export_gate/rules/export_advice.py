@@ -18,6 +18,9 @@ from export_gate.wall.source import SourceLine
 
 DATA_DEPENDENT = re.compile(r"data-dependent|GuardOnDataDependentSymNode|torch\.cond|[Dd]ynamic control flow")
 SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
+REFUSED_SIZES = re.compile(
+    rf"Constraints violated|ConstraintViolationError|Cannot create Dim with inconsistent|{SPECIALIZED.pattern}"
+)
 UNKNOWN_TYPE = re.compile(r"Found <class '([^']+)'> in (output|input), which is not a known type")
 
 FORMATTED = re.compile(r"passed to (?:FakeTensor|FunctionalTensor|Tensor)\.__format__")
@@ -57,7 +60,7 @@ def export_advice(
     unrolled = unrolled_layers(contract, failure, recurrent)
     if unrolled:
         return _recurrent_advice(contract, unrolled, is_packed=is_packed(failure))
-    if "Constraints violated" in text or "ConstraintViolationError" in text or SPECIALIZED.search(text):
+    if REFUSED_SIZES.search(text):
         # What was tried and works is better advice than what torch suggests.
         foreign = guard.foreign if guard else None
         return trial_advice(contract, failure, trials, guard) or _constraint_advice(contract, failure, text, foreign)
@@ -209,6 +212,12 @@ def _foreign_advice(line: SourceLine, where: str) -> str:
         return (
             f"The check at {source_place(line)} looks at values, which torch.export cannot capture: switch it off "
             f"where you call it{where} (`validate_args=False`)."
+        )
+    if line.path.endswith("/transformer.py") and "causal" in line.text:
+        return (
+            f"torch compares the mask that you pass{where} with a causal one, which needs its values: say so where you "
+            "call it, `is_causal=False` for an encoder, `tgt_is_causal=False` (and `memory_is_causal=False` with a "
+            "`memory_mask`) for a decoder. The mask counts as before; False only says that nothing is to be skipped."
         )
     return (
         f"The branch at {source_place(line)} depends on a tensor's values, which torch.export cannot capture, and is "

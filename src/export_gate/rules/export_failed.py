@@ -101,7 +101,11 @@ def _refused_sizes(contract: ModelContract, guard: ExportGuard) -> str:
         some = "" if most or not guard.sizes else ", for example"
         why = f"{needs} where {where}{some}"
     else:
-        why = f"it cannot prove that `{guard.holds}` for every size"
+        left, _, right = guard.holds.partition(" == ")
+        # torch asks for the smaller of two sizes, say, which is the first for every size.
+        is_said = left != right
+        condition = f"that `{guard.holds}` for every size" if is_said else "a condition that all declared sizes meet"
+        why = f"it cannot prove {condition}"
     # The user's own line is the finding's source; this one it called.
     return f"torch.export cannot keep {names} dynamic (declared {ranges}): {why}{at_source(guard.foreign)}"
 

@@ -25,6 +25,9 @@ CAUSES, CAUSE_LENGTH = 8, 400
 """Causes that are kept of an exception, and characters of each."""
 TOOLCHAIN = ("torch", "onnxscript", "onnx_ir", "onnx", "onnxruntime", "sympy", "numpy", "torchgen")
 """Packages whose frames are the tool's, not the model's."""
+LAYERS = (("torch", "nn"), ("torch", "distributions"))
+"""Parts of torch that are written in Python like a model."""
+_CONDITION = re.compile(r"\b(?:if|while|assert)\b|\bbool\(")
 _ADDRESS = re.compile(r" object at 0x[0-9a-fA-F]+")
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _SUGGESTED = re.compile(r"Suggested fixes:\s*\n((?:[ \t]+\S.*\n?)+)")
@@ -82,8 +85,16 @@ def source_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | N
 
 
 def foreign_line(error: BaseException, roots: tuple[Path, ...]) -> SourceLine | None:
-    """The innermost line of somebody else's package that the project's code calls; torch does not count."""
-    lines = [place for place in _places(error, roots) if is_own(place[0], roots) or is_foreign_code(place[0])]
+    """The innermost line of somebody else's package that the project's code calls.
+
+    Of torch only conditions in its layers and distributions count, which a caller meets like those of a package.
+    """
+    places = _places(error, roots)
+    lines = [place for place in places if is_own(place[0], roots) or is_foreign_code(place[0])]
+    if lines and is_own(lines[-1][0], roots):
+        # After the last time that the stack passes that line: a message quotes lines without those of torch.
+        inner = list(itertools.takewhile(lambda place: place != lines[-1], reversed(_frames_of(error))))
+        lines += [place for place in reversed(inner) if _is_condition_of_torch(*place)]
     return package_line(*lines[-1]) if lines and not is_own(lines[-1][0], roots) else None
 
 
@@ -109,8 +120,13 @@ def _quoted_by(place: tuple[str, int, str], trace: str) -> SourceLine:
 
 
 def _places(error: BaseException, roots: tuple[Path, ...]) -> list[tuple[str, int]]:
-    places = [place for raised in chain_of(error) for place in _frames(raised.__traceback__)]
-    return places + [(_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))]
+    return _frames_of(error) + [
+        (_absolute(path, roots), int(line)) for path, line in _QUOTED_FRAME.findall(describe(error))
+    ]
+
+
+def _frames_of(error: BaseException) -> list[tuple[str, int]]:
+    return [place for raised in chain_of(error) for place in _frames(raised.__traceback__)]
 
 
 def quoted_line(path: str, line: int) -> SourceLine:
@@ -130,6 +146,11 @@ def is_foreign_code(path: str) -> bool:
     inside = _inside_site(path)
     # A package of one file is `name.py`, so the suffix goes.
     return bool(inside) and inside[0].partition(".")[0] not in TOOLCHAIN
+
+
+def _is_condition_of_torch(path: str, line: int) -> bool:
+    inside = _inside_site(path)
+    return inside[:2] in LAYERS and _CONDITION.search(quoted_line(path, line).text) is not None
 
 
 def _inside_site(path: str) -> tuple[str, ...]:

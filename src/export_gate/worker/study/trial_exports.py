@@ -26,8 +26,11 @@ from export_gate.worker.process.isolated import Isolated
 from export_gate.worker.study.records import Study
 from export_gate.worker.study.refused_guard import sizes_that_hold
 
-SIZES = re.compile(r"Constraints violated|specialized it to be a constant|Not all values of|Suggested fixes")
-"""What torch.export says where the sizes are the reason (torch 2.13)."""
+SIZES = re.compile(
+    r"Constraints violated|specialized it to be a constant|Not all values of|Suggested fixes"
+    r"|Cannot create Dim with inconsistent"
+)
+"""What torch.export says where the sizes are the reason; the last if it fails to say so (torch 2.13)."""
 DIVISORS = re.compile(r"(?://|%|Mod\([^,()]*,)\s*\(?(\d+)")
 """Numbers by which torch's guards divide a size: `// 3`, `% 16`, `Mod(s77, 4)`."""
 BOUNDS = re.compile(r"(\w+) = Dim\(['\"]\w+['\"](?:, min=(\d+))?(?:, max=(\d+))?\)")
