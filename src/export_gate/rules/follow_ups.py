@@ -52,7 +52,10 @@ def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterat
     violations = [finding for finding in findings if finding.severity == "violation"]
     # Train mode explains differences only if some module acts differently in it.
     acts = bool(observation.hygiene.train_modules)
-    for rule, explained in (("train-mode", OF_TRAIN_MODE if acts else ()), ("nondeterministic-model", OF_RANDOMNESS)):
+    # Some inputs are refused in train mode alone.
+    refusing = ("contract-broken",) if all(promise.of_training for promise in observation.broken) else ()
+    of_training = (*OF_TRAIN_MODE, *refusing) if acts else ()
+    for rule, explained in (("train-mode", of_training), ("nondeterministic-model", OF_RANDOMNESS)):
         for finding in [each for each in violations if each.rule == rule][:1]:
             yield Root(finding=finding, explains=lambda other, names=explained: other.rule in names)  # type: ignore[misc] # bound per turn
     for finding in [each for each in violations if each.rule in ("nondeterministic-model", "state-carried")]:

@@ -423,6 +423,8 @@ class PromiseBroken:
     source: SourceLine | None = None
     flat_masks: dict[str, int] = field(default_factory=dict)
     """Inputs of this case that may be masks and have one value everywhere -> that value."""
+    of_training: bool = False
+    """Whether it is an input that eager takes in eval mode, and refuses as the factory returns it."""
 
 
 Surrounding = Literal["clock", "environment", "locale", "working directory"]

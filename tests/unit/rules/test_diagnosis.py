@@ -21,6 +21,7 @@ from export_gate.wall.observation import (
     HygieneObservation,
     ModelObservation,
     NonfiniteCount,
+    PromiseBroken,
     TableRead,
     TargetObservation,
 )
@@ -265,6 +266,17 @@ def test_a_model_in_train_mode_explains_what_differs():
 
     assert [(f.rule, f.owner, f.cause, f.follow_ups) for f in findings] == [("train-mode", "model", "train-mode", 1)]
     assert findings[0].details[0] == "explains 1 further finding, not listed: value-mismatch (onnx)"
+
+
+@pytest.mark.parametrize(("of_training", "rules"), [(True, ["train-mode"]), (False, ["train-mode", "contract-broken"])])
+def test_train_mode_explains_what_it_alone_refuses(of_training: bool, rules: list[str]):
+    """An input that eval mode takes is no reason to change the contract; one that eval mode refuses as well is."""
+    promise = PromiseBroken(case="normal-1@batch=2", message="ValueError: more than 1 value", of_training=of_training)
+    seen = observed(
+        hygiene=HygieneObservation(train_modules=("norm (BatchNorm1d)",), train_module_count=1), broken=(promise,)
+    )
+
+    assert [f.rule for f in judge((contract(),), run(seen)).findings] == rules
 
 
 def test_train_mode_that_changes_nothing_explains_nothing():

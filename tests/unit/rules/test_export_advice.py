@@ -24,6 +24,7 @@ from export_gate.wall.observation import Failure, ModelObservation, Stage, Targe
 from export_gate.wall.source import SourceLine
 from export_gate.worker.nodes.stopped import stopped_node
 from export_gate.worker.process.failures import failure_of
+from export_gate.worker.study.trial_exports import is_about_sizes
 
 PROJECT = Path(__file__).parent / "refused"
 
@@ -168,6 +169,13 @@ def test_a_condition_on_two_dims_is_put_into_the_program():
                 "it cannot prove that `2 * (n // 2) < n + 1` for every size"
             ),
         ),
+        (
+            ExportGuard(holds="n + 1 == n + 1", dims=("n",)),
+            (
+                "torch.export cannot keep `n` dynamic (declared 2..20): it cannot prove a condition that all declared "
+                "sizes meet"
+            ),
+        ),
     ],
 )
 def test_a_refused_size_is_said_in_the_contracts_words(guard: ExportGuard, said: str):
@@ -291,6 +299,39 @@ def test_a_branch_on_values_is_answered_with_cond_and_where(models: Any):
         "choose, whose `f` and `g` return new tensors of one shape (`x.clone()`, not `x`); if only one side can "
         "happen, keep that one and say so before it: `torch._assert_async(condition)`."
     )
+
+
+def test_a_branch_in_torchs_own_layer_is_answered_with_its_switch(models: Any):
+    """The project's line only calls it; with the switch that is advised, torch exports the model."""
+    x = torch.rand(2, 5, 8)
+    shapes = {0: TorchDim("batch", min=1, max=4), 1: TorchDim("seq", min=2, max=9)}
+    failure = _refusal(models.Decoding().eval(), x, x=shapes)
+
+    assert failure.foreign is not None
+    assert failure.foreign.path == "torch/nn/modules/transformer.py"
+    assert "causal_comparison" in failure.foreign.text
+    assert failure.source is not None
+    assert _advice(failure) == (
+        f"torch compares the mask that you pass at {_line(failure)} with a causal one, which needs its "
+        "values: say so where you call it, `is_causal=False` for an encoder, `tgt_is_causal=False` (and "
+        "`memory_is_causal=False` with a `memory_mask`) for a decoder. The mask counts as before; False only says "
+        "that nothing is to be skipped."
+    )
+    told = models.Decoding(causal=False).eval()
+    program = torch.export.export(told, (x,), dynamic_shapes={"x": shapes})
+    torch.testing.assert_close(program.module()(x), told(x))
+
+
+def test_a_refusal_that_torch_fails_to_write_is_one_of_sizes(models: Any):
+    """It raises while it writes its suggestions; what it refused are the sizes (torch 2.13)."""
+    shapes = {0: TorchDim("batch", min=1, max=3), 2: TorchDim("n", min=5, max=33)}
+    failure = _refusal(models.Windows(), torch.rand(2, 3, 11), x=shapes)
+
+    assert "Cannot create Dim with inconsistent" in failure.message
+    assert is_about_sizes(failure)
+    trial = ExportTrial(dim="n", declared={"mode": "auto"}, answer="exported")
+    advice = export_advice(contract(dims=(Dim(name="n", min=5, max=33),)), failure, trials=(trial,))
+    assert advice.startswith("Declare `models.glyph-head.dims.n.mode: auto`: this was tried")
 
 
 def test_a_size_read_from_values_is_answered_with_checks(models: Any):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -142,6 +143,8 @@ def _with_own_generator(
     )
 
 
+TRIED_IN_EVAL = 4
+"""Refused inputs that are tried once more where the model is in train mode."""
 TRAINING = ("train_modules", "train_module_count")
 """Known before `force-eval` was applied."""
 
@@ -156,7 +159,7 @@ def observe_eager(cases: Sequence[ControlCase], subject: Subject, file: Referenc
         references=answers.references,
         outputs=describe_outputs(first.leaves) if first else (),
         names=answers.names,
-        broken=answers.broken,
+        broken=_of_training(answers, cases, subject),
     )
     desk.channel.set("outputs", eager.outputs)
     desk.channel.set("broken", eager.broken)
@@ -201,6 +204,29 @@ def ask_eager(
         broken += [PromiseBroken(case=case.name, message=message) for message in messages]
         references[case.name] = file.reference(case.name, leaves)
     return Answers(references=references, broken=tuple(broken), names=names)
+
+
+def _of_training(answers: Answers, cases: Sequence[ControlCase], subject: Subject) -> tuple[PromiseBroken, ...]:
+    """What was broken, with what eval mode would not refuse marked: such as a batch norm's single row."""
+    if not subject.hygiene.train_modules or subject.hygiene.forced_eval:
+        return answers.broken
+    refused = [case for case in cases if case.name not in answers.references]
+    with contextlib.suppress(Exception):  # without a copy, nothing is known of its eval mode
+        run = module_runner(subject.twin().eval(), {})
+        taken = {case.name for case in refused[:TRIED_IN_EVAL] if _takes(run, case, subject)}
+        # Those that are not tried are of the same kind, if all that are tried are.
+        if len(taken) == len(refused[:TRIED_IN_EVAL]):
+            taken = {case.name for case in refused}
+        return tuple(replace(each, of_training=each.case in taken) for each in answers.broken)
+    return answers.broken
+
+
+def _takes(run: Runner, case: ControlCase, subject: Subject) -> bool:
+    try:
+        run(bind(case.make(), subject.parameters))
+    except Exception:  # noqa: BLE001 - whatever forward raises is a refusal
+        return False
+    return True
 
 
 def _refusal(error: BaseException, case: ControlCase, desk: Desk) -> PromiseBroken:

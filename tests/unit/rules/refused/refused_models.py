@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate, max_pool2d
+from torch.nn.functional import interpolate, max_pool2d, pad
 
 
 class Branch(nn.Module):
@@ -139,3 +139,25 @@ class Packed(nn.Module):
         packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         padded: Tensor = nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0]
         return padded
+
+
+class Decoding(nn.Module):
+    """A decoder with a mask, which torch's own layer compares with a causal one."""
+
+    def __init__(self, causal: bool | None = None) -> None:
+        super().__init__()
+        self.decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 1)
+        self.causal = causal
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[batch, seq, 8] to the same."""
+        mask = torch.triu(torch.full((x.shape[1], x.shape[1]), float("-inf")), 1)
+        return self.decoder(x, x, tgt_mask=mask, tgt_is_causal=self.causal)
+
+
+class Windows(nn.Module):
+    """Windows over a length that is padded to a multiple."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """float32[batch, 3, n] to float32[batch, 3, ...]."""
+        return pad(x, (0, -x.shape[2] % 4)).unfold(2, 4, 4).mean(3)

@@ -13,7 +13,7 @@ from torch import nn
 from worker_samples import Recorder, contract, subject, tensor
 
 from export_gate.wall.contract import Controls, Dim, GoldenSource, ModelContract, Output, Size, Tolerance, make_target
-from export_gate.wall.observation import ModelObservation, OutputLeaf
+from export_gate.wall.observation import HygieneObservation, ModelObservation, OutputLeaf
 from export_gate.worker.controls.build import build_control_set
 from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.study.eager import Eager, observe_behaviour, observe_eager
@@ -73,6 +73,32 @@ def test_a_refused_control_input_is_a_broken_promise(tmp_path: Path):
     source = seen.broken[0].source
     assert source is not None
     assert source.text == 'raise ValueError(f"at most {self.limit} rows")'
+
+
+class Norming(Halves):
+    """Refuses a single row in train mode, and more than `limit` rows in any."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+        self.limit = limit
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """float32[batch, 3] to float32[batch] and float32[batch, 3]."""
+        return super().forward(self.norm(x))
+
+
+@pytest.mark.parametrize(("limit", "of_training"), [(8, {True}), (7, {False, True})])
+def test_what_train_mode_alone_refuses_is_marked(tmp_path: Path, limit: int, of_training: set[bool]):
+    """Eval mode takes a single row, of which a batch norm in train mode has no variance, but not too many rows."""
+    module = Norming(limit).train()
+    hygiene = HygieneObservation(train_modules=("norm (BatchNorm1d)",), train_module_count=2)
+    asked = replace(subject(module, promise()), hygiene=hygiene)
+    cases = build_control_set(promise(), tmp_path).cases
+    broken = observe_eager(cases, asked, ReferenceFile(folder=tmp_path), Recorder(tmp_path).desk).broken
+    assert {each.of_training for each in broken} == of_training
+    assert all(each.of_training == each.case.endswith("batch=1") for each in broken)
+    assert module.training
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), RecursionError("deep")])
