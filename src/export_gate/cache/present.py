@@ -15,6 +15,8 @@ MISSING = "missing"
 _PASSING = ("__pycache__", ".export-gate", ".git")
 """Entries of a folder that appear and disappear without meaning anything."""
 _MODULES = (".py", ".so", ".pyd", ".pyc")
+_INSTALLED = (".dist-info/", ".egg-info/", ".egg-info")
+"""What Python takes for an installed package, in whatever folder of `sys.path`."""
 _STARTUP = ("sitecustomize.py", "usercustomize.py")
 """Modules that Python imports whenever it starts."""
 _RECORDS = ("RECORD", "METADATA", "PKG-INFO")
@@ -40,12 +42,13 @@ class Present:
         return self._once("folder", name, lambda: _listing(self._entries(name)))
 
     def modules(self, name: str, wanted: Collection[str]) -> str:
-        """What a folder has that Python would import under one of these names."""
+        """What a folder has that Python would import under one of these names, or takes for an installed package."""
         found = self._entries(name)
         if found is None:
             return MISSING
         importable = (entry for entry in found if entry.endswith(("/", *_MODULES)))
-        return " ".join(entry for entry in importable if entry.rstrip("/").partition(".")[0] in wanted)
+        used = (entry for entry in importable if entry.rstrip("/").partition(".")[0] in wanted)
+        return " ".join(dict.fromkeys((*used, *(entry for entry in found if entry.endswith(_INSTALLED)))))
 
     def site(self, name: str) -> str:
         """A digest of what is installed in a folder: distributions with their versions, and what runs at the start."""
@@ -125,7 +128,7 @@ class Present:
         # The names alone do not tell a version that was installed again with other files.
         lines = list(entries)
         for entry in entries:
-            if entry.endswith((".dist-info/", ".egg-info/")):
+            if entry.endswith(_INSTALLED) and entry.endswith("/"):
                 lines.append(self._record(f"{name}/{entry}"))
             elif entry.endswith((".pth", ".egg-link", ".egg-info")) or entry in _STARTUP:
                 lines.append(self.file(f"{name}/{entry}"))

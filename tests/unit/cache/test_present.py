@@ -51,3 +51,13 @@ def test_a_link_that_leads_to_nothing_is_not_nothing(root: Path):
     (root / "flag").unlink()
     (root / "flag").symlink_to("elsewhere")
     assert len({before, after, Present(root).file("flag")}) == 3
+
+
+@pytest.mark.parametrize("name", ["plugin-1.dist-info", "plugin.egg-info"])
+def test_a_package_that_is_installed_among_the_sources_changes_the_state_of_their_folder(root: Path, name: str):
+    """`importlib.metadata` finds its version and its entry points there; other folders mean nothing."""
+    before = Present(root).modules(".", ["net"])
+    (root / "notes").mkdir()
+    assert Present(root).modules(".", ["net"]) == before
+    (root / name).mkdir()
+    assert Present(root).modules(".", ["net"]) != before

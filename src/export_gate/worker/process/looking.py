@@ -1,7 +1,8 @@
-"""Note what Python does not report: files looked for with `os.stat`, readings of the clock, the system's randomness."""
+"""Note what Python does not report: looking for files and modules, reading the clock, the system's randomness."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import random
 import secrets
@@ -32,6 +33,7 @@ _BETWEEN = frozenset({random.__file__, secrets.__file__, uuid.__file__})
 def looks_noted(seen: Seen) -> Iterator[None]:
     """Put functions that note their use in place of those of `os`, `time`, `random` and `torch`."""
     wrapped = [(os, name, _looking) for name in _LOOKS]
+    wrapped.append((importlib.util, "find_spec", _searching))
     wrapped += [(time, name, _reading_clock) for name in (*_ALWAYS, *_WITHOUT_ARGUMENT)]
     wrapped += [(owner, name, _drawing) for owner, name in _ENTROPY if hasattr(owner, name)]
     torch = [(sys.modules["torch"], "seed")] if "torch" in sys.modules else []
@@ -62,6 +64,16 @@ def _looking(function: Callable[..., Any], seen: Seen) -> Callable[..., Any]:
 
     look.__name__ = function.__name__
     return look
+
+
+def _searching(function: Callable[..., Any], seen: Seen) -> Callable[..., Any]:
+    def find_spec(name: Any, package: Any = None) -> Any:
+        # Python reports what is imported alone, and code may look whether there is a module.
+        if isinstance(name, str) and name.strip("."):
+            seen.note("imported", importlib.util.resolve_name(name, package))
+        return function(name, package)
+
+    return find_spec
 
 
 def _admit(*functions: Any) -> None:

@@ -160,6 +160,19 @@ def test_modules_that_are_not_found_and_folders_that_are_listed_count(tmp_path: 
 
 
 @pytest.mark.slow
+def test_modules_that_are_only_looked_for_count(tmp_path: Path):
+    """`importlib.util.find_spec` imports nothing, and what it finds may decide."""
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text(
+        "import importlib.util\nimportlib.util.find_spec('.near', __name__)"
+    )
+    looks = "importlib.util.find_spec('flash' 'ing'), importlib.util.find_spec('package.inner')"
+    code = f"import importlib.util, package\n{looks}\n"
+    answer = found(tmp_path, code)
+    assert "flashing" in answer["modules"]
+    assert set(answer["packages"][str(tmp_path / "package")]) >= {"inner", "near"}
+
+
 def test_variables_count_whether_they_are_set_or_not(tmp_path: Path):
     """`*` stands for all of them."""
     answer = found(tmp_path, "import os\nos.environ.get('UNSET_ONE'), os.environ['HOME']\n")
