@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -51,14 +52,15 @@ def rejudge(path: Path, change: Change, today: str | None = None, fail_on: FailO
         fail_on: the lowest severity that fails the check; None means the recorded one.
 
     Raises:
-        UserError: the file is not results, or the outputs use a dim that was not observed.
+        UserError: the file is not results, contradicts itself, or the outputs use a dim that was not observed.
     """
     recorded = read_results(path)
-    contracts = tuple(change(contract) for contract in recorded.contracts)
-    run = replace(recorded.run, models=tuple(_promises_held(recorded, contracts, path)))
-    # The recorded day, not today's, so that rendering a report again does not change its verdict.
-    day, severity = today or recorded.judged_on, fail_on or recorded.fail_on
-    return judged(replace(recorded, contracts=contracts, run=run, judged_on=day, fail_on=severity))
+    with _of_files(path):
+        contracts = tuple(change(contract) for contract in recorded.contracts)
+        run = replace(recorded.run, models=tuple(_promises_held(recorded, contracts, path)))
+        # The recorded day, not today's, so that rendering a report again does not change its verdict.
+        day, severity = today or recorded.judged_on, fail_on or recorded.fail_on
+        return judged(replace(recorded, contracts=contracts, run=run, judged_on=day, fail_on=severity))
 
 
 def _promises_held(recorded: Results, contracts: Sequence[ModelContract], path: Path) -> Iterator[ModelObservation]:
@@ -80,9 +82,30 @@ def join(paths: Sequence[Path]) -> Outcome:
     """Judge the results of several machines as one run.
 
     Raises:
-        UserError: a file is not results, or they are not of one run.
+        UserError: a file is not results or contradicts itself, or they are not of one run.
     """
-    return judged(merge([(path, read_results(path)) for path in paths]))
+    parts = [(path, read_results(path)) for path in paths]
+    with _of_files(*paths):
+        return judged(merge(parts))
+
+
+@contextmanager
+def _of_files(*paths: Path) -> Iterator[None]:
+    """Take what fails inside for a fault of the files: anybody may have written them, and their numbers trip any rule.
+
+    Raises:
+        UserError: something failed.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        names = ", ".join(map(str, paths))
+        raise UserError(
+            f"{names}: the observations contradict each other ({type(error).__name__}: {error})",
+            "Run `export-gate run` again; if its own results are refused, please report that.",
+        ) from error
 
 
 def fail_on_warnings(outcome: Outcome) -> Outcome:

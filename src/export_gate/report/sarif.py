@@ -164,7 +164,8 @@ def _location(results: Results, model: str | None, finding: Finding | None, sour
 
 def _logical(model: str, finding: Finding | None) -> dict[str, str]:
     parts = [model, finding.target, finding.output] if finding else [model]
-    named = [one_line(part) for part in parts if part]
+    # A forged name may have nothing that can be seen, which SARIF does not take.
+    named = [each for part in parts if part and (each := one_line(part))] or ["unnamed"]
     kind = "module" if len(named) == 1 else "member"
     return {"name": named[-1], "fullyQualifiedName": "/".join(named), "kind": kind}
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
-from export_gate.outcome.judging import rejudge
+from export_gate.outcome.judging import join, rejudge
 from export_gate.report.results import write_results
 from export_gate.wall.contract import ModelContract, Output, Size
 from export_gate.wall.errors import UserError
+from export_gate.wall.observation import AmbientEffect
 
 
 @pytest.fixture
@@ -63,3 +64,13 @@ def test_outputs_over_a_dim_that_was_not_observed_are_refused(path: Path):
         "recorded at every control input"
     )
     assert caught.value.hint == "Run `export-gate run` again."
+
+
+@pytest.mark.parametrize("how", [lambda path: rejudge(path, lambda contract: contract), lambda path: join([path])])
+def test_a_forged_file_that_no_rule_can_read_is_refused(tmp_path: Path, how: Callable[[Path], object]):
+    """Whatever a rule raises is the file's fault: here other surroundings that changed no output."""
+    seen = replace(samples.green().run.models[0], ambient=(AmbientEffect(surrounding="clock", case="normal-1"),))
+    run = replace(samples.green().run, models=(seen, *samples.green().run.models[1:]))
+    write_results(replace(samples.green(), run=run), tmp_path / "results.json")
+    with pytest.raises(UserError, match=r"results\.json: the observations contradict each other \(IndexError: "):
+        how(tmp_path / "results.json")

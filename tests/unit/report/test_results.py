@@ -104,6 +104,16 @@ def test_nan_literal(path: Path):
     assert _refusal(path) == "results.json: not JSON: key 'verdict' occurs twice"
 
 
+@pytest.mark.parametrize("place", [{"tool_version": "a\udfff"}, {"contracts": [{"\ud800": 1}]}])
+def test_half_of_a_character(path: Path, place: dict[str, Any]):
+    """No output takes a lone surrogate, in whatever text or key it is; two of them are a character."""
+    _changed(path, **place)
+    assert _refusal(path).startswith("results.json: not JSON: '\\ud")
+    assert _refusal(path).endswith("is half of a character")
+    _changed(path, tool_version="\U0001f600 \\ud800")
+    assert read_results(path).tool_version == "\U0001f600 \\ud800"
+
+
 def test_too_deep(path: Path):
     """Nesting that would exhaust the stack is refused and does not crash the reader."""
     path.parent.mkdir()

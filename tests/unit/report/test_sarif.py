@@ -190,6 +190,17 @@ def test_any_text_comes_back(text: str):
     assert text_of == f"{visible(text)}\nNext: Fix it.".replace("](", "] (")
 
 
+@pytest.mark.parametrize("name", ["", "\n"])
+def test_a_name_of_which_nothing_can_be_seen(name: str):
+    """A forged name is replaced, since SARIF wants one."""
+    finding = Finding(rule="train-mode", severity="violation", model=name, message="m", hint="Fix it.")
+    results = replace(samples.green(), contracts=(samples.contract(name),), findings=(finding,), verdict="violations")
+    document = json.loads(sarif(results, build_report(results)))
+    jsonschema.validate(document, official_schema())
+    (place,) = document["runs"][0]["results"][0]["locations"][0]["logicalLocations"]
+    assert place == {"name": "unnamed", "fullyQualifiedName": "unnamed", "kind": "module"}
+
+
 def test_no_text_is_a_link():
     """A viewer would show a stranger's words as a link of ours."""
     link = "see [the report](https://evil.example)"
