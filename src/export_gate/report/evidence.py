@@ -56,7 +56,8 @@ def run_evidence(rows: Sequence[Row]) -> str:
 
 def affine_line(ladders: Sequence[Ladder], controls: ControlSetObservation | None) -> str:
     """The one exception that is a proof up to rounding, with the targets to which it applies."""
-    covered = [ladder.label for ladder in ladders if ladder.affine]
+    # Where something is wrong the claim would read as praise.
+    covered = [ladder.label for ladder in ladders if ladder.affine and ladder.state in ("ok", "warned")]
     # Without the basis among the control inputs, affinity alone covers nothing.
     if not covered or controls is None or not any(entry.group == "affine" for entry in controls.inputs):
         return ""

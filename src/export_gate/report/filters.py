@@ -29,7 +29,7 @@ def number(value: float) -> str:
         return "inf" if value > 0 else "-inf"
     if value == int(value) and abs(value) < 1e6:  # noqa: PLR2004  # a count up to there
         return str(int(value))
-    return f"{value:.3g}" if 0.01 <= abs(value) < 1e4 else f"{value:.1e}"  # noqa: PLR2004  # no leading or trailing zeros
+    return words.rounded(value)
 
 
 def measured(value: float, allowed: float) -> str:

@@ -26,6 +26,13 @@ def condition_of(branch: Branch) -> str:
     return said_readably(branch.words, branch.dims, branch.sizes)
 
 
+def branch_words(branch: Branch) -> str:
+    """What is the matter at those sizes: a way of the model's own, or one that torch asks for by itself."""
+    if is_written(branch.source):
+        return f"the model takes the other branch where {condition_of(branch)}"
+    return f"the exported program leaves out the sizes at which {condition_of(branch)}"
+
+
 def said_readably(words: str, dims: Sequence[str], sizes: Sequence[int], most: int = READABLE) -> str:
     """The same of a condition of at most so many characters, its dims, and the sizes of its one dim that meet it."""
     if len(words) <= most or not sizes:

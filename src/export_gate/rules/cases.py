@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding, Named
 from export_gate.rules.blame import NOT_KNOWN, Blame
-from export_gate.rules.branch_advice import condition_of, guard_advice, parting_line, single_advice
+from export_gate.rules.branch_advice import branch_words, guard_advice, parting_line, single_advice
 from export_gate.rules.causes import dim_of_size_one
 from export_gate.rules.conversion_ways import trials_of, way_that_works
 from export_gate.rules.diagnosis import diagnose
@@ -64,7 +64,7 @@ class Differing:
     def finding(self, rule: Named, difference: str, hint: str) -> Finding:
         """The violation, or a note; `difference` says what differs at the worst fault."""
         trace = self.blame.trace
-        branch = f"; the model takes the other branch where {condition_of(self.branch)}" if self.branch else ""
+        branch = f"; {branch_words(self.branch)}" if self.branch else ""
         line = self.branch.source if self.branch else self.parting
         return rule.finding(
             self.model,

@@ -53,9 +53,11 @@ def cause_of(
     by_size = size_words(measured, target, faults, inspection)
     if by_size:
         return "size-arithmetic", (f"{by_size}{way}",)
-    changed = measured.observation.hygiene.state_changed
-    # Even if no output of eager shows it: with state, no experiment tells what else it could be.
-    if changed:
+    hygiene = measured.observation.hygiene
+    changed = hygiene.state_changed
+    # Where no output of eager shows the state, it is not the reason why one form of the model differs from another.
+    is_elsewhere = not hygiene.state_effects and owner in OPERATOR_OWNERS and inspection is not None
+    if changed and not is_elsewhere:
         return "state", (f"forward changes {listing(changed, limit=2)}",)
     tie = _tie(inspection)
     if tie:

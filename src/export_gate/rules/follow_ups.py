@@ -17,6 +17,8 @@ COMPARED = ("shape-mismatch", "nonfinite-mismatch", "value-mismatch", "tolerance
 """Rules that compare what a model returns, which means nothing where it is not what ships."""
 OF_RANDOMNESS = ("state-carried", "golden-mismatch", *COMPARED)
 OF_OPERATORS: tuple[Owner, ...] = ("decomposition", "converter", "runtime", "runtime-optimisation")
+ALSO_DRAWING = ("attention", "dropout", "rnn", "lstm", "gru")
+"""Operators that compute something besides, which stays when they no longer draw."""
 OF_TRAIN_MODE = ("nondeterministic-model", *OF_RANDOMNESS)
 
 
@@ -38,13 +40,14 @@ class Root:
 
 def without_follow_ups(findings: Sequence[Finding], observation: ModelObservation) -> list[Finding]:
     """The findings of one model without those that a violation among them explains, which counts them."""
-    left = list(findings)
-    for root in _roots(findings, observation):
+    left, roots = list(findings), tuple(_roots(findings, observation))
+    for root in [finding for finding in findings if any(each.finding is finding for each in roots)]:
         # Another root has explained it already.
-        if root.finding not in left:
+        if root not in left:
             continue
-        folded = [finding for finding in left if finding is not root.finding and root.explains(finding)]
-        left = [_counting(f, folded) if f is root.finding else f for f in left if f not in folded]
+        own = [each.explains for each in roots if each.finding is root]
+        folded = [f for f in left if f is not root and any(explains(f) for explains in own)]
+        left = [_counting(f, folded) if f is root else f for f in left if f not in folded]
     return left
 
 
@@ -60,6 +63,9 @@ def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterat
             yield Root(finding=finding, explains=lambda other, names=explained: other.rule in names)  # type: ignore[misc] # bound per turn
     for finding in [each for each in violations if each.rule in ("nondeterministic-model", "state-carried")]:
         yield Root(finding=finding, explains=lambda other, own=finding: _is_noise_of(own, other))  # type: ignore[misc] # likewise
+    drawing = _targets_that_only_draw(observation)
+    for finding in [each for each in violations if each.rule == "nondeterministic-model"][:1]:
+        yield Root(finding=finding, explains=lambda other: (other.rule, other.target) in drawing)
     for finding in [each for each in violations if each.cause == "weights"]:
         yield Root(finding=finding, explains=lambda other, own=finding: _has_same_weights(own, other))  # type: ignore[misc] # likewise
     # Eager takes another way than any program there, whatever the output.
@@ -67,6 +73,17 @@ def _roots(findings: Sequence[Finding], observation: ModelObservation) -> Iterat
         yield Root(finding=finding, explains=lambda other: other.rule in COMPARED)
     for finding in [each for each in violations if (each.rule, each.cause) == ("nothing-compared", "rounding")]:
         yield Root(finding=finding, explains=lambda other, own=finding: _is_same_noise(own, other))  # type: ignore[misc] # likewise
+
+
+def _targets_that_only_draw(observation: ModelObservation) -> set[tuple[str, str]]:
+    """The targets whose converter stopped at an operator that does nothing but draw, and goes with the chance."""
+    return {
+        ("conversion-failed", seen.target)
+        for seen in observation.targets
+        if seen.stopped_at is not None
+        and seen.stopped_at.operator in observation.random_operators
+        and not any(name in seen.stopped_at.operator for name in ALSO_DRAWING)
+    }
 
 
 def _has_same_weights(root: Finding, other: Finding) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from export_gate.rules.base import Finding, Rule, Severity
 from export_gate.rules.blame import SAVED, is_handed_in, kind_of
-from export_gate.rules.branch_advice import branch_advice, condition_of
+from export_gate.rules.branch_advice import branch_advice, branch_words
 from export_gate.rules.cases import branch_at, other_cases
 from export_gate.rules.dim_specialized import is_specialized, sums
 from export_gate.rules.failures import SHAPE_REFUSAL, failure_details, failures_of, inputs_run
@@ -90,11 +90,7 @@ def _refused_case(
     contract: ModelContract, group: tuple[Failed, ...], probes: list[Probe], branch: Branch | None, tried: int
 ) -> Finding:
     first, is_separate = group[0], bool(group[0].export)
-    why = (
-        f"the model takes the other branch where {condition_of(branch)}"
-        if branch
-        else first_line(first.failure.message)
-    )
+    why = branch_words(branch) if branch else first_line(first.failure.message)
     return RULE.finding(
         contract.name,
         f"refuses a control input that is inside the declared ranges: {why}",

@@ -23,12 +23,16 @@ def number_text(value: float) -> str:
 
 
 def rounded(value: float, digits: int = 1) -> str:
-    """A measured number with one more digit than that: 16, 0.31, 3.1e-05; `nan` and `inf` as they are."""
+    """A measured number: 16, 0.306, or 3.1e-05 with so many decimals; `nan` and `inf` as they are."""
     if not math.isfinite(value) or value == 0:
         return f"{value:g}"
     exponent = int(f"{value:.{digits}e}".partition("e")[2])
     is_plain = -2 <= exponent <= 4  # noqa: PLR2004 - 0.01 to 99999 read well without an exponent
-    return f"{value:.{max(digits - exponent, 0)}f}" if is_plain else f"{value:.{digits}e}"
+    if not is_plain:
+        return f"{value:.{digits}e}"
+    # One digit more than the other: there is no exponent to read.
+    text = f"{value:.{max(digits + 1 - exponent, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def unchanged_words(commit: str, day: str) -> str:

@@ -74,11 +74,11 @@ def test_another_value_is_found(tmp_path: Path):
         helper.make_node("Mul", ["x", "two"], ["y"]),
     )
     found = replayed(write_kit(tmp_path / "kit", graph))
-    wanted = "doubling, onnx, output 'y', case normal-0@n=2: max |P-M| 0.010 > 1.0e-05 + 1.0e-05 * 2.0 = 3.0e-05"
+    wanted = "doubling, onnx, output 'y', case normal-0@n=2: max |P-M| 0.01 > 1.0e-05 + 1.0e-05 * 2 = 3.0e-05"
     assert (found.exit_code, found.conforming, messages(found)) == (1, 0, [(wanted, 3)])
     lines = report(found)
     assert lines[0] == f"{wanted} (and 2 more data sets)"
-    assert lines[1] == "closest to its tolerance: output 'y', case normal-0@n=2: max |P-M| 0.010 of 3.0e-05"
+    assert lines[1] == "closest to its tolerance: output 'y', case normal-0@n=2: max |P-M| 0.01 of 3.0e-05"
     assert lines[-1].startswith("doubling does NOT conform: 0 of 3 data sets in onnxruntime ")
 
 
@@ -183,7 +183,7 @@ def test_bfloat16_in_and_out(tmp_path: Path):
     wrong = Leaf(name="y", dtype="bfloat16", value=np.array([1.0, np.inf], dtype=np.float32))
     (kit / "test_data_set_1" / "output_0.pb").write_bytes(tensor_bytes(wrong, "y"))
     assert [m for m, _ in messages(replayed(list_again(kit, outputs=(output,))))] == [
-        "doubling, onnx, output 'y', case normal-1@n=3: max |P-M| 0.50 > 1.0e-05 + 1.0e-05 * 1.0 = 2.0e-05"
+        "doubling, onnx, output 'y', case normal-1@n=3: max |P-M| 0.5 > 1.0e-05 + 1.0e-05 * 1 = 2.0e-05"
     ]
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rule_samples import contract
 
-from export_gate.rules.branch_advice import branch_advice, condition_of
+from export_gate.rules.branch_advice import branch_advice, branch_words, condition_of
 from export_gate.wall.observation import Branch
 from export_gate.wall.source import SourceLine
 
@@ -25,6 +25,19 @@ def test_a_size_of_one_that_no_line_asks_about_is_torchs_own():
     assert hint.startswith("torch.export takes sizes of 0 and 1 for constants, since they broadcast: ")
     assert "`models.glyph-head.dims.batch.separate`" in hint
     assert "torch.cond" not in hint
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("if len(x) == 1:", "the model takes the other branch where `batch == 1`"),
+        ("f = x.unfold(1, 16, 8)", "the exported program leaves out the sizes at which `batch == 1`"),
+    ],
+)
+def test_a_line_without_a_condition_takes_no_branch(text: str, said: str):
+    """Somebody who looks for a branch at that line finds none."""
+    source = SourceLine(path="model.py", line=9, text=text)
+    assert branch_words(Branch(words="batch == 1", cases=(), dims=("batch",), source=source)) == said
 
 
 @pytest.mark.parametrize(("words", "text"), [("batch == 1", "p = x.view(5, -1)"), ("batch == 7", "if len(x) == 7:")])

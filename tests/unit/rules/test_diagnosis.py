@@ -16,6 +16,7 @@ from export_gate.wall.diagnosis import Answer, Changed, Inspection, Rung, RungNa
 from export_gate.wall.nodes import GuiltyNode, NodeTrace
 from export_gate.wall.observation import (
     Branch,
+    Comparison,
     ControlInput,
     ControlSetObservation,
     HygieneObservation,
@@ -277,6 +278,47 @@ def test_train_mode_explains_what_it_alone_refuses(of_training: bool, rules: lis
     )
 
     assert [f.rule for f in judge((contract(),), run(seen)).findings] == rules
+
+
+@pytest.mark.parametrize(
+    ("effects", "rungs", "cause"),
+    [
+        ((), {"program": "agrees", "plain": "differs", "file": "differs"}, "operator"),
+        ((leaf(**FAR),), {"program": "agrees", "plain": "differs", "file": "differs"}, "state"),
+        ((), {}, "state"),
+    ],
+)
+def test_state_that_no_output_shows_is_not_why_a_file_differs(
+    effects: tuple[Comparison, ...], rungs: dict[str, Answer], cause: str
+):
+    """A conversion that is wrong at the first call is wrong whatever the call leaves behind."""
+    hygiene = HygieneObservation(state_changed=("mean: 0 -> 1",), state_effects=effects)
+    seen = observed(_inspected(*_rungs(**rungs)), hygiene=hygiene)
+    found = next(f for f in judge((contract(),), run(seen)).findings if f.rule == "value-mismatch")
+
+    assert found.cause == cause
+
+
+@pytest.mark.parametrize(
+    ("operator", "rules"),
+    [
+        ("aten.randperm.default", ["nondeterministic-model"]),
+        ("aten.scaled_dot_product_attention.default", ["nondeterministic-model", "conversion-failed"]),
+        ("aten.cdist.default", ["nondeterministic-model", "conversion-failed"]),
+    ],
+)
+def test_an_operator_that_only_draws_goes_with_the_chance(operator: str, rules: list[str]):
+    """That it does not convert matters no more then, beside the differences that the chance explains anyway."""
+    drawing = ("aten.randperm.default", "aten.scaled_dot_product_attention.default")
+    seen = observed(
+        replace(ended("convert"), stopped_at=GuiltyNode(name="n", operator=operator)),
+        target(WRONG, name="pt2"),
+        hygiene=HygieneObservation(repeats=3, nondeterministic=(leaf(**FAR),)),
+        random_operators=drawing,
+    )
+    own = contract(targets=(make_target("pt2"), make_target("onnx")))
+
+    assert [f.rule for f in judge((own,), run(seen)).findings] == rules
 
 
 def test_train_mode_that_changes_nothing_explains_nothing():

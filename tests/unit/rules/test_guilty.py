@@ -137,7 +137,7 @@ FOREIGN = SourceLine(path="layers/head.py", line=7, text="return self.out(x)")
         (
             TRACE,
             (
-                "`linear_1`, `aten.linear.default` in `head` (Linear); off by 0.25 where values reach 2.0; "
+                "`linear_1`, `aten.linear.default` in `head` (Linear); off by 0.25 where values reach 2; "
                 "wrong even when fed correct inputs: the error starts at this node; the file computes it with Gemm "
                 "node_linear_1 (12 nodes "
                 "compared with the exported program, 3 without a counterpart)"

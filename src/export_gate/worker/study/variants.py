@@ -196,6 +196,7 @@ def _verification(
         references=to_compare({**study.eager.references, **asked.references}, outputs),
         sweep=replace(asked.sweep, references=to_compare(asked.sweep.references, outputs)),
         probing=Probing() if variant.separate else study.probing,
+        is_alike=not (study.hygiene.state_effects or study.hygiene.nondeterministic),
         is_steady=not (study.hygiene.state_changed or study.hygiene.nondeterministic),
         masks=masks,
         laboratory=masks.laboratory,

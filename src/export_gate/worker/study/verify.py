@@ -57,8 +57,10 @@ class Verification:
     references: Mapping[str, Reference]
     sweep: Sweep
     probing: Probing
+    is_alike: bool
+    """Whether eager answers alike when it is asked again, as experiments ask it."""
     is_steady: bool
-    """Whether eager answers alike when it is asked again: chance and state would pass for rounding."""
+    """Whether a call changes nothing besides: chance and state would pass for rounding."""
     masks: Masks
     laboratory: Laboratory
     """Runs eager again, to find out what excuses a difference."""
@@ -111,7 +113,7 @@ def verify_target(work: Verification, desk: Desk) -> None:
             ran = [case for case in work.cases if case.name in known]
             channel.set("tables", table_reads(work.target, path, work.context, work.laboratory, ran), target=key)
         # All that follows asks eager again, which must answer as it did.
-        if work.is_steady:
+        if work.is_alike:
             inquiry = _inquire(work, [*suspects, *more], loose, loaded.run, desk)
             forms = Forms(context=work.context, target=work.target, path=path, run=loaded.run)
             patient = _patient(work, forms, inquiry, (*results.values(), *swept), is_loose=bool(loose))
@@ -233,7 +235,7 @@ def _inquire(
         masks=work.masks,
         laboratory=work.laboratory,
     )
-    if not (suspects or loose):
+    if not (suspects or loose) or not work.is_steady:
         return inquiry
     desk.channel.at("compare", target=work.key)
     inquiry.inquire(suspects)
