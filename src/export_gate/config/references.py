@@ -109,7 +109,7 @@ def _verify_range(tensor: Node, dims: Dims, scope: Scope) -> None:
     """Check that bounds that name dims are in order and that the dtype can hold them, at every size."""
     node, dtype = tensor.child("range"), tensor.child("dtype")
     ends = _range_ends(tensor)
-    if node is None or ends is None or dtype is None or dtype.value not in BOUNDS:
+    if node is None or ends is None or dtype is None or str(dtype.value) not in BOUNDS:
         return
     for entry, end in zip(node.children, ends, strict=True):
         if not _are_declared(entry, end, dims, scope):

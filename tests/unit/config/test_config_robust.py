@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import pytest
 from config_samples import Project, config, documented_configs, read
@@ -91,6 +92,17 @@ def test_any_damage_to_a_config_gets_an_answer(project: Project, data: st.DataOb
     start = data.draw(st.integers(0, len(text)))
     end = start + data.draw(st.integers(0, 30))
     read((text[:start] + flow(data.draw(scalars)) + text[end:]).encode("utf-8", "replace"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("other", ["{}", "[[]]", "{a: {}}"])
+def test_a_collection_in_place_of_any_word_gets_an_answer(project: Project, other: str) -> None:
+    """What a key of the full example says is refused or taken, whatever depends on it."""
+    text = documented_configs()[1]
+    places = list(re.finditer(r"(?<=: )[\w.:/*-]+(?=[,}\s])", text))
+    assert len(places) > 50
+    for place in places:
+        read((text[: place.start()] + other + text[place.end() :]).encode())
 
 
 def aliases(levels: int, wide: int) -> str:
