@@ -10,6 +10,7 @@ from pathlib import Path
 
 from export_gate.run.base import Base, find_commit, within
 from export_gate.run.git import UnreadableError, each_question_once, git_line, git_output, git_paths
+from export_gate.run.scripts import SHELL_ENDINGS
 from export_gate.run.untracked import all_untracked, shown_untracked, submodules, tracked
 from export_gate.wall.errors import UserError
 from export_gate.wall.repository import repository_root
@@ -23,12 +24,15 @@ BUILD_FILES = (
     "*dodo.py", "*tox.ini", "*package.json", "*pyproject.toml", "*hatch.toml", "*pixi.toml", "*mise.toml",
     "*Taskfile.yml", "*Taskfile.yaml", "*lefthook.yml", "*Jenkinsfile", "*.gitlab-ci.yml", "*azure-pipelines.yml",
     "*.circleci/config.yml", "*bitbucket-pipelines.yml", "*.travis.yml", "*buildspec.yml", "*cloudbuild.yaml",
-    "*.drone.yml", "*.woodpecker.yml",
+    "*.drone.yml", "*.woodpecker.yml", "*Taskfile.dist.yml", "*Taskfile.dist.yaml", "*compose.yml", "*compose.yaml",
+    "*lefthook.yaml", "*fabfile.py", "*SConstruct", "*CMakeLists.txt", "*Snakefile", "*build.gradle",
+    "*build.gradle.kts", "*BUILD.bazel", "*deno.json", "*devbox.json", "*Procfile", "*.envrc",
 )  # fmt: skip
 """Other files in which some lines may be commands that start it."""
 VERSIONS = (".python-version", ".tool-versions")
 """Files by which actions/setup-python, pyenv, uv, asdf and mise choose an interpreter."""
-SHELL_SCRIPTS = ("*.sh", "*.bash", "*.ps1", "*.cmd", "*.bat")
+HOOKS_OF_GIT = ("*.husky/*", "*hooks/pre-commit", "*hooks/pre-push", "*hooks/pre-merge-commit")
+SHELL_SCRIPTS = (*(f"*.{ending}" for ending in SHELL_ENDINGS), *HOOKS_OF_GIT)
 SCRIPTS = (*SHELL_SCRIPTS, *BUILD_FILES)
 """With those that do nothing but what their lines say, one after the other."""
 BEGINNING = 8000

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-_SHELLS = "sh|bash|ps1|cmd|bat"
-_ENDINGS = rf"{_SHELLS}|py|[cm]?js|ts|rb|pl|fish|zsh|lua"
+SHELL_ENDINGS = ("sh", "bash", "zsh", "fish", "ksh", "dash", "csh", "ps1", "psm1", "psd1", "cmd", "bat")
+_SHELLS = "|".join(SHELL_ENDINGS)
+_ENDINGS = rf"{_SHELLS}|py|[cm]?js|ts|rb|pl|lua"
 _FILE = re.compile(
     rf"(?<![\w./-])(?:[\w.-]+/)*(?:[\w-][\w.-]*\.(?:{_ENDINGS})\b|(?:Docker|Container)file\b|(?<=/)[\w-]+(?![\w./@-]))",
     re.ASCII,
@@ -16,11 +17,28 @@ _FILE = re.compile(
 _SHELL = re.compile(rf"\.(?:{_SHELLS})$")
 _SHEBANG = re.compile(r"#!.*sh\b")
 _MODULE = re.compile(r"-m[\s\"',]+([a-zA-Z_][\w.]*)", re.ASCII)
-_SOURCED = re.compile(r"(?:^|[\s;&|({])(?:source|\.)\s+(?:\./)?([\w.-]+(?:/[\w.-]+)*)", re.ASCII | re.MULTILINE)
-_TEMPLATE = re.compile(r"\btemplate(?:=|\s*:)?\s*(?:\./)?([\w.-]+(?:/[\w.-]+)*)", re.ASCII | re.IGNORECASE)
-_FEEDS = re.compile(r"GITHUB_(?:ENV|PATH|OUTPUT)\b")
+_PLACE = r"(?:\./)?([\w.-]+(?:/[\w.-]+)*)"
+_NO_ENDING = r"(?:\./)?((?:[\w.-]+/)+[\w-]+)(?![\w./@-])"
+_SHELL_NAME = r"(?<![\w.-])(?:ba|da|z|k|fi|a|c|tc|m)?sh(?:\.exe)?"
+_LOADED = (
+    re.compile(rf"(?:^|[\s;&|({{])(?:source|\.)\s+{_PLACE}", re.ASCII | re.MULTILINE),
+    # Whatever the file is called. `-eo pipefail` has a word of its own; `-c` a command, which may be a file.
+    re.compile(rf"{_SHELL_NAME}(?:[ \t]+[-+](?:\w*[oO][ \t]+\w+|[\w-]+))*[ \t]+{_PLACE}", re.ASCII),
+    re.compile(rf"(?<!\w)(?:(?:BASH_)?ENV|shell)\s*[:=]\s*{_PLACE}", re.ASCII),
+    # Run by its place: a file without a first line for the system is run by the shell that starts it.
+    re.compile(rf"(?:^|[;&|({{]|\b(?:run\s*:|sudo|exec))[ \t]*{_NO_ENDING}", re.ASCII | re.MULTILINE),
+)
+"""A file that a shell runs: named to it, or what it loads at its start."""
+_TEMPLATE = re.compile(rf"\btemplate(?:=|\s*:)?\s*{_PLACE}", re.ASCII | re.IGNORECASE)
+_FEEDS = r"GITHUB_(?:ENV|PATH|OUTPUT)\b"
+_ALIAS = re.compile(rf"(\w+)=\S*{_FEEDS}")
+_FEEDS_ALL = re.compile(rf"(?:^\s*(?:[)}}]|done|fi|esac)|\bexec\b)[^<\n]*>.*{_FEEDS}", re.MULTILINE)
+"""A line that sends to it what other lines print: the end of a block, or the rest of the script."""
+_LOOP_READS = re.compile(r"^\s*done\s*<")
+_EVALUATES = rf"\beval\b|\|\s*(?:sudo\s+)?(?:\S*/)?{_SHELL_NAME}\b|(?:{_SHELL_NAME}|source|\s\.)\s[^|;&]*(?:<|\$\(|`)"
+"""What a command prints, or a file holds, is run."""
 _PATH = re.compile(r"(?<![\w./-])(?:\./)?((?:[\w.-]+/)*[\w.-]+)", re.ASCII)
-"""In a line that sets variables, paths or outputs, any word may be a file that they are read from."""
+"""In a line that sets variables, paths or outputs, or that runs what it reads, any word may be the file."""
 _SOMEWHERE = re.compile(r"\$(?:\{\{.{0,200}?\}\}|\{?(?:env:)?\w+\}?)/")
 """A folder that is known when the text runs, such as `$GITHUB_WORKSPACE/`."""
 _COMMENT = re.compile(r"#(?!!|\s*requires\b)[^&|]*$", re.IGNORECASE)
@@ -78,9 +96,20 @@ def _plain(text: str) -> str:
 def loaded(text: str) -> tuple[str, ...]:
     """Files of any name that a shell loads, that variables are read from, or by which a comment is written."""
     plain = _plain(text)
-    feeding = (match[1] for line in plain.splitlines() if _FEEDS.search(line) for match in _PATH.finditer(line))
-    named = (match[1] for pattern in (_SOURCED, _TEMPLATE) for match in pattern.finditer(plain))
+    feeding = (match[1] for line in _feeding(plain) for match in _PATH.finditer(line))
+    named = (match[1] for pattern in (*_LOADED, _TEMPLATE) for match in pattern.finditer(plain))
     return tuple(dict.fromkeys((*named, *feeding)))
+
+
+def _feeding(text: str) -> list[str]:
+    """The lines that set variables, paths or outputs by what they read, or that run it."""
+    lines = text.splitlines()
+    if _FEEDS_ALL.search(text):
+        return lines
+    names = (rf"\$\{{?{name}\b" for name in _ALIAS.findall(text))
+    feeds = re.compile("|".join((_FEEDS, _EVALUATES, *names)))
+    is_fed = bool(re.search(_FEEDS, text))
+    return [line for line in lines if feeds.search(line) or (is_fed and _LOOP_READS.search(line))]
 
 
 def templates_in(text: str) -> str:
@@ -102,7 +131,7 @@ def lines_of(text: str, around: str, scripts: Mapping[str, tuple[str, ...]], tol
     """The lines of those scripts that the text runs, and of what they run, behind their paths; each script once.
 
     Args:
-        text: a line, or anything else that may name a script.
+        text: a step's commands, or anything else that may name a script.
         around: all that may say in which folder it runs.
         scripts: by their paths.
         told: the paths of those that were given; they are added to it.
@@ -111,9 +140,8 @@ def lines_of(text: str, around: str, scripts: Mapping[str, tuple[str, ...]], tol
     for path in scripts:
         if path not in told and any(_may_be(path, name, around) for name in names):
             told.add(path)
-            for line in scripts[path]:
-                yield f"{path}: {line}"
-                yield from lines_of(line, f"{around} {path}", scripts, told)
+            yield from (f"{path}: {line}" for line in scripts[path])
+            yield from lines_of("\n".join(scripts[path]), f"{around} {path}", scripts, told)
 
 
 def _may_be(path: str, name: str, around: str) -> bool:

@@ -191,16 +191,17 @@ def _around(job: Job, known: Known) -> Iterator[str]:
         if known.runs(_action(step)):
             yield HERE
             # The comment may say anything by a template.
-            yield from lines_of(templates_in(as_text(step.get("with"))), asked, known.beside, told)
+            named = [templates_in(as_text(step.get("with")))]
         else:
             # Of a step that runs the gate, the other keys are settings.
-            lines = script_lines(step.get("run")) if known.is_gate(step) else step_lines(step, job)
-            for line in lines:
-                yield HERE if known.is_command(line) else line
-                # A script that the job runs is a part of it.
-                text = templates_in(line) if known.is_command(line) else line
-                yield from lines_of(text, f"{asked} {line}", known.beside, told)
-    # So is one that a shell loads before each step, or that is the shell.
+            lines = list(script_lines(step.get("run")) if known.is_gate(step) else step_lines(step, job))
+            yield from (HERE if known.is_command(line) else line for line in lines)
+            # A script that the job runs is a part of it.
+            named = [templates_in(line) if known.is_command(line) else line for line in lines]
+        # So is one that a shell loads before the step, or that is the shell.
+        named.append(as_text({key: step.get(key) for key in ("env", "shell")}))
+        text = "\n".join(named)
+        yield from lines_of(text, f"{asked} {text}", known.beside, told)
     for value in (each.get(key) for each in (job.workflow, job.value) for key in ("env", "defaults")):
         yield from lines_of(as_text(value), asked, known.beside, told)
 

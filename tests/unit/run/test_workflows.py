@@ -728,6 +728,74 @@ def test_a_file_that_a_shell_loads_is_a_script(tmp_path: Path, line: str):
     assert (said_before, said(tmp_path, text)) == ([], [f"{FILE}, job a: steps {change}"])
 
 
+SHELL_RUNS = {
+    "a file of any ending": "bash ci/vars.txt",
+    "options": "bash -eo pipefail ci/vars.txt",
+    "another shell": "zsh ci/vars.txt",
+    "a command": "sh -c 'ci/vars.txt'",
+    "its own start": "bash --rcfile ci/vars.txt -i -c true",
+    "what it is given": "bash < ci/vars.txt",
+    "what another command prints": "cat ci/vars.txt | sudo bash",
+    "a text": 'eval "$(cat ci/vars.txt)"',
+    "what a substitution prints": "source <(cat ci/vars.txt)",
+    "by its place": "ci/vars",
+    "by its place, on another shell": "./ci/vars.fish",
+    "a block": "{\n  cat ci/vars.txt\n} >> $GITHUB_ENV",
+    "a name": "f=$GITHUB_ENV\ncat ci/vars.txt >> $f",
+    "a loop": 'while read line; do\n  echo "$line" >> $GITHUB_ENV\ndone < ci/vars.txt',
+    "the rest": "exec >> $GITHUB_ENV\ncat ci/vars.txt",
+}
+"""How a step runs a file as a shell's, or sets variables by it; none of them has a first line for the system."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", SHELL_RUNS)
+def test_what_a_shell_runs_or_sets_variables_by_is_compared(tmp_path: Path, way: str):
+    """Whatever it is called; a file that another step installs from or shows is not."""
+    name = next(each for each in ("ci/vars.txt", "ci/vars.fish", "ci/vars") if each in SHELL_RUNS[way])
+    others = "{run: pip install -r reqs.txt | cat, shell: bash}, {run: cat ci/notes.txt}"
+    steps = f"[{others}, {{run: {json.dumps(SHELL_RUNS[way])}}}, {{uses: acme/export-gate@v1}}]"
+    text = f"on: push\njobs: {{a: {{steps: {steps}}}}}\n"
+    committed(tmp_path, {FILE: text, name: "A=1\n", "ci/notes.txt": "a\n", "reqs.txt": "a\n"})
+    for other in ("ci/notes.txt", "reqs.txt"):
+        (tmp_path / other).write_text("b\n")
+    assert said(tmp_path, text) == []
+    (tmp_path / name).write_text("A=2\n")
+
+    assert said(tmp_path, text) == [f"{FILE}, job a: steps {name}: A=1 -> {name}: A=2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "step",
+    [
+        "uses: acme/export-gate@v1, env: {BASH_ENV: '${{ github.workspace }}/ci/vars'}",
+        "run: export-gate run, shell: 'ci/vars {0}'",
+        "run: export-gate run, env: {ENV: ci/vars}",
+    ],
+)
+def test_what_the_shell_of_the_gates_own_step_loads_is_compared(tmp_path: Path, step: str):
+    """It runs before the gate, and in the same process."""
+    text = f"on: push\njobs: {{a: {{steps: [{{{step}}}]}}}}\n"
+    committed(tmp_path, {FILE: text, "ci/vars": "a\n"})
+    (tmp_path / "ci" / "vars").write_text("b\n")
+
+    assert said(tmp_path, text) == [f"{FILE}, job a: steps ci/vars: a -> ci/vars: b"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [".husky/pre-push", "tools/githooks/pre-commit", "ci/gate.zsh", "compose.yaml"])
+def test_files_that_tools_run_by_their_names_are_compared(tmp_path: Path, name: str):
+    """Nothing names them; of one about other things nothing is said."""
+    committed(tmp_path, {FILE: "on: push\n", name: "export-gate run\n", ".husky/post-merge": "a\n"})
+    (tmp_path / ".husky" / "post-merge").write_text("b\n")
+    (tmp_path / name).write_text("export-gate run || true\n")
+
+    (change,) = said(tmp_path, "on: push\n")
+
+    assert change == f"{name}: commands [export-gate run] -> [export-gate run || true]"
+
+
 @pytest.mark.slow
 def test_a_file_that_git_ignores_and_has_is_read(tmp_path: Path):
     """Whoever adds it by force commits it all the same, and its workflow runs."""
