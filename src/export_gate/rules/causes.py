@@ -15,6 +15,7 @@ from export_gate.rules.special_values import is_sign_of_zero
 from export_gate.rules.wording import listing, source_place
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Cause, Change, Inspection, Owner
+from export_gate.wall.observation import HygieneObservation
 from export_gate.wall.targets import LAYOUT_FAMILIES
 
 GUARD = re.compile(r"Guard failed|Expected input at")
@@ -54,11 +55,11 @@ def cause_of(
     if by_size:
         return "size-arithmetic", (f"{by_size}{way}",)
     hygiene = measured.observation.hygiene
-    changed = hygiene.state_changed
     # Where no output of eager shows the state, it is not the reason why one form of the model differs from another.
     is_elsewhere = not hygiene.state_effects and owner in OPERATOR_OWNERS and inspection is not None
-    if changed and not is_elsewhere:
-        return "state", (f"forward changes {listing(changed, limit=2)}",)
+    state = "" if is_elsewhere else _state(hygiene, faults[0].output)
+    if state:
+        return "state", (state,)
     tie = _tie(inspection)
     if tie:
         return "tie", (tie,)
@@ -81,6 +82,14 @@ def _by_values(
     if inspection is not None and inspection.masks:
         return "mask", (f"only what {listing(inspection.masks)} switches off differs, and nothing once it keeps all",)
     return None
+
+
+def _state(hygiene: HygieneObservation, output: str) -> str:
+    """Words if eager keeps state; what keeps it was perhaps not seen, which explains only the outputs that show it."""
+    if hygiene.state_changed:
+        return f"forward changes {listing(hygiene.state_changed, limit=2)}"
+    shows = any(effect.output == output for effect in hygiene.state_effects)
+    return "eager's own result depends on earlier calls" if shows else ""
 
 
 def _by_owner(

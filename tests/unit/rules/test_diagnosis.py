@@ -156,6 +156,16 @@ def test_what_the_contract_forbids_and_eager_returns_is_the_models():
     assert (found.rule, found.owner, found.cause) == ("nonfinite-mismatch", "model", "eager")
 
 
+@pytest.mark.parametrize(("shown_by", "owner", "cause"), [("logits", "model", "state"), ("hidden", None, "unknown")])
+def test_state_that_is_not_seen_explains_the_outputs_that_show_it(shown_by: str, owner: str | None, cause: str):
+    """An output that does not depend on earlier calls differs for another reason."""
+    effect = leaf(output=shown_by, **FAR)
+    given = observed(target(WRONG), hygiene=HygieneObservation(state_effects=(effect,)))
+    found = next(f for f in judge((contract(),), run(given)).findings if f.rule == "value-mismatch")
+
+    assert (found.owner, found.cause) == (owner, cause)
+
+
 def test_noise_that_is_memory_follows_from_it():
     """Eager's answers to one input differ by what it remembers, and float32 is not to blame."""
     root = Finding(rule="state-carried", severity="violation", model="m", message="", hint="", output="logits")

@@ -86,6 +86,9 @@ def _observe_runs(module: torch.nn.Module, run: Runner, calls: Sequence[Maker], 
     repeats = worst_differences((expected, observed(first)) for _ in range(REPEATS - 1))
     outputs = [observed(make) for make in used]
     changes = state_changes(fresh, module)
+    if repeats and not changes:  # a switch or a cycle may be back where it began; one call later it is not
+        observed(first)
+        changes = state_changes(fresh, module)
     # State explains a difference between repeats as well as chance does. So once something changed, only runs from the
     # fresh state count as chance, and only outputs that are steady there can show an effect of state.
     chance, pairs = repeats, [(expected, outputs[-1])]

@@ -376,6 +376,20 @@ def test_state_that_changes_outputs_is_an_effect_and_not_chance(module: nn.Modul
     assert facts.nondeterministic == ()
 
 
+def _switch(self: Any, x: torch.Tensor) -> torch.Tensor:
+    self.turn = (self.turn + 1) % self.turns
+    return x + self.turn
+
+
+@pytest.mark.parametrize("turns", [3, 9])
+def test_state_that_is_back_where_it_began_is_seen(turns: int) -> None:
+    """A switch or a cycle that the observed calls go through a whole number of times is an effect, not chance."""
+    facts = observe(Scenario(_switch, turn=0, turns=turns))
+    assert facts.state_changed == ("turn: 0 -> 1",)
+    assert [c.output for c in facts.state_effects] == ["output"]
+    assert facts.nondeterministic == ()
+
+
 def _seldom(self: Any, x: torch.Tensor) -> torch.Tensor:
     self.count += 1
     return x + 1 if self.count % 64 == 0 else x
