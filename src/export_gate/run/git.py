@@ -28,6 +28,8 @@ OPTIONS = (
     *("-c", "safe.bareRepository=explicit"),
     # Files are looked at themselves, not at what a program says about them, and by all that the system tells.
     *("-c", "core.fsmonitor=false", "-c", "core.trustctime=true", "-c", "core.checkStat=default"),
+    # Python and other systems tell `Net.py` from `net.py`: the one is not there because the other is committed.
+    *("-c", "core.ignoreCase=false"),
     # What users may set for `git grep`: it would stop at `--untracked`, colour paths, or take a pattern literally.
     *("-c", "submodule.recurse=false", "-c", "color.grep=false", "-c", "grep.patternType=default"),
 )

@@ -127,6 +127,9 @@ def _unpushed(base: Base, root: Path, environment: Mapping[str, str]) -> dict[st
         return {WHOLE: "not committed"}
     if own.root != root:
         return {WHOLE: "untracked"}
+    # By a setting (`core.worktree`), git compares the files of another folder.
+    if (top := git_line(root, "rev-parse", "--show-toplevel")) and Path(top).resolve() != root.resolve():
+        return {WHOLE: "git looks at another folder"}
     # Its code may read files of the checkout around it.
     around = _of_checkout(base.root, base.commit) if base.root != root else {}
     inside = root.relative_to(base.root).as_posix()

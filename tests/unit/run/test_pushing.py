@@ -521,9 +521,18 @@ def stands_for_a_link(root: Path) -> None:
     (root / "lib").write_text("model.py")
 
 
+def has_another_case(root: Path) -> None:
+    """A file that git takes for a committed one."""
+    (root / "LIB").touch()
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "lib")
+    git(root, "config", "core.ignoreCase", "true")
+    (root / "lib").touch()
+
+
 @pytest.mark.parametrize(
     ("hide", "has_file"),
-    [(ignores_itself, False), (is_ignored_here, False)]
+    [(ignores_itself, False), (is_ignored_here, False), (has_another_case, False)]
     + [(hide, True) for hide in (reports_no_change, looks_the_same, shows_nothing)]
     + [(hide, True) for hide in (has_a_keyword, is_encoded, stands_for_a_link)],
 )
@@ -536,6 +545,21 @@ def test_no_setting_hides_what_is_not_pushed(repository: Path, hide: Callable[[P
     hide(repository)
 
     assert "lib" in find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository).unpushed
+
+
+def test_a_checkout_whose_files_git_looks_for_elsewhere_is_not_pushed(
+    repository: Path, tmp_path_factory: pytest.TempPathFactory
+):
+    """With `core.worktree`, it compares a copy while the files of the checkout are verified."""
+    copy = tmp_path_factory.mktemp("copy")
+    for file in repository.iterdir():
+        if file.is_file():
+            (copy / file.name).write_bytes(file.read_bytes())
+    assert find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository).unpushed == {}
+    git(repository, "config", "core.worktree", str(copy))
+    (repository / "model.py").write_text("two")
+
+    assert find_push({"PRE_COMMIT_TO_REF": "HEAD"}, repository).unpushed == {".": "git looks at another folder"}
 
 
 def test_a_comparison_that_fails_is_no_push_without_differences(repository: Path):
