@@ -29,6 +29,8 @@ _LOADED = (
     re.compile(rf"(?:^|[;&|({{]|\b(?:run\s*:|sudo|exec))[ \t]*{_NO_ENDING}", re.ASCII | re.MULTILINE),
 )
 """A file that a shell runs: named to it, or what it loads at its start."""
+_VERSION = re.compile(rf"-version-file\s*:\s*(?!\S*(?:pyproject\.toml|Pipfile)){_PLACE}", re.ASCII)
+"""What chooses an interpreter, unless it is a file about much else."""
 _TEMPLATE = re.compile(rf"\btemplate(?:=|\s*:)?\s*{_PLACE}", re.ASCII | re.IGNORECASE)
 _FEEDS = r"GITHUB_(?:ENV|PATH|OUTPUT)\b"
 _ALIAS = re.compile(rf"(\w+)=\S*{_FEEDS}")
@@ -97,7 +99,7 @@ def loaded(text: str) -> tuple[str, ...]:
     """Files of any name that a shell loads, that variables are read from, or by which a comment is written."""
     plain = _plain(text)
     feeding = (match[1] for line in _feeding(plain) for match in _PATH.finditer(line))
-    named = (match[1] for pattern in (*_LOADED, _TEMPLATE) for match in pattern.finditer(plain))
+    named = (match[1] for pattern in (*_LOADED, _TEMPLATE, _VERSION) for match in pattern.finditer(plain))
     return tuple(dict.fromkeys((*named, *feeding)))
 
 

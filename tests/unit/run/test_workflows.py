@@ -784,6 +784,19 @@ def test_what_the_shell_of_the_gates_own_step_loads_is_compared(tmp_path: Path, 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("name", "is_said"), [("ci/runtime.txt", True), ("pyproject.toml", False)])
+def test_a_file_that_chooses_the_interpreter_is_compared(tmp_path: Path, name: str, is_said: bool):
+    """Whatever it is called, unless it is about much else."""
+    steps = f"{{uses: actions/setup-python@v6, with: {{python-version-file: {name}}}}}, {{uses: acme/export-gate@v1}}"
+    text = f"on: push\njobs: {{a: {{steps: [{steps}]}}}}\n"
+    committed(tmp_path, {FILE: text, name: "3.12\n"})
+    (tmp_path / name).write_text("3.9\n")
+
+    change = f"{FILE}, job a: steps {name}: 3.12 -> {name}: 3.9"
+    assert said(tmp_path, text) == ([change] if is_said else [])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".husky/pre-push", "tools/githooks/pre-commit", "ci/gate.zsh", "compose.yaml"])
 def test_files_that_tools_run_by_their_names_are_compared(tmp_path: Path, name: str):
     """Nothing names them; of one about other things nothing is said."""
