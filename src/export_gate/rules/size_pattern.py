@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import comb
 
+from export_gate.rules.blame import is_handed_in
 from export_gate.rules.measure import Measured, Measurement
 from export_gate.wall.contract import TargetName
 from export_gate.wall.diagnosis import Inspection, SizeTrial
@@ -29,8 +30,12 @@ def size_words(
     if told is not None:
         return f"every one of {told.draws} further inputs at {_sizes(told.sizes)} differs as well, not at other sizes"
     trial = inspection.size_trial if inspection else None
-    is_node = inspection is not None and inspection.trace is not None and inspection.trace.origin == "introduced"
-    if trial is not None and _chance_of(trial) < CHANCE and not (is_node and _is_doubtful(trial)):
+    trace = inspection.trace if inspection else None
+    is_node = trace is not None and trace.origin == "introduced"
+    # Where no program is beside a file, nothing else could say that an operator of it is wrong.
+    is_untraced = trace is None and is_handed_in(measured.contract, target)
+    is_open = trial is not None and ((is_node and _is_doubtful(trial)) or (is_untraced and _is_trivial(trial)))
+    if trial is not None and _chance_of(trial) < CHANCE and not is_open:
         share = "all" if trial.exceeding == trial.draws else str(trial.exceeding)
         return (
             f"{share} of {trial.draws} further inputs at {_sizes(trial.sizes)} differ, none of {trial.other_draws} at "
@@ -74,8 +79,11 @@ def _is_doubtful(trial: SizeTrial) -> bool:
     Some inputs of the size agree; or the size that agrees has one element where the other has more, as a softmax over
     one is 1.
     """
-    is_trivial = any(size <= 1 < trial.sizes.get(name, 0) for name, size in trial.other_sizes.items())
-    return is_trivial or trial.exceeding < trial.draws
+    return _is_trivial(trial) or trial.exceeding < trial.draws
+
+
+def _is_trivial(trial: SizeTrial) -> bool:
+    return any(size <= 1 < trial.sizes.get(name, 0) for name, size in trial.other_sizes.items())
 
 
 def _some(sizes: Sequence[tuple[tuple[str, int], ...]]) -> str:

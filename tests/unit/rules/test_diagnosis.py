@@ -219,6 +219,24 @@ def test_a_wrong_node_that_some_sizes_hide_is_no_arithmetic_on_sizes(other: dict
     assert (found.owner, found.cause) == ("artifact", cause)
 
 
+@pytest.mark.parametrize(
+    ("other", "given", "cause"),
+    [
+        ({"seq": 1}, GIVEN, "unknown"),
+        ({"seq": 3}, GIVEN, "size-arithmetic"),
+        ({"seq": 1}, contract(), "size-arithmetic"),
+    ],
+)
+def test_a_file_without_a_program_beside_it_may_be_wrong_at_all_sizes_but_one(
+    other: dict[str, int], given: ModelContract, cause: str
+):
+    """A recurrence in the other direction, or over another axis, is right for one step, whatever it does for more."""
+    trial = SizeTrial(sizes={"seq": 5}, draws=6, exceeding=6, other_sizes=other, other_draws=6, other_exceeding=0)
+    found = _first(_inspected(*_rungs(plain="differs", file="differs"), size_trial=trial), given)
+
+    assert found.cause == cause
+
+
 @pytest.mark.parametrize(("sizes", "cause"), [((2, 16), "size-arithmetic"), ((2, 2), "unknown")])
 def test_a_file_that_raises_at_all_inputs_of_some_sizes_has_sizes_baked_in(sizes: tuple[int, int], cause: str):
     """No input of a size at which it raises may pass."""
