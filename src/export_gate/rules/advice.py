@@ -11,8 +11,8 @@ from export_gate.wall.diagnosis import Cause, Owner
 
 BY_CAUSE: dict[Cause, str] = {
     "weights": (
-        "This file was made from other weights: rebuild it from this commit, or let the factory load the weights that "
-        "it was made from."
+        "The artifact was made from other weights: rebuild it from this commit, or let the factory load the weights "
+        "that it was made from."
     ),
     "size-arithmetic": (
         "The size alone decides: look for what the model computes from it, such as a rounded product or a float step "
@@ -45,19 +45,21 @@ BY_OWNER: dict[Owner, str] = {
     ),
     "decomposition": (
         "A decomposition computes something else than the operator: rewrite the operation with simpler ones, and "
-        "report it to PyTorch with the command below."
+        "report it to PyTorch: the command below with `--save-case case.npz` writes the input."
     ),
     "converter": (
         "The file is wrong, whatever runs it: rewrite the operation with simpler ones in the model, and report it to "
-        "PyTorch (torch.onnx) with the command below."
+        "PyTorch (torch.onnx): the command below with `--save-case case.npz` writes the input."
     ),
     "runtime-optimisation": (
         "The file is right, and ONNX Runtime's graph optimisations change its result: ship and verify with "
-        "{optimization} at `basic` or `disable`, and report it to ONNX Runtime with the command below."
+        "{optimization} at `basic` or `disable`, and report it to ONNX Runtime: the command below with "
+        "`--save-case case.npz` writes the input."
     ),
     "runtime": (
         "The file is right, and ONNX Runtime computes it wrongly: try another version or provider, rewrite the "
-        "operation with simpler ones, and report it to ONNX Runtime with the command below."
+        "operation with simpler ones, and report it to ONNX Runtime: the command below with "
+        "`--save-case case.npz` writes the input."
     ),
     "artifact": (
         "The file that was handed in computes something else: rebuild it from this commit; if it still "

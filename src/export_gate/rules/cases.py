@@ -26,7 +26,9 @@ DENSE = (
     "Pass dense tensors (`x.contiguous()`): packages may read a strided input as if it were dense. To make this a "
     "violation, set `{key}.targets.{target}.layouts` to `require`."
 )
-REPORT = "Report the conversion to PyTorch (torch.onnx) with the command below."
+REPORT = (
+    "Report the conversion to PyTorch (torch.onnx): the command below with `--save-case case.npz` writes the input."
+)
 REWRITTEN: tuple[Cause, ...] = ("operator", "size-arithmetic", "unknown")
 """Causes that another way to write the operator can remove."""
 

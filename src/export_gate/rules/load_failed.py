@@ -31,7 +31,7 @@ INVALID_HINT = (
     "Correct the operator that the message names, or write the file again: `onnx.checker.check_model(path, "
     "full_check=True)` lists what is wrong with it."
 )
-TOGETHER = ": of weights and inputs alike, or their dtypes differ"
+TOGETHER = ", for weights and inputs together, since both must have one dtype"
 HALVES = {
     "bfloat16": ("`.bfloat16()`", "`.to(torch.bfloat16)`"),
     "float16": ("`.half()`", "`.to(torch.float16)`"),
@@ -76,7 +76,7 @@ def _lacking(contract: ModelContract, operator: str, target: str, stopped: Guilt
     """What is said of an operator without a kernel."""
     dtype = stopped.dtype if stopped else ""
     what = f"ONNX Runtime has no kernel for {operator} of {dtype or 'this dtype'}"
-    provider = f"Or choose a provider that has one under {targets_key(contract, target, 'providers')}."
+    provider = f"Or choose a provider with such a kernel under {targets_key(contract, target, 'providers')}."
     if dtype not in HALVES:
         hint = f"Compute {called(stopped) if stopped else operator} in another dtype ({WIDER.get(dtype, 'float32')})"
         return what, f"{hint}, and convert the result back. {provider}"
@@ -134,7 +134,7 @@ def _hint(contract: ModelContract, failure: Failure, target: str) -> str:
     if "NOT_IMPLEMENTED" in failure.message or "NotImplemented" in failure.type:
         return (
             "Run the model in float32 (without `.bfloat16()`, `.half()` or `.to(torch.bfloat16)`): ONNX Runtime has "
-            "few kernels for other floats on the CPU. Or choose a provider that has one under "
+            "few kernels for other floats on the CPU. Or choose a provider with such a kernel under "
             f"{targets_key(contract, target, 'providers')}."
         )
     return (

@@ -39,7 +39,7 @@ def placed(recipe: Recipe, node: GuiltyNode) -> Recipe:
     found = [match for part in ast.walk(line.tree) if (match := pattern.match(part, recipe, node))]
     # Of two such calls in one line either may be the one.
     if len(found) != 1:
-        return recipe
+        return replace(recipe, again=f"line {node.source.line}" if found else "")
     lines = _written(recipe, line, *found[0])
     return recipe if lines is None else replace(recipe, lines=lines, place=f"line {node.source.line}")
 

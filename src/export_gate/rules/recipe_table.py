@@ -39,6 +39,8 @@ class Recipe:
     """Where the results are not those of eager: `-0.0 counts as 0.0`."""
     cost: str = ""
     """What it takes more than the operator does."""
+    again: str = ""
+    """`line 9` if that has several calls like it, of which each may be the one."""
     place: str = ""
     """`line 9` if the lines are the user's own statement, with the recipe in it."""
 
@@ -50,8 +52,9 @@ class Recipe:
         what = self.place or f"`{self.call}`"
         free = "" if self.place else f" ({self._legend})"
         but = f" (but {self.exception})" if self.exception else ""
+        also = f"; {self.again} has further calls like it, which need the same" if self.again else ""
         same = f"which {gives} the same results in eager{but} and {converts}"
-        return f"Replace {what} with the {below} below{free}, {same}{f'. {self.cost}' if self.cost else ''}"
+        return f"Replace {what} with the {below} below{free}, {same}{also}{f'. {self.cost}' if self.cost else ''}"
 
     @property
     def _legend(self) -> str:

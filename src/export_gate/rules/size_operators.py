@@ -14,7 +14,7 @@ from export_gate.wall.diagnosis import ExportGuard
 WINDOWS = "the window around each output depends on {dims}"
 POOLS = "the number of its windows is rounded from {dims}"
 ASKS: dict[str, str] = {
-    "chunk": "the number and the sizes of its chunks depend on {dims}",
+    "chunk": "the sizes of its chunks, and perhaps their number, depend on {dims}",
     "tensor_split": "the sizes of its parts depend on {dims}",
     "hsplit": "the sizes of its parts depend on {dims}",
     "vsplit": "the sizes of its parts depend on {dims}",
@@ -62,7 +62,7 @@ class Asking:
     called: str
     """`` `torch.chunk(x, 3)` ``."""
     what: str
-    """`` the number and the sizes of its chunks depend on `steps` ``."""
+    """`` the sizes of its chunks, and perhaps their number, depend on `steps` ``."""
     lines: str = ""
     """What to write where each part is only reduced: it was exported with every size; empty for none."""
 
@@ -96,16 +96,16 @@ def _masked(line: UserLine, call: ast.Call) -> str:
     if not is_plain(given[0]):
         x, first = "x_", f"x_ = {x}\n"
     numbered = {
-        "chunk": f"part = torch.arange(n) // ((n + {number - 1}) // {number})",
+        "chunk": f"part = torch.arange(n, device={x}.device) // ((n + {number - 1}) // {number})",
         "tensor_split": (
             f"ends = [sum((n + {number - 1} - j) // {number} for j in range(i + 1)) for i in range({number - 1})]\n"
-            "part = sum((torch.arange(n) >= end).long() for end in ends)"
+            f"part = sum((torch.arange(n, device={x}.device) >= end).long() for end in ends)"
         ),
     }
     return (
         f"{first}n = {x}.shape[{axis}]\n"
         f"{numbered[name]}\n"
-        f"sums = [({x}.movedim({axis}, -1) * (part == i)).sum(-1) for i in range({number})]\n"
+        f"sums = [torch.where(part == i, {x}.movedim({axis}, -1), 0).sum(-1) for i in range({number})]\n"
         f"means = [total / (part == i).sum() for i, total in enumerate(sums)]"
     )
 

@@ -120,7 +120,7 @@ def test_a_wrong_file_has_the_recipe_for_its_node():
     assert found.hint == (
         "Replace `torch.remainder(x, 0.1)` with the lines below (`x` stands for its argument, `out` for the result), "
         "which give the same results in eager and convert. "
-        "Report the conversion to PyTorch (torch.onnx) with the command below."
+        "Report the conversion to PyTorch (torch.onnx): the command below with `--save-case case.npz` writes the input."
     )
     assert found.recipe == "out = torch.fmod(x, 0.1)\nout = torch.where(out < 0, out + 0.1, out)"
 

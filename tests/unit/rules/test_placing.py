@@ -113,6 +113,15 @@ def test_a_line_that_does_not_surely_say_it_gets_the_recipe_as_it_is(text: str):
     assert "`y` and `x` stand for its arguments, `out` for the result" in found.words
 
 
+def test_a_line_with_several_such_calls_is_said_to_need_more():
+    """Somebody who rewrites one of them meets the same red again."""
+    found = _recipe("return torch.atan2(a, b), torch.atan2(c, d)", *ATAN2)
+
+    assert found.words.endswith("and convert; line 9 has further calls like it, which need the same")
+    assert "further calls" not in _recipe("phase = torch.atan2(im, re)", *ATAN2).words
+    assert "further calls" not in _recipe("return self.body(x)", *ATAN2).words
+
+
 def test_an_exception_and_a_cost_are_said_beside_the_claim():
     """Equality that has an exception is no equality."""
     assert "the same results in eager (but -0.0 counts as 0.0)" in _recipe("a = torch.atan2(b, c)", *ATAN2).words
