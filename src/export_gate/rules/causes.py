@@ -25,6 +25,8 @@ CHANGE_WORDS = {
     "no-zeros": "zeros become small numbers",
     "no-nonfinite": "NaN and infinities become 1",
 }
+TAKES_FIRST = ("aten.argmax.", "aten.argmin.")
+"""Operators that take the first of equal values, in torch and, unless a file asks for the last, in ONNX."""
 OPERATOR_OWNERS: tuple[Owner, ...] = ("decomposition", "converter", "runtime", "runtime-optimisation")
 
 
@@ -169,6 +171,8 @@ def _tie(inspection: Inspection | None) -> str:
     trace = inspection.trace if inspection else None
     guilty = trace.guilty if trace else None
     if guilty is not None and guilty.is_tie:
+        if guilty.operator.startswith(TAKES_FIRST):
+            return ""
         return f"the values that {called(guilty)} chooses are equal, and ONNX does not say which comes first"
     if inspection is None or not inspection.selects or not inspection.outside:
         return ""

@@ -220,6 +220,20 @@ def test_a_wrong_node_that_some_sizes_hide_is_no_arithmetic_on_sizes(other: dict
 
 
 @pytest.mark.parametrize(
+    ("operator", "owner", "cause"),
+    [("aten.argmax.default", "artifact", "operator"), ("aten.sort.default", "model", "tie")],
+)
+def test_the_last_of_equal_values_is_no_tie_where_the_first_is_promised(operator: str, owner: str, cause: str):
+    """Such as an ArgMax with `select_last_index`; the order of a sort is nobody's promise."""
+    node = GuiltyNode(name="chosen", operator=operator, file_nodes=("ArgMax node_argmax",), is_tie=True)
+    trace = NodeTrace(beside="program", origin="introduced", guilty=node, mapped=3, unmapped=0)
+    fields = {"selects": ("argmax",), "outside": 2, "unsettled": 2, "trace": trace}
+    found = _first(_inspected(*_rungs(plain="differs", file="differs"), **fields), GIVEN)
+
+    assert (found.owner, found.cause) == (owner, cause)
+
+
+@pytest.mark.parametrize(
     ("other", "given", "cause"),
     [
         ({"seq": 1}, GIVEN, "unknown"),
