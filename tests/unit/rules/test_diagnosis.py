@@ -363,6 +363,21 @@ def test_an_operator_that_only_draws_goes_with_the_chance(operator: str, rules: 
     assert [f.rule for f in judge((own,), run(seen)).findings] == rules
 
 
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ("[ONNXRuntimeError] : 10 : INVALID_GRAPH : This is an invalid model. Unrecognized attribute: a", "operator"),
+        ("[ONNXRuntimeError] : 7 : INVALID_PROTOBUF : Load model failed: Protobuf parsing failed.", "unknown"),
+    ],
+)
+def test_a_handed_in_file_that_is_no_valid_graph_has_a_wrong_operator(message: str, cause: str):
+    """A file that is damaged says nothing about operators."""
+    found = _first(observed(ended("load", type="Fail", message=message)), GIVEN)
+
+    assert (found.rule, found.owner, found.cause) == ("load-failed", "artifact", cause)
+    assert ("check_model" in found.hint) == (cause == "operator")
+
+
 def test_train_mode_that_changes_nothing_explains_nothing():
     """Containers compute the same in train mode and in eval mode."""
     seen = observed(target(WRONG), hygiene=HygieneObservation(train_module_count=2))
