@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from export_gate.wall.contract import ModelContract, TargetName
 from export_gate.wall.diagnosis import Cause, Change, Owner
 from export_gate.wall.nodes import NodeTrace
-from export_gate.wall.observation import ARTIFACT_CHANGED, OWN_FAULT, Failure, Stage
+from export_gate.wall.observation import ARTIFACT_CHANGED, OWN_FAULT, UNWRITTEN_SIZES, Failure, Stage
 from export_gate.wall.smallest import SmallestInput
 
 SIZE_GUARD = re.compile(
     r"Constraints violated|ConstraintViolationError|specialized it to be a constant|Not all values of [^\n]* satisfy"
-    r"|Cannot create Dim with inconsistent|(?:guard|expression)[^\n]*\bs\d+\b"
+    rf"|{UNWRITTEN_SIZES}|(?:guard|expression)[^\n]*\bs\d+\b"
 )
 """What torch.export says where the model's code fixes or splits a size (torch 2.13)."""
 INVALID_FILE = re.compile(
@@ -106,8 +106,13 @@ def _raised(failure: Failure, contract: ModelContract, target: TargetName | None
             return Blame(owner="artifact" if given else owner if kind_of(contract, target) in SAVED else None)
 
 
+def has_other_interface(failure: Failure) -> bool:
+    """Whether a file has other names or dtypes than the contract; the message has a table of both sides."""
+    return OTHER_NAMES in failure.message or OTHER_DTYPES in failure.message
+
+
 def _load(failure: Failure, *, is_given: bool) -> Blame:
-    if OTHER_NAMES in failure.message or OTHER_DTYPES in failure.message:
+    if has_other_interface(failure):
         return Blame(owner="artifact" if is_given else "converter", cause="interface")
     if failure.type == ARTIFACT_CHANGED:
         return Blame(owner="artifact")

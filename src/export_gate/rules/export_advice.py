@@ -13,14 +13,12 @@ from export_gate.rules.value_sizes import value_size_advice
 from export_gate.rules.wording import at_source, listing, plain, source_place
 from export_gate.wall.contract import Dim, ModelContract
 from export_gate.wall.diagnosis import ExportGuard, ExportTrial
-from export_gate.wall.observation import Failure
+from export_gate.wall.observation import UNWRITTEN_SIZES, Failure
 from export_gate.wall.source import SourceLine
 
 DATA_DEPENDENT = re.compile(r"data-dependent|GuardOnDataDependentSymNode|torch\.cond|[Dd]ynamic control flow")
 SPECIALIZED = re.compile(r"You marked (\w+) as dynamic but your code specialized it to be a constant \((\d+)\)")
-REFUSED_SIZES = re.compile(
-    rf"Constraints violated|ConstraintViolationError|Cannot create Dim with inconsistent|{SPECIALIZED.pattern}"
-)
+REFUSED_SIZES = re.compile(rf"Constraints violated|ConstraintViolationError|{UNWRITTEN_SIZES}|{SPECIALIZED.pattern}")
 UNKNOWN_TYPE = re.compile(r"Found <class '([^']+)'> in (output|input), which is not a known type")
 
 FORMATTED = re.compile(r"passed to (?:FakeTensor|FunctionalTensor|Tensor)\.__format__")

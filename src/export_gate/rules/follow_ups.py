@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 
 from export_gate.rules.base import Finding
 from export_gate.rules.cases import branch_at
+from export_gate.rules.causes import OPERATOR_OWNERS
 from export_gate.rules.contract_broken import NESTED_HINT
 from export_gate.rules.failures import refuses_size
-from export_gate.wall.diagnosis import Owner
 from export_gate.wall.observation import CaseResult, ModelObservation, TargetObservation
 from export_gate.wall.words import count
 
 COMPARED = ("shape-mismatch", "nonfinite-mismatch", "value-mismatch", "tolerance-vacuous", "guard-missing")
 """Rules that compare what a model returns, which means nothing where it is not what ships."""
 OF_RANDOMNESS = ("state-carried", "golden-mismatch", *COMPARED)
-OF_OPERATORS: tuple[Owner, ...] = ("decomposition", "converter", "runtime", "runtime-optimisation")
 ALSO_DRAWING = ("attention", "dropout", "rnn", "lstm", "gru")
 """Operators that compute something besides, which stays when they no longer draw."""
 OF_TRAIN_MODE = ("nondeterministic-model", *OF_RANDOMNESS)
@@ -41,7 +40,8 @@ class Root:
 def without_follow_ups(findings: Sequence[Finding], observation: ModelObservation) -> list[Finding]:
     """The findings of one model without those that a violation among them explains, which counts them."""
     left, roots = list(findings), tuple(_roots(findings, observation))
-    for root in [finding for finding in findings if any(each.finding is finding for each in roots)]:
+    # Each once, in the order of the roots, some of which explain others.
+    for root in {id(each.finding): each.finding for each in roots}.values():
         # Another root has explained it already.
         if root not in left:
             continue
@@ -132,7 +132,7 @@ def fails_at_same_operator(root: Finding, other: Finding) -> bool:
     if (root.rule, root.target) != ("run-failed", other.target) or other.rule not in COMPARED or not root.recipe:
         return False
     sides = [(each.model, each.owner, each.severity, each.waiver) for each in (root, other)]
-    return root.owner in OF_OPERATORS and sides[0] == sides[1]
+    return root.owner in OPERATOR_OWNERS and sides[0] == sides[1]
 
 
 def shows_same_state(root: Finding, other: Finding) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from export_gate.rules.base import Finding, Rule
-from export_gate.rules.blame import OTHER_DTYPES, OTHER_NAMES
+from export_gate.rules.blame import OTHER_DTYPES, OTHER_NAMES, has_other_interface
 from export_gate.rules.failures import failures_of, finding
 from export_gate.rules.measure import Measured
 from export_gate.rules.missing_package import missing_package_cause, missing_package_hint
@@ -106,8 +106,7 @@ def _type_hint(wrong: re.Match[str], stopped: GuiltyNode | None) -> str:
 
 
 def _names(failure: Failure) -> tuple[str, ...]:
-    is_table = OTHER_NAMES in failure.message or OTHER_DTYPES in failure.message
-    return paragraph("\n".join(failure.message.splitlines()[1:])) if is_table else ()
+    return paragraph("\n".join(failure.message.splitlines()[1:])) if has_other_interface(failure) else ()
 
 
 def _hint(contract: ModelContract, failure: Failure, target: str) -> str:

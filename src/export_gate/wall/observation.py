@@ -38,6 +38,8 @@ LAZY_LAYERS = "LazyLayers"
 """The type of the failure to create a model with layers that have no weights before their first call."""
 ARTIFACT_CHANGED = "ArtifactChanged"
 """The type of a load failure whose file is no longer the one that was verified."""
+UNWRITTEN_SIZES = "Cannot create Dim with inconsistent"
+"""How torch.export fails to write which sizes it refuses, in place of that message (torch 2.13)."""
 OWN_FAULT = "an error of export-gate itself"
 """The type of a failure of the gate's own code, which says nothing about the model."""
 

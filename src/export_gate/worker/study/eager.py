@@ -35,6 +35,7 @@ from export_gate.worker.model.writing import inputs_stamp, state_stamp, writing_
 from export_gate.worker.process.stages import Desk
 from export_gate.worker.study.ambience import observe_ambience
 from export_gate.worker.study.chance import observe_chance, without_confusion
+from export_gate.worker.study.laboratory import attempt
 from export_gate.worker.study.subject import Subject
 
 
@@ -208,25 +209,22 @@ def ask_eager(
 
 def _of_training(answers: Answers, cases: Sequence[ControlCase], subject: Subject) -> tuple[PromiseBroken, ...]:
     """What was broken, with what eval mode would not refuse marked: such as a batch norm's single row."""
-    if not subject.hygiene.train_modules or subject.hygiene.forced_eval:
-        return answers.broken
     refused = [case for case in cases if case.name not in answers.references]
+    if not refused or not subject.hygiene.train_modules or subject.hygiene.forced_eval:
+        return answers.broken
+    tried = refused[:TRIED_IN_EVAL]
     with contextlib.suppress(Exception):  # without a copy, nothing is known of its eval mode
         run = module_runner(subject.twin().eval(), {})
-        taken = {case.name for case in refused[:TRIED_IN_EVAL] if _takes(run, case, subject)}
+        taken = {case.name for case in tried if attempt(partial(_call, run, case, subject)) is not None}
         # Those that are not tried are of the same kind, if all that are tried are.
-        if len(taken) == len(refused[:TRIED_IN_EVAL]):
+        if len(taken) == len(tried):
             taken = {case.name for case in refused}
         return tuple(replace(each, of_training=each.case in taken) for each in answers.broken)
     return answers.broken
 
 
-def _takes(run: Runner, case: ControlCase, subject: Subject) -> bool:
-    try:
-        run(bind(case.make(), subject.parameters))
-    except Exception:  # noqa: BLE001 - whatever forward raises is a refusal
-        return False
-    return True
+def _call(run: Runner, case: ControlCase, subject: Subject) -> tuple[Leaf, ...]:
+    return run(subject.call(case))
 
 
 def _refusal(error: BaseException, case: ControlCase, desk: Desk) -> PromiseBroken:

@@ -56,8 +56,7 @@ def _compare(path: Path | None, target: Target, module: torch.nn.Module) -> Weig
     if named:
         folded = list(_folded(module, given))
         gaps = {name: _named_gap(name, own, tensor, folded) for name, tensor in named.items()}
-        copied = _copied(own, given, frozenset(named), is_plain=_is_plain(module))
-        for name, gap in copied.items():
+        for name, gap in _copied(own, given, frozenset(named), is_plain=_is_plain(module)).items():
             gaps[name] = max(gaps.get(name, 0.0), gap)
         gaps |= _reordered(own, given, frozenset(gaps))
         return _compared(gaps, len(own) - len(gaps), by_name=True)
@@ -152,8 +151,7 @@ def _copied(
     others = [tensor for name, tensor in given.items() if name not in named and tensor.dtype.kind == "f"]
     gaps: dict[str, float] = {}
     for name, tensor in own.items():
-        # Constants, such as the ones of a norm, are like anything.
-        if tensor.size < SMALLEST or len(np.unique(tensor)) <= MOSTLY * tensor.size:
+        if tensor.size < SMALLEST or not _is_varied(tensor):
             continue
         alike = [view for other in others for view in _views(other, tensor.shape) if _is_copy(tensor, view, is_plain)]
         if alike:
@@ -171,12 +169,17 @@ def _reordered(own: Mapping[str, Array], given: Mapping[str, Array], found: froz
     """
     gaps: dict[str, float] = {}
     for name, tensor in own.items():
-        if name not in found and tensor.size >= TELLING and len(np.unique(tensor)) > MOSTLY * tensor.size:
+        if name not in found and tensor.size >= TELLING and _is_varied(tensor):
             others = (other for key, other in given.items() if key not in own and other.dtype == tensor.dtype)
             same = [other for other in others if other.size == tensor.size and _has_numbers(tensor, other)]
             views = [view for other in same for view in _views(other, tensor.shape)]
             gaps |= {name: min(_gap(tensor, view) for view in views)} if views else {}
     return gaps
+
+
+def _is_varied(tensor: Array) -> bool:
+    """Whether its elements tell it from others: constants, such as the ones of a norm, are like anything."""
+    return len(np.unique(tensor)) > MOSTLY * tensor.size
 
 
 def _has_numbers(own: Array, other: Array) -> bool:

@@ -15,7 +15,7 @@ from export_gate.worker.controls.record import ControlCase
 from export_gate.worker.leaves.compare import compare_case
 from export_gate.worker.leaves.values import Leaf
 from export_gate.worker.model.factory import bind
-from export_gate.worker.model.reference import Runner, module_runner, rename, to_compare, without_ignored
+from export_gate.worker.model.reference import Runner, module_runner, rename, without_ignored
 from export_gate.worker.model.reference_file import ReferenceFile
 from export_gate.worker.study.eager import Eager
 from export_gate.worker.study.guards import LIMIT_S, Answer, eager_asked, probes_begun, run_probes
@@ -96,12 +96,13 @@ def eager_begun(
     with eager_asked(planned, module_runner(subject.module, {}), file, limit_s) as asked:
 
         def probing(eager: Eager) -> Probing:
-            said = asked(to_compare(eager.references, contract.outputs))
 
             def compared(leaves: tuple[Leaf, ...]) -> tuple[Leaf, ...]:
                 return without_ignored(rename(leaves, eager.names), contract.outputs)
 
-            answers = tuple(replace(answer, reference=answer.reference.changed(compared)) for answer in said)
+            answers = tuple(
+                replace(answer, reference=answer.reference.changed(compared)) for answer in asked(eager.references)
+            )
             return Probing(answers=answers, notes=left_out_notes(planned), limit_s=limit_s)
 
         yield probing

@@ -13,7 +13,7 @@ import torch
 
 from export_gate.wall.contract import Dim, ModelContract, Tolerance
 from export_gate.wall.diagnosis import ExportAnswer, ExportTrial
-from export_gate.wall.observation import DimFound, Failure
+from export_gate.wall.observation import UNWRITTEN_SIZES, DimFound, Failure
 from export_gate.worker.controls.build import reference_call, reference_sizes
 from export_gate.worker.controls.sizes import in_steps
 from export_gate.worker.export.axes import found_dims
@@ -28,7 +28,7 @@ from export_gate.worker.study.refused_guard import sizes_that_hold
 
 SIZES = re.compile(
     r"Constraints violated|specialized it to be a constant|Not all values of|Suggested fixes"
-    r"|Cannot create Dim with inconsistent"
+    rf"|{UNWRITTEN_SIZES}"
 )
 """What torch.export says where the sizes are the reason; the last if it fails to say so (torch 2.13)."""
 DIVISORS = re.compile(r"(?://|%|Mod\([^,()]*,)\s*\(?(\d+)")
